@@ -1,0 +1,60 @@
+# Everything needs only Python 3.11 or later and make. Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint style types layers bench experiments docs clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit("stickbreak needs Python 3.11 or later; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# One stamp for each set of extras; redone only when pyproject.toml changes.
+$(VENV)/.installed-%: pyproject.toml $(VENV)/.created
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.installed-plot ## run the demonstration
+	$(PY) examples/demo.py
+
+# One numba cache for all test processes, so that each kernel is compiled once.
+test: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+test: $(VENV)/.installed-dev ## run the tests and the docstring examples (PYTEST_ARGS="..." to change how)
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: style types layers ## check style, types and import direction
+
+style: $(VENV)/.installed-dev ## check style and formatting only
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(VENV)/.installed-dev ## check types only
+	$(PY) -m mypy
+
+layers: $(VENV)/.installed-dev ## check import direction only
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.installed-dev ## measure speed, memory and quality
+	$(PY) -m benchmarks.run
+
+experiments: $(VENV)/.installed-dev ## re-run the published tables
+	$(PY) -m experiments.run
+
+docs: $(VENV)/.installed-docs ## build the documentation in docs/_build
+	$(PY) -m sphinx -W --keep-going docs docs/_build
+
+clean: ## remove caches and build results
+	rm -rf build dist docs/_build .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests docs examples benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## as clean, and remove the virtual environment
+	rm -rf $(VENV)

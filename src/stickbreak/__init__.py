@@ -1,0 +1,86 @@
+"""stickbreak: Bayesian models of hidden structure, by variational inference at scale.
+
+Names are imported when they are first used, so that `import stickbreak` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .errors import (
+        CheckpointError,
+        ConvergenceWarning,
+        DataWarning,
+        ModelFileError,
+        NumericalError,
+        StickbreakWarning,
+    )
+    from .estimators import DPMixture, Mixture, load, resume
+    from .families import (
+        Bernoulli,
+        Categorical,
+        DiagonalGaussian,
+        FixedVarianceGaussian,
+        Gaussian,
+        Multinomial,
+        Poisson,
+        ZeroMeanGaussian,
+    )
+    from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
+
+_HOMES = {
+    "errors": (
+        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
+    ),
+    "estimators": ("DPMixture", "Mixture", "load", "resume"),
+    "families": (
+        "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian", "Multinomial", "Poisson",
+        "ZeroMeanGaussian",
+    ),
+    "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "EM",
+    "BatchVB",
+    "Bernoulli",
+    "Callback",
+    "Categorical",
+    "CheckpointError",
+    "ConvergenceWarning",
+    "DPMixture",
+    "DataWarning",
+    "DiagonalGaussian",
+    "FixedVarianceGaussian",
+    "Gaussian",
+    "HardEM",
+    "MemoizedVB",
+    "Mixture",
+    "ModelFileError",
+    "Multinomial",
+    "NumericalError",
+    "Poisson",
+    "StickbreakWarning",
+    "StochasticVB",
+    "ZeroMeanGaussian",
+    "__version__",
+    "load",
+    "resume",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

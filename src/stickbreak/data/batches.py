@@ -1,0 +1,106 @@
+"""Units cut into batches, lanes and blocks by fixed rules: by the data alone, never by the number of workers.
+
+A batch is what one visit sees; a lane is the unit of parallel work and of ordered summation; a block bounds memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LANE_ROWS", "MAX_LANES", "Batch"]
+
+Array = npt.NDArray[Any]
+
+LANE_ROWS = 4096  # smaller lanes are not worth cutting: one costs about 0.1 ms of Python
+MAX_LANES = 16  # caps the number of useful workers inside one batch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some units. Unit u owns rows offsets[u]:offsets[u + 1]; every row is a unit when offsets is None.
+
+    rows : (n, D) array or memory map, (n,) symbols, or a CSR matrix; in the user's units until a family prepares them
+    repeats : (n,) how often each row counts, or None for once
+    sets : (n,) which legal set restricts each row (index into the parameter "legal"), or None
+    symbols : the batch's own vocabulary; rows then count positions in it. None for all symbols
+    row_at, unit_at : where this part begins inside the batch it was cut from
+    """
+
+    id: int
+    rows: Any
+    offsets: Array | None = None
+    repeats: Array | None = None
+    sets: Array | None = None
+    symbols: Array | None = None
+    row_at: int = 0
+    unit_at: int = 0
+    n_rows: int = -1
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 0:
+            object.__setattr__(self, "n_rows", int(self.rows.shape[0]))
+
+    @property
+    def n_spans(self) -> int:
+        """Number of units, repeats not counted."""
+        return self.n_rows if self.offsets is None else len(self.offsets) - 1
+
+    @property
+    def n_units(self) -> float:
+        """Number of units, a repeated row counted as often as it repeats."""
+        if self.offsets is None and self.repeats is not None:
+            return float(self.repeats.sum())
+        return float(self.n_spans)
+
+    @property
+    def cut(self) -> dict[str, slice]:
+        """Where warm-start fields of the batch keep this part."""
+        return {
+            "row": slice(self.row_at, self.row_at + self.n_rows),
+            "unit": slice(self.unit_at, self.unit_at + self.n_spans),
+        }
+
+    def repeats_or_ones(self) -> Array:
+        """(n,) repeats, ones when there are none."""
+        return np.ones(self.n_rows) if self.repeats is None else self.repeats
+
+    def alone(self) -> Batch:
+        """The same part, as its own origin."""
+        return replace(self, row_at=0, unit_at=0)
+
+    def with_rows(self, rows: Any) -> Batch:
+        """The same part with its rows in another form (prepared by a family)."""
+        return replace(self, rows=rows)
+
+    def part(self, lo: int, hi: int) -> Batch:
+        """Units lo..hi, as views where the rows allow it."""
+        a, b = (lo, hi) if self.offsets is None else (int(self.offsets[lo]), int(self.offsets[hi]))
+        return replace(
+            self,
+            rows=self.rows[a:b],
+            offsets=None if self.offsets is None else self.offsets[lo : hi + 1] - a,
+            repeats=None if self.repeats is None else self.repeats[a:b],
+            sets=None if self.sets is None else self.sets[a:b],
+            row_at=self.row_at + a,
+            unit_at=self.unit_at + lo,
+            n_rows=b - a,
+        )
+
+    def lanes(self, count: int | None = None) -> list[Batch]:
+        """Nearly equal parts, as many as the rows are worth."""
+        if count is None:
+            count = min(MAX_LANES, max(1, self.n_rows // LANE_ROWS))
+        return self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
+
+    def blocks(self, max_rows: int) -> list[Batch]:
+        """Parts of about max_rows rows, never splitting a unit."""
+        return self._cut_near(np.arange(max_rows, self.n_rows, max_rows))
+
+    def _cut_near(self, targets: Array) -> list[Batch]:
+        where = targets.astype(int) if self.offsets is None else np.searchsorted(self.offsets, targets)
+        cuts = np.unique(np.r_[0, where, self.n_spans])
+        return [self.part(int(lo), int(hi)) for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]

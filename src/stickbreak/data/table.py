@@ -1,0 +1,165 @@
+"""A table of rows, in memory or on disk, as the engines see it."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .batches import Batch
+
+__all__ = ["Scale", "Table", "compact", "is_on_disk", "measure"]
+
+Array = npt.NDArray[Any]
+
+BATCH_ROWS = (
+    20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
+)
+SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
+HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
+
+
+def is_on_disk(rows: Any) -> bool:
+    """Whether an array is backed by a memory map."""
+    while rows is not None:
+        if isinstance(rows, np.memmap | mmap.mmap):
+            return True
+        rows = getattr(rows, "base", None)
+    return False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with their repeats and legal sets. rows (n, D), memory-mapped or not, or CSR."""
+
+    rows: Any
+    repeats: Array | None = None
+    sets: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, repeats not counted."""
+        return int(self.rows.shape[0])
+
+    @property
+    def n_units(self) -> float:
+        """Rows, repeats counted."""
+        return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
+
+    def whole(self) -> Batch:
+        """Everything as one batch."""
+        return Batch(0, self.rows, repeats=self.repeats, sets=self.sets)
+
+    def batches(self, n_batches: int | str = "auto") -> list[Batch]:
+        """Contiguous batches of nearly equal size; "auto" aims at 20,000 rows each."""
+        if n_batches == "auto":
+            n_batches = max(1, round(self.n_rows / BATCH_ROWS))
+        count = min(int(n_batches), self.n_rows)
+        cuts = np.linspace(0, self.n_rows, count + 1).astype(int)
+        whole = self.whole()
+        parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
+
+    def take(self, indices: Array, id: int = 0) -> Batch:
+        """Some rows, in the order of the table."""
+        at = np.sort(indices)
+        pick = lambda extra: None if extra is None else extra[at]
+        return compact(Batch(id, self.rows[at], repeats=pick(self.repeats), sets=pick(self.sets)))
+
+    def fingerprint(self) -> str:
+        """A digest that tells these data from others; large tables are read at evenly spaced places only."""
+        digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
+        for part in (self.repeats, self.sets):
+            digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+        row_bytes = max(1, self.rows.dtype.itemsize * int(self.rows.shape[1]))
+        size = max(1, HASH_BYTES // 16 // row_bytes)
+        starts = np.arange(0, self.n_rows, size)
+        if len(starts) > 16 and self.n_rows * row_bytes > HASH_BYTES:
+            starts = starts[np.linspace(0, len(starts) - 1, 16).astype(int)]
+        for lo in starts:
+            part = self.rows[lo : lo + size]
+            if sparse.issparse(part):
+                for piece in (part.indptr, part.indices, part.data):
+                    digest.update(np.ascontiguousarray(piece).tobytes())
+            else:
+                digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def compact(batch: Batch) -> Batch:
+    """A sparse batch with its own vocabulary, so that its Summary and potentials are as small as its data."""
+    if not sparse.issparse(batch.rows) or batch.symbols is not None:
+        return batch
+    symbols = np.unique(batch.rows.indices)
+    if 2 * len(symbols) > batch.rows.shape[1]:
+        return batch  # most symbols occur: renaming them would not pay
+    renamed = np.searchsorted(symbols, batch.rows.indices)
+    rows = sparse.csr_array((batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols)))
+    return replace(batch, rows=rows, symbols=symbols)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What default priors are made from: weighted moments of each column, repeats counted.
+
+    mean, variance, square (D,): square is the mean of x**2; variance is about the mean, 0 for a constant column.
+    largest (D,): the largest value of each column.
+    """
+
+    n_features: int
+    n_units: float
+    mean: Array
+    variance: Array
+    square: Array
+    largest: Array
+
+
+def measure(table: Table) -> Scale:
+    """One pass (two for the variance) over the table; a value that is not finite is an error that names its row."""
+    first, largest, total = np.zeros(table.rows.shape[1]), np.full(table.rows.shape[1], -np.inf), 0.0
+    for lo, rows, repeats in _scan(table):
+        _check_finite(rows, lo)
+        first += _column_sums(rows, repeats)
+        total += float(repeats.sum())
+        largest = np.maximum(largest, rows.max(axis=0).toarray().ravel() if sparse.issparse(rows) else rows.max(axis=0))
+    mean = first / total
+    second, spread = np.zeros_like(first), np.zeros_like(first)
+    for _, rows, repeats in _scan(table):
+        if sparse.issparse(rows):
+            second += _column_sums(rows.multiply(rows).tocsr(), repeats)
+        else:
+            second += repeats @ (np.asarray(rows, dtype=float) ** 2)
+            spread += repeats @ ((rows - mean) ** 2)
+    square = second / total
+    variance = np.maximum(square - mean**2, 0.0) if sparse.issparse(table.rows) else spread / total
+    return Scale(len(mean), total, mean, variance, square, largest)
+
+
+def _scan(table: Table) -> Any:
+    size = max(1, SCAN_VALUES // max(1, table.rows.shape[1]))
+    for lo in range(0, table.n_rows, size):
+        rows = table.rows[lo : lo + size]
+        repeats = np.ones(rows.shape[0]) if table.repeats is None else table.repeats[lo : lo + size]
+        yield lo, rows, repeats
+
+
+def _column_sums(rows: Any, repeats: Array) -> Array:
+    return np.asarray(repeats @ rows, dtype=float).ravel()
+
+
+def _check_finite(rows: Any, lo: int) -> None:
+    values = rows.data if sparse.issparse(rows) else rows
+    if np.isfinite(values.sum(dtype=float)):
+        return
+    bad = ~np.isfinite(values)
+    if sparse.issparse(rows) or not bad.any():
+        if bad.any():
+            raise ValueError(f"the matrix holds {values[bad][0]}; counts must be finite")
+        return
+    at, column = np.argwhere(bad)[0]
+    raise ValueError(f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite")

@@ -1,0 +1,7 @@
+"""fit, predict, score: what users call."""
+
+from .files import load
+from .mixture import DPMixture, Mixture
+from .resume import resume
+
+__all__ = ["DPMixture", "Mixture", "load", "resume"]

@@ -1,0 +1,285 @@
+"""The outer skin that all estimators share: validate, run the engine, copy the results."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from stickbreak.data import Table, measure
+from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
+from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
+from stickbreak.persist import pack_fields, unpack_fields
+from stickbreak.stats import Array, Fields, Summary
+
+from .files import decode, encode, save
+from .parts import make_engine, make_family, make_seed
+from .progress import Progress
+
+__all__ = ["Estimator"]
+
+NOT_IDENTITY = {
+    "checkpoint",
+    "checkpoint_every",
+    "callbacks",
+}  # settings that may differ between a fit and its resumption
+
+
+class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """What fit, resume, save and the learned attributes need; models add their data and their words."""
+
+    _is_unbounded = False
+
+    # ------------------------------------------------------------------------------------------ to be provided
+
+    def _make_model(self, family: Any) -> Any:
+        """The model for a resolved family."""
+        raise NotImplementedError
+
+    def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+        """Where the fit begins."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------ fitting
+
+    def _check_arguments(self) -> None:
+        K = self.n_components
+        if isinstance(K, bool) or not isinstance(K, int | np.integer) or K < 1:
+            raise ValueError(f"n_components must be a whole number of at least 1; got {K!r}")
+        if not (np.isscalar(self.concentration) and np.isfinite(self.concentration) and self.concentration > 0):
+            raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
+        if self.n_init < 1:
+            raise ValueError(f"n_init must be at least 1; got {self.n_init!r}")
+
+    def _engine(self, on_disk: bool) -> Engine:
+        engine = make_engine(self.inference, prefer_memoized=on_disk or self._is_unbounded)
+        if engine.checkpoint is not None and self.n_init > 1:
+            raise ValueError(f"a checkpoint holds one start; got n_init={self.n_init}: use n_init=1 with checkpoint=")
+        return engine
+
+    def _with_progress(self, engine: Engine, table: Table) -> Engine:
+        if not self.verbose:
+            return engine
+        return replace(engine, callbacks=(*engine.callbacks, Progress(engine.max_iter, table.n_units)))
+
+    def _resolve(self, table: Table) -> Any:
+        """The model with every open prior set from the data's scale."""
+        family = make_family(self.family)
+        scale = measure(table)
+        if table.n_rows < self.n_components:
+            warnings.warn(
+                f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",
+                DataWarning,
+                stacklevel=4,
+            )
+        return self._make_model(family.resolve(scale))
+
+    def _fit_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
+        """Run the engine from n_init starts and keep the best."""
+        engine = self._engine(on_disk)
+        is_continued = self.warm_start and hasattr(self, "_counts")
+        model = self._model if is_continued else self._resolve(table)
+        seed = make_seed(self.random_state)
+        best: Result | None = None
+        with workers(self.n_jobs) as pool:
+            for i in range(1 if is_continued else self.n_init):
+                start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
+                settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
+                found = run(
+                    model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings
+                )
+                if best is None or found.bound > best.bound or found.is_interrupted:
+                    best = found
+                if found.is_interrupted:
+                    break
+            assert best is not None
+            self._learn(model, engine, best, table, legal, on_disk, pool)
+        return self._finish(best, engine)
+
+    def _finish(self, result: Result, engine: Engine) -> Self:
+        """What a fit says when it is over; after Ctrl-C the model is usable as it is."""
+        if result.is_interrupted:
+            raise KeyboardInterrupt
+        if not np.isfinite(result.bound):
+            raise NumericalError(
+                f"the fit ended with a bound of {result.bound}; check the data's scale and the family's prior"
+            )
+        if not result.is_converged:
+            warnings.warn(
+                f"stopped at max_iter={engine.max_iter} before the bound settled to tol={engine.tol}; "
+                "raise max_iter or tol, or check trace_",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return self
+
+    def _learn(
+        self, model: Any, engine: Engine, result: Result, table: Table, legal: Array | None, on_disk: bool, pool: Any
+    ) -> None:
+        """Copy results to the attributes that end in an underscore."""
+        self._model, self._rule = model, engine.rule()
+        self._counts, self._params, self._next_id = result.counts, result.params, result.next_id
+        self._n_steps = result.n_steps
+        self.component_ids_ = np.array(result.ids)
+        self.n_components_ = len(result.ids)
+        self.lower_bound_ = result.bound
+        self.trace_ = result.trace
+        self.converged_ = result.is_converged
+        self.n_iter_ = len(result.trace)
+        share = model.prior.mean(result.counts, result.params)
+        self.weights_ = share / share.sum()
+        self.__dict__.pop("_labels", None)
+        self._data_on_disk = None
+        if on_disk:
+            self._data_on_disk = table
+        else:
+            self._labels = model.decode(self._potentials(), table.whole(), pool)
+
+    def _potentials(self) -> Any:
+        """Potentials of the fitted rule."""
+        return self._model.potentials(self._counts, self._params, self._rule)
+
+    # ------------------------------------------------------------------------------------------ learned values
+
+    @property
+    def labels_(self) -> Array:
+        """(n,) best component of each training row; for data on disk computed at the first look, never stored."""
+        check_is_fitted(self)
+        if "_labels" in self.__dict__:
+            return self._labels
+        if self._data_on_disk is None:
+            raise AttributeError("labels_ are not kept in files; use predict(X)")
+        with workers(self.n_jobs) as pool:
+            parts = [self._model.decode(self._potentials(), batch, pool) for batch in self._data_on_disk.batches()]
+        return np.concatenate(parts)
+
+    @property
+    def counts_(self) -> Array:
+        """(K,) expected number of training rows of each component."""
+        check_is_fitted(self)
+        return self._counts["share"].copy()
+
+    @property
+    def n_effective_(self) -> int:
+        """Components that hold at least one training row in expectation."""
+        return int((self.counts_ >= 1.0).sum())
+
+    @property
+    def posterior_(self) -> dict[str, Array]:
+        """Posterior summaries of the components in the data's units, by name; component axis first."""
+        check_is_fitted(self)
+        return dict(self._model.family.describe(self._counts))
+
+    @property
+    def means_(self) -> Array:
+        """(K, D) posterior means, for Gaussian families."""
+        return self._summary("mean")
+
+    @property
+    def covariances_(self) -> Array:
+        """(K, D, D) posterior expected covariances, or (K, D) variances, for Gaussian families."""
+        return self._summary("covariance", "variance")
+
+    def _summary(self, *names: str) -> Array:
+        found = self.posterior_
+        for name in names:
+            if name in found:
+                return found[name]
+        raise AttributeError(f"{type(self._model.family).__name__} has no {names[0]}; posterior_ holds {sorted(found)}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_counts")
+
+    # ------------------------------------------------------------------------------------------ files
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no pickle."""
+        check_is_fitted(self)
+        save(self, path)
+
+    def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
+        return {
+            "family": encode(self._model.family, "family", arrays),
+            "engine": encode(make_engine(self.inference, prefer_memoized=self._is_unbounded), "engine", arrays),
+            "counts": pack_fields(self._counts, "counts", arrays),
+            "params": pack_fields(self._params, "params", arrays),
+            "numbers": {n: getattr(self._counts, n) for n in ("local_bound", "log_z", "n_units")},
+            "ids": [int(i) for i in self.component_ids_],
+            "next_id": int(self._next_id),
+            "n_steps": int(self._n_steps),
+            "lower_bound": float(self.lower_bound_),
+            "converged": bool(self.converged_),
+            "trace": self.trace_.to_dict(),
+            "n_features_in": int(self.n_features_in_),
+            "feature_names_in": [str(n) for n in self.feature_names_in_]
+            if hasattr(self, "feature_names_in_")
+            else None,
+        }
+
+    def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
+        counts = unpack_fields(saved["counts"], "counts", arrays)
+        self._model = self._make_model(decode(saved["family"], arrays))
+        self._rule = decode(saved["engine"], arrays).rule()
+        self._counts = Summary(counts.layout, counts.arrays, **{k: float(v) for k, v in saved["numbers"].items()})
+        self._params: Fields = unpack_fields(saved["params"], "params", arrays)
+        self.component_ids_ = np.array([int(i) for i in saved["ids"]])
+        self._next_id, self._n_steps = int(saved["next_id"]), int(saved["n_steps"])
+        self.n_components_ = len(self.component_ids_)
+        self._check_shapes()
+        self.lower_bound_ = float(saved["lower_bound"])
+        self.converged_ = bool(saved["converged"])
+        self.trace_ = Trace.from_dict(saved["trace"])
+        self.n_iter_ = len(self.trace_)
+        self.n_features_in_ = int(saved["n_features_in"])
+        if saved["feature_names_in"] is not None:
+            self.feature_names_in_ = np.array(saved["feature_names_in"], dtype=object)
+        share = self._model.prior.mean(self._counts, self._params)
+        self.weights_ = share / share.sum()
+        self._data_on_disk = None
+
+    def _check_shapes(self) -> None:
+        """A file's arrays must fit each other."""
+        expected = self._model.zeros(self.n_components_)
+        for name, array in expected.arrays.items():
+            if self._counts[name].shape != array.shape or self._counts[name].dtype != np.float64:
+                raise ValueError(f"{name} has shape {self._counts[name].shape}; expected {array.shape}")
+            if not np.isfinite(self._counts[name]).all():
+                raise ValueError(f"{name} holds values that are not finite")
+
+    # ------------------------------------------------------------------------------------------ checkpoints
+
+    def _settings(self, table: Table, engine: Engine, seed: int) -> dict[str, Any]:
+        """What identifies a fit: estimator, arguments, data."""
+        arrays: dict[str, Array] = {}
+        params = {
+            k: encode(v, k, arrays) for k, v in self.get_params(deep=False).items() if k not in ("verbose", "n_jobs")
+        }
+        params["inference"] = encode(engine, "inference", arrays)
+        for name in NOT_IDENTITY:
+            params["inference"]["params"].pop(name, None)
+        listed = {k: v.tolist() for k, v in arrays.items()}
+        text = json.loads(json.dumps({"params": params, "arrays": listed}))
+        return {"estimator": type(self).__name__, "arguments": text, "data": table.fingerprint(), "seed": seed}
+
+    def _resume_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
+        """Continue from the engine's checkpoint."""
+        engine = self._engine(on_disk)
+        if engine.checkpoint is None:
+            raise ValueError("resume needs an engine with checkpoint=, the file that the interrupted fit wrote")
+        expected = self._settings(table, engine, 0)
+        found, snapshot = read_checkpoint(engine.checkpoint, {k: v for k, v in expected.items() if k != "seed"})
+        model, seed = self._resolve(table), int(found["seed"])
+        settings = {**expected, "seed": seed}
+        with workers(self.n_jobs) as pool:
+            result = run(
+                model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings
+            )
+            self._learn(model, engine, result, table, legal, on_disk, pool)
+        return self._finish(result, engine)

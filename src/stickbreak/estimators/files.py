@@ -1,0 +1,105 @@
+"""Model files and checkpoint settings: estimators as plain values and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stickbreak import families, inference
+from stickbreak.errors import ModelFileError
+from stickbreak.parameters import Parameters
+from stickbreak.persist import read_file, write_file
+from stickbreak.stats import Array
+
+__all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "save"]
+
+PARTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        *(getattr(families, name) for name in families.__all__),
+        *inference.ENGINES.values(),
+    )
+}
+ESTIMATORS: dict[str, type[Any]] = {}
+LEFT_OUT = {"callbacks"}  # objects of the running program
+
+
+def register(cls: type[Any]) -> type[Any]:
+    """Make an estimator known to `load` by its class name."""
+    ESTIMATORS[cls.__name__] = cls
+    return cls
+
+
+def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """A constructor argument as JSON; arrays go to `arrays` under `name`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, list | tuple):
+        return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, Parameters):
+        kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
+        return {"class": type(value).__name__, "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()}}
+    return None  # random generators and the like: a loaded model draws afresh
+
+
+def decode(value: Any, arrays: dict[str, Array]) -> Any:
+    """The inverse of `encode`; only registered classes are made, from checked names."""
+    if isinstance(value, list):
+        return tuple(decode(v, arrays) for v in value)
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return arrays[value["array"]]
+    if value.get("class") not in PARTS:
+        raise ModelFileError(f"the file names an unknown part {value.get('class')!r}; it may come from a later release")
+    return PARTS[value["class"]](**{str(k): decode(v, arrays) for k, v in value["params"].items()})
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator."""
+    arrays: dict[str, Array] = {}
+    header = {
+        "estimator": type(estimator).__name__,
+        "params": {k: encode(v, f"init.{k}", arrays) for k, v in estimator.get_params(deep=False).items()},
+        "fitted": estimator._pack(arrays),
+    }
+    write_file(path, "model", header, arrays)
+
+
+def read_estimator(header: dict[str, Any], arrays: dict[str, Array]) -> Any:
+    """An unfitted estimator from a header."""
+    name = header["estimator"]
+    if name not in ESTIMATORS:
+        raise ModelFileError(f"the file holds an unknown estimator {name!r}; it may come from a later release")
+    return ESTIMATORS[name](**{str(k): decode(v, arrays) for k, v in header["params"].items()})
+
+
+def load(path: str | Path) -> Any:
+    """Read a fitted estimator that `save` wrote. A damaged, foreign or later file gives a ModelFileError.
+
+    Parameters
+    ----------
+    path : file name.
+
+    Returns
+    -------
+    The estimator, fitted: `Mixture` or `DPMixture`.
+    """
+    header, arrays = read_file(path, "model")
+    try:
+        estimator = read_estimator(header, arrays)
+        estimator._unpack(header["fitted"], arrays)
+    except ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+    return estimator

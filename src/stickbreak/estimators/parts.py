@@ -1,0 +1,59 @@
+"""Parts by object or by name: families, engines, seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from stickbreak import families
+from stickbreak.inference import ENGINES, BatchVB, Engine, MemoizedVB
+
+__all__ = ["FAMILIES", "make_engine", "make_family", "make_seed"]
+
+FAMILIES: dict[str, type[Any]] = {
+    "gaussian": families.Gaussian,
+    "diagonal": families.DiagonalGaussian,
+    "zero-mean": families.ZeroMeanGaussian,
+    "fixed-variance": families.FixedVarianceGaussian,
+    "categorical": families.Categorical,
+    "multinomial": families.Multinomial,
+    "bernoulli": families.Bernoulli,
+    "poisson": families.Poisson,
+}
+
+
+def make_family(family: Any) -> Any:
+    """A family from its name (default prior) or the object itself."""
+    if isinstance(family, str):
+        if family not in FAMILIES:
+            raise ValueError(
+                f"unknown family {family!r}; choose one of {', '.join(sorted(FAMILIES))}, or give a family object"
+            )
+        return FAMILIES[family]()
+    if isinstance(family, type) or not hasattr(family, "log_marginal"):
+        raise ValueError(f"family must be a name or a family object such as sb.Gaussian(); got {family!r}")
+    return family
+
+
+def make_engine(inference: Any, *, prefer_memoized: bool) -> Engine:
+    """An engine from its name, the object itself, or the default: batch in memory, memoized on disk and for unbounded models."""
+    if inference is None:
+        return MemoizedVB() if prefer_memoized else BatchVB()
+    if isinstance(inference, str):
+        if inference not in ENGINES:
+            raise ValueError(
+                f"unknown inference {inference!r}; choose one of {', '.join(sorted(ENGINES))}, or give an engine object"
+            )
+        return ENGINES[inference]()
+    if not isinstance(inference, Engine):
+        raise ValueError(f"inference must be a name or an engine object such as sb.MemoizedVB(); got {inference!r}")
+    return inference
+
+
+def make_seed(random_state: Any) -> int:
+    """One whole number from an int, None, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))

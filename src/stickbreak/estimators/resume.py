@@ -1,0 +1,40 @@
+"""Continue an interrupted fit from its checkpoint alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stickbreak.errors import CheckpointError
+from stickbreak.inference import read_checkpoint
+
+from .files import ESTIMATORS, decode
+
+__all__ = ["resume"]
+
+
+def resume(
+    path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None
+) -> Any:
+    """Continue an interrupted fit from its checkpoint; the settings are in the file, the data must be the same.
+
+    Parameters
+    ----------
+    path : the checkpoint.
+    X, labels, sample_weight : as given to the interrupted `fit`.
+    n_jobs : threads; results do not depend on it.
+
+    Returns
+    -------
+    The fitted estimator.
+    """
+    settings, _ = read_checkpoint(path)
+    if settings.get("estimator") not in ESTIMATORS:
+        raise CheckpointError(f"{path} holds an unknown estimator {settings.get('estimator')!r}")
+    arrays = {name: np.array(values) for name, values in settings["arguments"]["arrays"].items()}
+    params = {name: decode(value, arrays) for name, value in settings["arguments"]["params"].items()}
+    params["inference"].set_params(checkpoint=str(path))
+    estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs)
+    return estimator.resume(X, labels=labels, sample_weight=sample_weight)

@@ -1,0 +1,90 @@
+"""What users pass, as a Table: arrays, data frames, CSR, memory maps, `.npy` paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from stickbreak.data import Table, is_on_disk
+from stickbreak.stats import Array
+
+__all__ = ["legal_sets", "make_table", "open_rows"]
+
+
+def open_rows(X: Any) -> Any:
+    """A path to a `.npy` file becomes a memory map; anything else is left as it is."""
+    if not isinstance(X, str | Path):
+        return X
+    path = Path(X)
+    if not path.is_file():
+        raise ValueError(f"X={str(path)!r}: no such file; expected an array, a data frame or a path to a .npy file")
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a .npy file of numbers: {error}") from None
+
+
+def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
+    """Check and wrap the rows. Data on disk are checked as they are read, not now."""
+    X = open_rows(X)
+    on_disk = isinstance(X, np.ndarray) and is_on_disk(X)
+    rows = (
+        validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if family.sparse else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=not on_disk,
+        )
+        if not on_disk
+        else _check_mapped(estimator, X, reset)
+    )
+    if sparse.issparse(rows):
+        rows = sparse.csr_array(rows)
+        rows.sum_duplicates()
+    if not on_disk:
+        family.check_rows(rows, None if reset else getattr(family, "largest", None))
+    repeats = None
+    if sample_weight is not None:
+        repeats = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        if not repeats.sum() > 0:
+            raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    return Table(rows, repeats)
+
+
+def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:
+    if X.ndim != 2 or X.dtype.kind not in "fiu":
+        raise ValueError(
+            f"a memory map must be a table (2 dimensions) of numbers; got shape {X.shape} and dtype {X.dtype}"
+        )
+    if X.shape[0] < 1 or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); at least one of each is needed"
+        )
+    validate_data(estimator, X[:1], reset=reset, ensure_all_finite=False)
+    return X
+
+
+def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Array]:
+    """Row sets (n,) and legal (S, K) from labels: -1 is unknown (set 0, all components), c allows component c alone."""
+    found = np.asarray(labels)
+    if found.shape != (n_rows,):
+        raise ValueError(f"labels has shape {found.shape} but X has {n_rows} rows")
+    if found.dtype.kind not in "iu" and not (found == np.floor(found)).all():
+        raise ValueError("labels must be whole numbers, -1 for unknown")
+    found = found.astype(np.int64)
+    if found.min() < -1 or found.max() >= n_components:
+        bad = found.min() if found.min() < -1 else found.max()
+        raise ValueError(
+            f"labels holds {bad}; with n_components={n_components} labels are -1 (unknown) to {n_components - 1}"
+        )
+    n_labels = int(found.max()) + 1
+    legal = np.zeros((n_labels + 1, n_components))
+    legal[0] = 1.0
+    legal[np.arange(1, n_labels + 1), np.arange(n_labels)] = 1.0
+    return found + 1, legal

@@ -1,0 +1,21 @@
+"""What a component says about a row: one file per likelihood."""
+
+from .bernoulli import Bernoulli
+from .categorical import Categorical
+from .diagonal import DiagonalGaussian
+from .fixedvariance import FixedVarianceGaussian
+from .gaussian import Gaussian
+from .multinomial import Multinomial
+from .poisson import Poisson
+from .zeromean import ZeroMeanGaussian
+
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "DiagonalGaussian",
+    "FixedVarianceGaussian",
+    "Gaussian",
+    "Multinomial",
+    "Poisson",
+    "ZeroMeanGaussian",
+]

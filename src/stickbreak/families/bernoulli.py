@@ -1,0 +1,152 @@
+"""Binary columns, each with a Beta prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma
+
+from stickbreak.data import Scale
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Field
+
+from .base import BaseFamily, require_positive
+
+__all__ = ["Bernoulli"]
+
+
+@dataclass(frozen=True)
+class BinaryScores:
+    """log_on, log_off (K, D): log potentials of a one and of a zero; evidence is linear in the row."""
+
+    log_on: Array
+    log_off: Array
+
+    def evidence(self, rows: Array) -> Array:
+        """(n, K) from columns (D, n)."""
+        return ((self.log_on - self.log_off) @ rows + self.log_off.sum(1)[:, None]).T
+
+    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
+        """Add ones of each column, and rows."""
+        out["ones"] += shares.T @ rows.T
+        out["rows"] += shares.sum(0)
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>."""
+        zeros = counts["rows"][:, None] - counts["ones"]
+        return float((self.log_on * counts["ones"]).sum() + (self.log_off * zeros).sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bernoulli(BaseFamily):
+    """Binary columns (0 or 1), independent given the component, Beta(on, off) prior on each.
+
+    Parameters
+    ----------
+    on, off : prior counts of ones and of zeros. Default 0.5 each (Jeffreys' choice).
+    n_features : number of columns; set from the data.
+    """
+
+    on: float = 0.5
+    off: float = 0.5
+    n_features: int | None = None
+
+    def resolve(self, scale: Scale) -> Bernoulli:
+        """Prior counts as given."""
+        require_positive(on=self.on, off=self.off)
+        return replace(self, n_features=scale.n_features)
+
+    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+        """Values must be 0 or 1."""
+        values = np.asarray(rows)
+        bad = (values != 0) & (values != 1)
+        if bad.any():
+            at, column = np.argwhere(bad)[0]
+            raise ValueError(f"row {at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Ones (K, D) and rows (K,)."""
+        return {"ones": Field((axis, None)), "rows": Field((axis,))}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        assert self.n_features is not None
+        return {"ones": np.zeros((n_components, self.n_features)), "rows": np.zeros(n_components)}
+
+    def width(self) -> int:
+        """Columns."""
+        assert self.n_features is not None
+        return self.n_features
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to columns (D, n) of floats."""
+        return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _posterior(self, counts: Counts) -> tuple[Array, Array]:
+        """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones than rows."""
+        zeros = np.maximum(counts["rows"][:, None] - counts["ones"], 0.0)
+        return self.on + counts["ones"], self.off + zeros
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) Beta log-partition differences, summed over columns."""
+        a, b = self._posterior(counts)
+        return (betaln(a, b) - betaln(self.on, self.off)).sum(1)
+
+    def mean_log(self, counts: Counts) -> BinaryScores:
+        """E[log p], E[log(1 - p)]."""
+        a, b = self._posterior(counts)
+        total = digamma(a + b)
+        return BinaryScores(digamma(a) - total, digamma(b) - total)
+
+    def log_mean(self, counts: Counts) -> BinaryScores:
+        """Log predictive probabilities."""
+        a, b = self._posterior(counts)
+        total = np.log(a + b)
+        return BinaryScores(np.log(a) - total, np.log(b) - total)
+
+    def mode(self, counts: Counts) -> BinaryScores:
+        """The mode in natural coordinates is the mean."""
+        return self.log_mean(counts)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) log joint at the mode in natural coordinates."""
+        a, b = self._posterior(counts)
+        return (a * np.log(a) + b * np.log(b) - (a + b) * np.log(a + b)).sum(1)
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Probability (K, D) of a one."""
+        a, b = self._posterior(counts)
+        return {"probability": a / (a + b)}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) KL, summed over columns."""
+        p, q = first["probability"], second["probability"]
+        entropy = (p * np.log(p) + (1 - p) * np.log1p(-p)).sum(1)
+        return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) KL of smoothed rows: a constant for each column that differs, which depends on the way it differs."""
+        high, low = (1.0 + self.on) / (1.0 + self.on + self.off), self.on / (1.0 + self.on + self.off)
+        gap = np.log(high / low) - np.log((1 - high) / (1 - low))
+        up = high * gap + np.log((1 - high) / (1 - low))  # KL(high || low)
+        down = -low * gap - np.log((1 - high) / (1 - low))  # KL(low || high)
+        there = rows[:, index : index + 1]
+        return ((rows > there) * up + (rows < there) * down).sum(0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """One binary row for each label."""
+        probability = self.smoothed_mean(counts)["probability"][labels]
+        return (rng.random(probability.shape) < probability).astype(np.int64)
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Probability (K, D) of a one: posterior means."""
+        return {"probability": np.array(self.smoothed_mean(counts)["probability"])}

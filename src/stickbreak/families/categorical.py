@@ -1,0 +1,188 @@
+"""Columns of symbols, each with its own symmetric Dirichlet prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Scale
+from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import SYMBOL, Field
+
+from . import tables
+from .base import BaseFamily, require_positive
+
+__all__ = ["Categorical", "TableScores"]
+
+
+@dataclass(frozen=True)
+class TableScores:
+    """log_table (V, K): symbol-major. Symbols of all columns share one axis."""
+
+    log_table: Array
+
+    def evidence(self, rows: Array) -> Array:
+        """(n, K) sum over columns of the table's rows; symbol -1 is missing."""
+        out = np.empty((len(rows), self.log_table.shape[1]))
+        gather_symbols(self.log_table, rows, out)
+        return np.asfortranarray(out)
+
+    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
+        """Scatter the shares to their symbols."""
+        scatter_symbols(rows, np.ascontiguousarray(shares), out["emission"], out["emission_total"])
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>."""
+        return float(pairing(self.log_table, counts["emission"]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categorical(BaseFamily):
+    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1 is missing.
+
+    Parameters
+    ----------
+    concentration : prior count of each symbol. Default 0.5.
+    n_symbols : how many symbols a column has, an int or one for each column. Default: the largest seen, plus one.
+    """
+
+    concentration: float = 0.5
+    n_symbols: Any = None
+
+    def resolve(self, scale: Scale) -> Categorical:
+        """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""
+        require_positive(concentration=self.concentration)
+        seen = np.maximum(scale.largest.astype(int) + 1, 1)
+        wanted = seen if self.n_symbols is None else np.broadcast_to(np.asarray(self.n_symbols, dtype=int), seen.shape)
+        if (wanted < seen).any():
+            d = int(np.flatnonzero(wanted < seen)[0])
+            raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
+        return replace(self, n_symbols=tuple(int(v) for v in wanted))
+
+    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+        """Symbols must be whole numbers from -1 (missing) to n_symbols - 1."""
+        values = np.asarray(rows)
+        bad = (values < -1) | (values != np.floor(values))
+        if largest is not None:
+            bad |= values > largest
+        if bad.any():
+            at, column = np.argwhere(bad)[0]
+            limit = "" if largest is None else f" below {int(largest[column]) + 1}"
+            raise ValueError(
+                f"row {at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing"
+            )
+
+    @property
+    def largest(self) -> Array:
+        """(D,) largest legal symbol of each column."""
+        return np.asarray(self.n_symbols) - 1
+
+    @property
+    def _offsets(self) -> Array:
+        return np.r_[0, np.cumsum(self.n_symbols)]
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Emission (V, K) over the symbols of all columns; emission_total (D, K)."""
+        return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return {
+            "emission": np.zeros((int(self._offsets[-1]), n_components)),
+            "emission_total": np.zeros((len(self.n_symbols), n_components)),
+        }
+
+    def width(self) -> int:
+        """Columns."""
+        return len(self.n_symbols)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) symbols to positions on the shared axis; -1 stays."""
+        symbols = np.asarray(rows).astype(np.int64)
+        symbols = symbols.reshape(len(symbols), -1)
+        return np.where(symbols < 0, -1, symbols + self._offsets[:-1])
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _columns(self, counts: Counts) -> list[tuple[Array, Array, int]]:
+        """Table (V_d, K), total (K,) and alphabet of each column."""
+        at = self._offsets
+        table, total = counts["emission"], counts["emission_total"]
+        return [(table[at[d] : at[d + 1]], total[d], int(v)) for d, v in enumerate(self.n_symbols)]
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) sum over columns of Dirichlet log-partition differences."""
+        parts = [tables.log_partition_rise(t, n, self.concentration, v) for t, n, v in self._columns(counts)]
+        return np.sum(parts, axis=0)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) log joint at the mode in natural coordinates."""
+        parts = [tables.log_mode_value(t, n, self.concentration, v) for t, n, v in self._columns(counts)]
+        return np.sum(parts, axis=0)
+
+    def _scores(self, counts: Counts, transform: Any) -> TableScores:
+        if len(self.n_symbols) == 1:  # a batch may bring its own vocabulary
+            whole = transform(counts["emission"], counts["emission_total"][0], self.concentration, self.n_symbols[0])
+            return TableScores(np.ascontiguousarray(whole))
+        return TableScores(
+            np.concatenate([transform(t, n, self.concentration, v) for t, n, v in self._columns(counts)])
+        )
+
+    def mean_log(self, counts: Counts) -> TableScores:
+        """E[log probability]."""
+        return self._scores(counts, tables.mean_log_table)
+
+    def log_mean(self, counts: Counts) -> TableScores:
+        """Log predictive probability."""
+        return self._scores(counts, tables.log_mean_table)
+
+    def mode(self, counts: Counts) -> TableScores:
+        """Log probability at the mode in natural coordinates."""
+        return self._scores(counts, tables.log_mode_table)
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Probability (K, V): for every column, side by side."""
+        return {"probability": np.exp(self.mode(counts).log_table).T}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) KL, summed over columns."""
+        a, b = first["probability"], second["probability"]
+        return (a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) KL of smoothed one-hot rows: a constant for each column where the symbols differ; a missing one says nothing."""
+        out = np.zeros(len(rows))
+        for d, v in enumerate(self.n_symbols):
+            low, high = (
+                self.concentration / (1 + v * self.concentration),
+                (1 + self.concentration) / (1 + v * self.concentration),
+            )
+            here, there = rows[:, d], rows[index, d]
+            differ = (here != there) & (here >= 0) & (there >= 0)
+            out += differ * (high - low) * (np.log(high) - np.log(low))
+        return out
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """One symbol for each column."""
+        out = np.empty((len(labels), len(self.n_symbols)), dtype=np.int64)
+        for d, (table, total, v) in enumerate(self._columns(counts)):
+            edges = np.exp(tables.log_mean_table(table, total, self.concentration, v)).cumsum(0).T
+            draws = rng.random(len(labels)) * edges[labels, -1]
+            out[:, d] = (edges[labels] < draws[:, None]).sum(1)
+        return out
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Probability (K, D, V): posterior means, V the largest alphabet; unused symbols are zero."""
+        n_components, widest = counts["emission"].shape[1], max(self.n_symbols)
+        out = np.zeros((n_components, len(self.n_symbols), widest))
+        for d, (table, total, v) in enumerate(self._columns(counts)):
+            out[:, d, :v] = np.exp(tables.log_mean_table(table, total, self.concentration, v)).T
+        return {"probability": out}

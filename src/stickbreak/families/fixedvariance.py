@@ -1,0 +1,166 @@
+"""Vectors with unknown mean and known variance: Gaussian prior on the mean.
+
+mean_d ~ Normal(prior mean_d, variance_d / mean_strength).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Scale
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Edit, Field
+
+from . import quadratic
+from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_positive
+from .gaussian import DEFAULT_SHARE
+
+__all__ = ["FixedVarianceGaussian"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FixedVarianceGaussian(BaseFamily):
+    """Gaussian whose variances are known, independent columns: soft k-means with a prior.
+
+    Parameters
+    ----------
+    variance : known variance of a component, a number or (D,). Default: a tenth of each column's variance.
+    mean : prior mean, a number or (D,). Default: the columns' means.
+    mean_strength : how many rows the prior mean is worth. Default 0.01.
+    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    """
+
+    variance: Any = None
+    mean: Any = None
+    mean_strength: float = 0.01
+    center: Any = None
+    scale: Any = None
+
+    def resolve(self, scale: Scale) -> FixedVarianceGaussian:
+        """Variance = 0.1 * column variances; prior mean = column means."""
+        require_positive(mean_strength=self.mean_strength)
+        spread = column_spread(scale)
+        variance = prior_vector("variance", self.variance, DEFAULT_SHARE * spread)
+        require_positive(variance=float(variance.min()))
+        return replace(
+            self,
+            variance=variance,
+            mean=prior_vector("mean", self.mean, scale.mean),
+            center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
+            scale=np.sqrt(spread) if self.scale is None else np.asarray(self.scale, dtype=float),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.center)
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Moments [n, sum z, sum z**2] about the anchor; the squares carry the constants of the data."""
+        return quadratic.moment_fields(axis)
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return quadratic.moment_zeros(n_components, quadratic.n_diagonal(self.n_features), self.n_features)
+
+    def width(self) -> int:
+        """Features of a row."""
+        return quadratic.n_diagonal(self.n_features)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to features (1 + 2 D, n)."""
+        return quadratic.prepare_diagonal(rows, self.center, self.scale)
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _variance(self) -> Array:
+        return self.variance / self.scale**2
+
+    def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
+        """Strength (K,), mean (K, D) from the anchor, scatter (K, D) about the mean, prior's pull included."""
+        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
+        prior = (self.mean - self.center) / self.scale - anchor
+        n = moments[:, 0]
+        mean, scatter = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], self.mean_strength, prior)
+        return self.mean_strength + n, mean, scatter
+
+    def _per_row(self) -> float:
+        """Log density at the mean, in the user's units."""
+        return -0.5 * float((LOG_2PI + np.log(self.variance)).sum())
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log marginal likelihood: D / 2 log(strength / (strength + n)) - scatter / (2 variance) + constants."""
+        strength, _, scatter = self._posterior(counts)
+        shrink = 0.5 * self.n_features * (np.log(self.mean_strength) - np.log(strength))
+        return shrink - 0.5 * (scatter / self._variance()).sum(1) + self._per_row() * counts["moments"][:, 0]
+
+    def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Array) -> quadratic.QuadraticScores:
+        precision = 1.0 / (self._variance() * widen[:, None])
+        return quadratic.QuadraticScores.make(quadratic.DiagonalForm(mean, precision, anchor), constant)
+
+    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
+        """E[log N(x | mean, variance)]: the density at the posterior mean, less D / (2 strength)."""
+        strength, mean, _ = self._posterior(counts)
+        constant = self._per_row() - 0.5 * self.n_features / strength
+        return self._scores(mean, counts["anchor"], constant, np.ones_like(strength))
+
+    def log_mean(self, counts: Counts) -> quadratic.QuadraticScores:
+        """N(x | mean, variance (1 + 1 / strength))."""
+        strength, mean, _ = self._posterior(counts)
+        widen = 1.0 + 1.0 / strength
+        return self._scores(mean, counts["anchor"], self._per_row() - 0.5 * self.n_features * np.log(widen), widen)
+
+    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+        """N(x | posterior mean, variance)."""
+        strength, mean, _ = self._posterior(counts)
+        return self._scores(mean, counts["anchor"], np.full_like(strength, self._per_row()), np.ones_like(strength))
+
+    def log_mode(self, counts: Counts) -> Array:
+        """Log joint at the posterior mean, up to a constant of the prior."""
+        _, _, scatter = self._posterior(counts)
+        return -0.5 * (scatter / self._variance()).sum(1) + self._per_row() * counts["moments"][:, 0]
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Mean (K, D) in the user's units."""
+        _, mean, _ = self._posterior(counts)
+        return {"mean": (counts["anchor"] + mean) * self.scale + self.center}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) squared distance over twice the variance."""
+        away = first["mean"][:, None] - second["mean"][None]
+        return 0.5 * (away**2 / self.variance).sum(-1)
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) squared distance of smoothed means over twice the variance."""
+        z = rows[1 : 1 + self.n_features]
+        away = (z - z[:, index : index + 1]) / (1.0 + self.mean_strength)
+        return 0.5 * (1.0 / self._variance()) @ away**2
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """Rows of the Gaussian predictive."""
+        strength, _, _ = self._posterior(counts)
+        width = np.sqrt(self.variance * (1.0 + 1.0 / strength[labels])[:, None])
+        return self.smoothed_mean(counts)["mean"][labels] + width * rng.standard_normal((len(labels), self.n_features))
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Mean (K, D): posterior expectation; variance (K, D): the known one."""
+        mean = self.smoothed_mean(counts)["mean"]
+        return {"mean": mean, "variance": np.tile(self.variance, (len(mean), 1))}
+
+    def refine(self, counts: Counts, axis: str) -> Edit | None:
+        """New anchors for components that are too far from theirs."""
+        form = self.mean_log(counts).form
+        far = ((form.mean**2 * form.precision) > quadratic.FAR).any(1)
+        return (
+            quadratic.Reanchor(axis, np.where(far[:, None], form.anchor + form.mean, form.anchor))
+            if far.any()
+            else None
+        )

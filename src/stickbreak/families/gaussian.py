@@ -1,0 +1,265 @@
+"""Vectors with unknown mean and covariance: Normal-Wishart prior.
+
+precision ~ Wishart(dof, inverse scale B), mean | precision ~ Normal(prior mean, inverse(mean_strength * precision)).
+Posterior of a component with statistics (n, sum x, sum x x'):
+    strength + n;  dof + n;  B + scatter about the average + strength n / (strength + n) (average - prior)(average - prior)'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import digamma, gammaln, multigammaln
+
+from stickbreak.data import Scale
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Edit, Field
+
+from . import quadratic
+from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_positive
+
+__all__ = ["Gaussian", "gaussian_divergence", "prior_matrix", "spiked_divergence"]
+
+DEFAULT_SHARE = 0.1  # of a column's variance that one component is expected to have
+
+
+class NormalWishart(NamedTuple):
+    """Posterior in the standardized frame, means as seen from the anchors."""
+
+    strength: Array  # (K,)
+    mean: Array  # (K, D)
+    dof: Array  # (K,)
+    factor: Array  # (K, D, D) lower Cholesky factor of the inverse scale
+    log_det: Array  # (K,) of the inverse scale
+    anchor: Array  # (K, D)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussian(BaseFamily):
+    """Gaussian with full covariance, Normal-Wishart prior.
+
+    Parameters
+    ----------
+    mean : prior mean, a number or (D,). Default: the columns' means.
+    mean_strength : how many rows the prior mean is worth. Default 0.01.
+    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3.
+    covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
+        Default: diagonal, a tenth of each column's variance.
+    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Gaussian(mean_strength=0.1)
+    Gaussian(mean_strength=0.1)
+    """
+
+    mean: Any = None
+    mean_strength: float = 0.01
+    dof: float | None = None
+    covariance: Any = None
+    center: Any = None
+    scale: Any = None
+
+    def resolve(self, scale: Scale) -> Gaussian:
+        """Prior mean = column means; prior covariance = diag(0.1 * column variances); dof = D + 3."""
+        require_positive(mean_strength=self.mean_strength)
+        variance = column_spread(scale)
+        dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)
+        if dof <= scale.n_features + 1:
+            raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
+        return replace(
+            self,
+            mean=prior_vector("mean", self.mean, scale.mean),
+            dof=dof,
+            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * variance),
+            center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
+            scale=np.sqrt(variance) if self.scale is None else np.asarray(self.scale, dtype=float),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.center)
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Moments [n, sum z, sum z z' (upper triangle)] about the anchor."""
+        return quadratic.moment_fields(axis)
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return quadratic.moment_zeros(n_components, quadratic.n_full(self.n_features), self.n_features)
+
+    def width(self) -> int:
+        """Features of a row."""
+        return quadratic.n_full(self.n_features)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to features (P, n)."""
+        return quadratic.prepare_full(rows, self.center, self.scale)
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _prior(self) -> tuple[float, Array, float, Array]:
+        """strength, mean (D,), dof and inverse scale B (D, D) in the standardized frame."""
+        assert self.dof is not None
+        inverse_scale = (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
+        return self.mean_strength, (self.mean - self.center) / self.scale, self.dof, inverse_scale
+
+    def _posterior(self, counts: Counts) -> NormalWishart:
+        strength, prior_mean, dof, inverse_scale = self._prior()
+        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
+        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        mean, scatter = quadratic.spread(n, moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
+        factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
+        log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
+        return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
+
+    def _log_jacobian(self) -> float:
+        return -float(np.log(self.scale).sum())
+
+    def _log_partition(self, strength: Any, dof: Any, log_det: Any) -> Any:
+        D = self.n_features
+        wishart = 0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
+        return 0.5 * D * (LOG_2PI - np.log(strength)) + wishart
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log-partition of the posterior minus that of the prior."""
+        q = self._posterior(counts)
+        strength, _, dof, inverse_scale = self._prior()
+        prior = self._log_partition(strength, dof, np.linalg.slogdet(inverse_scale)[1])
+        per_row = self._log_jacobian() - 0.5 * self.n_features * LOG_2PI
+        return self._log_partition(q.strength, q.dof, q.log_det) - prior + per_row * counts["moments"][:, 0]
+
+    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
+        """E[log N(x | mean, precision)]."""
+        q, D = self._posterior(counts), self.n_features
+        log_precision = digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        constant = 0.5 * (log_precision - D * LOG_2PI - D / q.strength) + self._log_jacobian()
+        return quadratic.QuadraticScores.make(quadratic.FullForm(q.mean, q.factor, q.dof, q.anchor), constant)
+
+    def log_mean(self, counts: Counts) -> quadratic.StudentScores:
+        """Student t with dof + 1 - D degrees of freedom and shape B (strength + 1) / (strength (dof + 1 - D))."""
+        q, D = self._posterior(counts), self.n_features
+        dof = q.dof + 1.0 - D
+        weight = q.strength * dof / (q.strength + 1.0)
+        log_det = q.log_det - D * np.log(weight)
+        power = 0.5 * (dof + D)
+        constant = (
+            gammaln(power) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi) - 0.5 * log_det + self._log_jacobian()
+        )
+        return quadratic.StudentScores(quadratic.FullForm(q.mean, q.factor, weight, q.anchor), constant, power, dof)
+
+    def _rows_worth(self, dof: Array) -> Array:
+        """N + nu of the mode in natural coordinates; a floor for a prior too weak to have one and no data."""
+        return np.maximum(dof - self.n_features - 2.0, 1e-6)
+
+    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+        """N(x | mean, B / (dof - D - 2)): the mode in natural coordinates."""
+        q, D = self._posterior(counts), self.n_features
+        worth = self._rows_worth(q.dof)
+        constant = 0.5 * (D * np.log(worth) - q.log_det - D * LOG_2PI) + self._log_jacobian()
+        return quadratic.QuadraticScores.make(quadratic.FullForm(q.mean, q.factor, worth, q.anchor), constant)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(dof - D - 2) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        q, D = self._posterior(counts), self.n_features
+        worth = self._rows_worth(q.dof)
+        per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
+        return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + per_row * counts["moments"][:, 0]
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Mean (K, D) and covariance (K, D, D) at the mode, in the user's units."""
+        q = self._posterior(counts)
+        scatter = q.factor @ q.factor.transpose(0, 2, 1)
+        covariance = scatter / self._rows_worth(q.dof)[:, None, None] * np.outer(self.scale, self.scale)
+        return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) KL between Gaussians."""
+        return gaussian_divergence(first["mean"], first["covariance"], second["mean"], second["covariance"])
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) KL from each row's smoothed Gaussian to that of row `index`.
+
+        A row's smoothed scatter is B + c d d', d = z - prior mean: everything follows from inner products of whitened d.
+        """
+        strength, prior_mean, dof, inverse_scale = self._prior()
+        away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
+        white = solve_triangular(np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False)
+        worth = float(self._rows_worth(np.asarray(dof + 1.0)))
+        spike = strength / (strength + 1.0)
+        between = white - white[:, index : index + 1]
+        inner, size = white[:, index] @ between, (white[:, index] ** 2).sum()
+        shrink = spike / (1.0 + spike * size)
+        squared = ((between**2).sum(0) - shrink * inner**2) / (strength + 1.0) ** 2
+        return np.maximum(spiked_divergence(white, index, spike) + 0.5 * worth * squared, 0.0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """Rows of the Student t predictive."""
+        q, D = self._posterior(counts), self.n_features
+        dof = q.dof + 1.0 - D
+        root = q.factor * np.sqrt((q.strength + 1.0) / (q.strength * dof))[:, None, None]
+        noise = rng.standard_normal((len(labels), D)) / np.sqrt(rng.chisquare(dof[labels]) / dof[labels])[:, None]
+        z = (q.anchor + q.mean)[labels] + np.einsum("nij,nj->ni", root[labels], noise)
+        return z * self.scale + self.center
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Mean (K, D) and covariance (K, D, D): posterior expectations."""
+        q = self._posterior(counts)
+        scatter = q.factor @ q.factor.transpose(0, 2, 1)
+        covariance = scatter / (q.dof - self.n_features - 1.0)[:, None, None] * np.outer(self.scale, self.scale)
+        return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
+
+    def refine(self, counts: Counts, axis: str) -> Edit | None:
+        """New anchors for components that are too far from theirs."""
+        scores = self.mean_log(counts)
+        _, squared = scores.form.coefficients()
+        far = squared > quadratic.FAR
+        if not far.any():
+            return None
+        return quadratic.Reanchor(
+            axis, np.where(far[:, None], scores.form.anchor + scores.form.mean, scores.form.anchor)
+        )
+
+
+def prior_matrix(name: str, value: Any, default: Array) -> Array:
+    """A prior covariance (D, D) from a number, variances (D,), a matrix, or the default variances."""
+    matrix = np.asarray(default if value is None else value, dtype=float)
+    D = len(default)
+    if matrix.ndim < 2:
+        if matrix.ndim == 1 and len(matrix) != D:
+            raise ValueError(f"{name} has {len(matrix)} entries but the data have {D} columns")
+        matrix = np.diag(np.broadcast_to(matrix, D))
+    if matrix.shape != (D, D):
+        raise ValueError(f"{name} has shape {matrix.shape} but the data have {D} columns")
+    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
+        raise ValueError(f"{name} must be symmetric and positive definite")
+    return matrix
+
+
+def gaussian_divergence(mean_a: Array, covariance_a: Array, mean_b: Array, covariance_b: Array) -> Array:
+    """(J, K) KL(N(mean_a, covariance_a) || N(mean_b, covariance_b))."""
+    precision = np.linalg.inv(covariance_b)
+    away = mean_a[:, None, :] - mean_b[None, :, :]
+    squared = np.einsum("jkd,kde,jke->jk", away, precision, away)
+    trace = np.einsum("kde,jed->jk", precision, covariance_a)
+    log_ratio = np.linalg.slogdet(covariance_b)[1][None, :] - np.linalg.slogdet(covariance_a)[1][:, None]
+    return 0.5 * (trace + squared - mean_a.shape[1] + log_ratio)
+
+
+def spiked_divergence(white: Array, index: int, spike: float) -> Array:
+    """(n,) (tr(M) - logdet(M) - D) / 2, M = (I + s y_j y_j')^-1 (I + s y_n y_n'), for whitened rows y (D, n) and spike s."""
+    sizes, inner = (white**2).sum(0), white[:, index] @ white
+    size = sizes[index]
+    shrink = spike / (1.0 + spike * size)
+    trace = spike * sizes - shrink * size - shrink * spike * inner**2
+    return 0.5 * (trace + np.log1p(spike * size) - np.log1p(spike * sizes))

@@ -1,0 +1,235 @@
+"""Rows of counts (documents, histograms): symmetric Dirichlet prior over the columns.
+
+A row has its own total, so a component counts tokens (`emission_total`) while the prior over components counts rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln
+
+from stickbreak.data import Scale
+from stickbreak.kernels.rows import log_factorials, pairing, rising_factorials
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import SYMBOL, Field
+
+from . import tables
+from .base import BaseFamily, require_positive
+
+__all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
+
+
+class CountRows(NamedTuple):
+    """matrix (n, V) dense or CSR; total (n,) tokens; base (n,) log of the multinomial coefficient."""
+
+    matrix: Any
+    total: Array
+    base: Array
+
+
+def log_factorial_rows(matrix: Any) -> Array:
+    """(n,) sum of log x! over each row, dense or CSR."""
+    n = matrix.shape[0]
+    out = np.zeros(n)
+    if sparse.issparse(matrix):
+        log_factorials(matrix.data, matrix.indptr.astype(np.int64), out)
+    else:
+        log_factorials(matrix.ravel(), np.arange(n + 1, dtype=np.int64) * matrix.shape[1], out)
+    return out
+
+
+def check_counts(rows: Any) -> None:
+    """Counts must not be negative."""
+    values = rows.data if sparse.issparse(rows) else np.asarray(rows)
+    if not (values < 0).any():
+        return
+    if sparse.issparse(rows):
+        at = int(np.searchsorted(rows.indptr, int(np.argmax(values < 0)), side="right") - 1)
+        raise ValueError(f"row {at} has the count {values[values < 0][0]}; counts must not be negative")
+    at, column = np.argwhere(values < 0)[0]
+    raise ValueError(f"row {at}, column {column} is {values[at, column]}; counts must not be negative")
+
+
+@dataclass(frozen=True)
+class CountScores:
+    """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient of the row."""
+
+    log_table: Array
+
+    def evidence(self, rows: CountRows) -> Array:
+        """(n, K) counts times the table."""
+        return np.asfortranarray(np.asarray(rows.matrix @ self.log_table) + rows.base[:, None])
+
+    def collect(self, rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+        """Add token counts, token totals, and the constants of the rows."""
+        collect_counts(rows, shares, out)
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>."""
+        return float(pairing(self.log_table, counts["emission"])) + float(counts["base"].sum())
+
+
+@dataclass(frozen=True)
+class DirichletMultinomialScores:
+    """Posterior predictive of a whole row: alpha (V, K) and its total over all symbols (K,)."""
+
+    alpha: Array
+    total: Array
+
+    def evidence(self, rows: CountRows) -> Array:
+        """(n, K) log Dirichlet-multinomial probability."""
+        matrix = sparse.csr_array(rows.matrix)
+        out = rows.base[:, None] + gammaln(self.total) - gammaln(self.total + rows.total[:, None])
+        rising_factorials(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, self.alpha, out)
+        return np.asfortranarray(out)
+
+    def collect(self, rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+        """Add token counts, token totals, and the constants of the rows."""
+        collect_counts(rows, shares, out)
+
+    def pair(self, counts: Counts) -> float:
+        """Not linear in the counts: rules that use it have no bound."""
+        return float("nan")
+
+
+def collect_counts(rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+    """Add token counts (V, K), token totals (K,), rows (K,) and the constants of the rows (K,)."""
+    out["emission"] += np.asarray(rows.matrix.T @ np.ascontiguousarray(shares))
+    out["emission_total"] += rows.total @ shares
+    out["rows"] += shares.sum(0)
+    out["base"] += rows.base @ shares
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Multinomial(BaseFamily):
+    """Rows of counts with a symmetric Dirichlet prior; dense arrays or CSR.
+
+    Parameters
+    ----------
+    concentration : prior count of each column. Default 0.1.
+    n_symbols : number of columns; set from the data.
+    """
+
+    concentration: float = 0.1
+    n_symbols: int | None = None
+    sparse = True
+
+    def resolve(self, scale: Scale) -> Multinomial:
+        """n_symbols = number of columns; concentration as given (0.1)."""
+        require_positive(concentration=self.concentration)
+        return replace(self, n_symbols=scale.n_features)
+
+    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+        """Counts must not be negative."""
+        check_counts(rows)
+
+    @property
+    def _size(self) -> int:
+        assert self.n_symbols is not None
+        return self.n_symbols
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Emission (V, K) tokens, emission_total (K,), rows (K,), base (K,): sum of log multinomial coefficients."""
+        return {
+            "emission": Field((SYMBOL, axis)),
+            "emission_total": Field((axis,)),
+            "rows": Field((axis,)),
+            "base": Field((axis,), nonnegative=False),
+        }
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        flat = {name: np.zeros(n_components) for name in ("emission_total", "rows", "base")}
+        return {"emission": np.zeros((self._size, n_components)), **flat}
+
+    def width(self) -> int:
+        """Numbers in a row; sparse rows are shorter, blocks then are smaller than they could be."""
+        return min(self._size, 512)
+
+    def prepare(self, rows: Any) -> CountRows:
+        """Counts as floats, with their totals and multinomial coefficients."""
+        matrix = (
+            sparse.csr_array(rows, dtype=float) if sparse.issparse(rows) else np.ascontiguousarray(rows, dtype=float)
+        )
+        total = np.asarray(matrix.sum(axis=1)).ravel()
+        return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix))
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) Dirichlet log-partition difference plus the rows' constants."""
+        rise = tables.log_partition_rise(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        return rise + counts["base"]
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) log joint at the mode in natural coordinates."""
+        value = tables.log_mode_value(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        return value + counts["base"]
+
+    def mean_log(self, counts: Counts) -> CountScores:
+        """E[log probability]."""
+        return CountScores(
+            tables.mean_log_table(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        )
+
+    def log_mean(self, counts: Counts) -> DirichletMultinomialScores:
+        """Log predictive probability of a whole row."""
+        alpha = np.ascontiguousarray(counts["emission"] + self.concentration)
+        return DirichletMultinomialScores(alpha, counts["emission_total"] + self._size * self.concentration)
+
+    def mode(self, counts: Counts) -> CountScores:
+        """Log probability at the mode in natural coordinates."""
+        return CountScores(
+            tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        )
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Probability (K, V), and weight (K,): the tokens (prior included) that it is an average of."""
+        total = counts["emission_total"] + self._size * self.concentration
+        return {"probability": ((counts["emission"] + self.concentration) / total).T, "weight": total}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) weight of the first times KL."""
+        a, b = first["probability"], second["probability"]
+        return first["weight"][:, None] * ((a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T)
+
+    def divergence(self, rows: CountRows, index: int) -> Array:
+        """(n,) (tokens + prior) * KL of smoothed rows.
+
+        sum_v (x_v + a) log((x_v + a) / m_v), taken over the entries of x: where x_v = 0 the term is a log(a) - a log(m_v).
+        """
+        a, V = self.concentration, rows.matrix.shape[1]
+        there = rows.matrix[index : index + 1]
+        target = np.asarray(there.toarray() if sparse.issparse(there) else there, dtype=float).ravel() + a
+        log_total = np.log(target.sum() + a * (self._size - V))
+        log_target = np.log(target) - log_total
+        if sparse.issparse(rows.matrix):
+            own = sparse.csr_array(rows.matrix, copy=True)
+            own.data = (own.data + a) * np.log(own.data + a) - a * np.log(a)
+            entropy = np.asarray(own.sum(axis=1)).ravel() + V * a * np.log(a)
+        else:
+            smooth = rows.matrix + a
+            entropy = (smooth * np.log(smooth)).sum(1)
+        cross = np.asarray(rows.matrix @ log_target).ravel() + a * log_target.sum()
+        weight = rows.total + a * self._size
+        unseen = a * (self._size - V) * log_total  # symbols of the whole vocabulary that this batch does not have
+        return np.maximum(entropy - weight * np.log(weight) - cross + unseen, 0.0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """One row of counts for each label; its total is the average row's of the component."""
+        probability = self.smoothed_mean(counts)["probability"]
+        length = counts["emission_total"] / np.maximum(counts["rows"], 1e-12)
+        return rng.multinomial(np.maximum(np.round(length), 1).astype(int)[labels], probability[labels])
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Probability (K, V): posterior means."""
+        return {"probability": np.array(self.smoothed_mean(counts)["probability"])}

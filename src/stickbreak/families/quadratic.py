@@ -1,0 +1,312 @@
+"""Evidence that is quadratic in the row, shared by the Gaussian families: one matrix product to judge, one to collect.
+
+Rows are centred and scaled once (`standardize`), and their features [1, z, products of z] are laid out feature-major.
+Statistics are moments about a reference point, the component's *anchor*: the centre of the data (zero) as a rule. A
+component so far from its anchor that differences of squares would cancel (`FAR`) is judged by its Cholesky factor, and
+gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its moments accurate too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.quadratic import diagonal_features, full_features, shifted_features, standardize
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Field, Fields
+
+__all__ = [
+    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "Reanchor", "StudentScores", "cholesky", "far_slots", "moment_fields",
+    "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full", "spread", "unpack_symmetric",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Fields)
+
+FAR = 1e5
+"""Squared distance from the anchor, in standard deviations, beyond which a square loses more than 2e-11 (its rounding error)."""
+
+
+EMPTY = 1e-8
+"""Fewer rows than this are what running differences leave of none: their average means nothing."""
+
+
+# ---------------------------------------------------------------------------------------------- layout of features
+
+
+def n_full(n_features: int) -> int:
+    """Length of [1, z, z_a z_b for a <= b]."""
+    return 1 + n_features + n_features * (n_features + 1) // 2
+
+
+def n_diagonal(n_features: int) -> int:
+    """Length of [1, z, z**2]."""
+    return 1 + 2 * n_features
+
+
+@lru_cache(maxsize=64)
+def _triangle(n_features: int) -> tuple[Array, Array]:
+    rows, columns = np.triu_indices(n_features)
+    return rows, columns
+
+
+def unpack_symmetric(packed: Array, n_features: int) -> Array:
+    """(K, D (D + 1) / 2) upper triangles to (K, D, D) symmetric matrices."""
+    rows, columns = _triangle(n_features)
+    out = np.empty((len(packed), n_features, n_features))
+    out[:, rows, columns] = packed
+    out[:, columns, rows] = packed
+    return out
+
+
+def pack_symmetric(matrices: Array) -> Array:
+    """(K, D, D) to upper triangles (K, D (D + 1) / 2)."""
+    rows, columns = _triangle(matrices.shape[-1])
+    return matrices[:, rows, columns]
+
+
+def _as_rows(rows: Any) -> Array:
+    rows = np.asarray(rows)
+    return np.ascontiguousarray(rows) if rows.dtype in (np.float64, np.float32) else rows.astype(float, order="C")
+
+
+def prepare_full(rows: Any, center: Array, scale: Array) -> Array:
+    """(n, D) rows to features (P, n)."""
+    rows = _as_rows(rows)
+    out = np.empty((n_full(rows.shape[1]), len(rows)))
+    standardize(rows, center, 1.0 / scale, out)
+    full_features(out, rows.shape[1])
+    return out
+
+
+def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array:
+    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n)."""
+    rows = _as_rows(rows)
+    out = np.empty((n_diagonal(rows.shape[1]), len(rows)))
+    standardize(rows, center, 1.0 / scale, out)
+    diagonal_features(out, rows.shape[1])
+    return out
+
+
+# ---------------------------------------------------------------------------------------------- moments
+
+
+def moment_fields(axis: str) -> dict[str, Field]:
+    """Moments about the anchor, and the anchor itself (which describes them, and so is not added)."""
+    return {
+        "moments": Field((axis, None), nonnegative=False),
+        "anchor": Field((axis, None), nonnegative=False, merge="keep", additive=False),
+    }
+
+
+def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str, Array]:
+    """No rows seen, all anchors at the centre."""
+    return {"moments": np.zeros((n_components, n_moments)), "anchor": np.zeros((n_components, n_features))}
+
+
+def spread(count: Array, first: Array, second: Array, strength: float, prior: Array) -> tuple[Array, Array]:
+    """Posterior mean (K, D) and what the data add to the scatter (K, D, D), or (K, D) when `second` holds squares only.
+
+    sum (x - xbar)(x - xbar)' + strength n / (strength + n) (xbar - prior)(xbar - prior)': no difference of large terms but the
+    first, which is about the anchor. prior (K, D) is the prior mean as seen from the anchors. A component with next to no
+    rows (what subtraction leaves of none) is at the prior.
+    """
+    seen = count > EMPTY
+    n = np.where(seen, count, 0.0)
+    average = np.where(seen[:, None], first / np.where(seen, count, 1.0)[:, None], prior)
+    away = average - prior
+    weight = strength * n / (strength + n)
+    mean = prior + (n / (strength + n))[:, None] * away
+    if second.ndim == 2:
+        inner = np.where(seen[:, None], second - n[:, None] * average**2, 0.0)
+        return mean, np.maximum(inner, 0.0) + weight[:, None] * away**2
+    inner = np.where(seen[:, None, None], second - n[:, None, None] * average[:, :, None] * average[:, None, :], 0.0)
+    return mean, inner + weight[:, None, None] * away[:, :, None] * away[:, None, :]
+
+
+def cholesky(scatter: Array, squares: Array) -> Array:
+    """Lower factors (K, D, D). `squares` (K, D): raw second moments, which tell how far the scatter may be wrong by rounding."""
+    try:
+        return np.linalg.cholesky(scatter)
+    except np.linalg.LinAlgError:
+        pass
+    rounding = 8 * np.finfo(float).eps * squares
+    padded = scatter + rounding[:, :, None] * np.eye(scatter.shape[-1])
+    try:
+        return np.linalg.cholesky(padded)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            "a component's scatter matrix is not positive definite; give the family a larger prior covariance"
+        ) from None
+
+
+def far_slots(squared: Array, anchor: Array) -> tuple[int, ...]:
+    """Components that the shared matrix product must not judge: anchored elsewhere, or too far from their anchor."""
+    return tuple(np.flatnonzero((squared > FAR) | (anchor != 0).any(1)).tolist())
+
+
+@dataclass(frozen=True)
+class Reanchor:
+    """Moments about new reference points, anchor (K, D): the same statistics seen from where the component is."""
+
+    axis: str
+    anchor: Array
+
+    def __call__(self, fields: F) -> F:
+        if "moments" not in fields:
+            return fields
+        shift = self.anchor - fields["anchor"]
+        moments = fields["moments"].copy()
+        D = shift.shape[1]
+        count, first, second = moments[:, :1], moments[:, 1 : 1 + D].copy(), moments[:, 1 + D :]
+        moments[:, 1 : 1 + D] -= count * shift
+        if second.shape[1] == D:
+            second += count * shift**2 - 2.0 * first * shift
+        else:
+            rows, columns = _triangle(D)
+            cross = first[:, rows] * shift[:, columns] + first[:, columns] * shift[:, rows]
+            second += count * shift[:, rows] * shift[:, columns] - cross
+        return replace(fields, arrays={**fields.arrays, "moments": moments, "anchor": self.anchor})
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return ids
+
+
+# ---------------------------------------------------------------------------------------------- quadratic forms
+
+
+@dataclass(frozen=True)
+class FullForm:
+    """(z - mean)' precision (z - mean) for K components; precision = weight * inverse(factor factor').
+
+    mean (K, D) from the anchor; factor (K, D, D) lower; weight (K,); anchor (K, D); far: components to judge directly.
+    """
+
+    mean: Array
+    factor: Array
+    weight: Array
+    anchor: Array
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """(K, P) coefficients of the form on features about the anchor, and mean' precision mean (K,)."""
+        inverse = np.linalg.inv(self.factor)
+        precision = self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
+        pull = (precision @ self.mean[:, :, None])[:, :, 0]
+        squared = (pull * self.mean).sum(1)
+        rows, columns = _triangle(self.mean.shape[1])
+        products = precision[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
+        return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1), squared
+
+    def direct(self, k: int, features: Array) -> Array:
+        """(n,) the form of one component without differences of squares."""
+        D = self.mean.shape[1]
+        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
+        solved = solve_triangular(self.factor[k], away, lower=True, check_finite=False)
+        return self.weight[k] * (solved**2).sum(0)
+
+    def seen_from(self, k: int, features: Array) -> Array:
+        """Features about the anchor of component k."""
+        out = np.empty_like(features)
+        shifted_features(features, self.anchor[k], self.mean.shape[1], out)
+        full_features(out, self.mean.shape[1])
+        return out
+
+
+@dataclass(frozen=True)
+class DiagonalForm:
+    """sum_d precision_d (z_d - mean_d)**2 for K components. mean, precision, anchor (K, D)."""
+
+    mean: Array
+    precision: Array
+    anchor: Array
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor, and the form at z = anchor."""
+        pull = self.precision * self.mean
+        squared = (pull * self.mean).sum(1)
+        return np.concatenate([squared[:, None], -2.0 * pull, self.precision], axis=1), squared
+
+    def direct(self, k: int, features: Array) -> Array:
+        """(n,) the form of one component without differences of squares."""
+        D = self.mean.shape[1]
+        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
+        return self.precision[k] @ away**2
+
+    def seen_from(self, k: int, features: Array) -> Array:
+        """Features about the anchor of component k."""
+        out = np.empty_like(features)
+        shifted_features(features, self.anchor[k], self.mean.shape[1], out)
+        diagonal_features(out, self.mean.shape[1])
+        return out
+
+
+class _Collecting:
+    """Statistics of rows: the same for every rule of a family."""
+
+    form: Any
+
+    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
+        """Add moments about each component's anchor."""
+        moments = shares.T @ rows.T
+        for k in np.flatnonzero((self.form.anchor != 0).any(1)):
+            moments[k] = self.form.seen_from(k, rows) @ shares[:, k]
+        out["moments"] += moments
+
+
+@dataclass(frozen=True)
+class QuadraticScores(_Collecting):
+    """Evidence constant - form / 2."""
+
+    form: Any
+    constant: Array
+    linear: Array
+    far: tuple[int, ...]
+
+    @classmethod
+    def make(cls, form: Any, constant: Array) -> QuadraticScores:
+        """Constant (K,): the evidence at the component's mean."""
+        coefficients, squared = form.coefficients()
+        linear = -0.5 * coefficients
+        linear[:, 0] += constant
+        return cls(form, constant, linear, far_slots(squared, form.anchor))
+
+    def evidence(self, rows: Array) -> Array:
+        """(n, K) log evidence of features (P, n)."""
+        out = self.linear @ rows
+        for k in self.far:
+            out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
+        return out.T
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, moments>, both about the anchors."""
+        return float((self.linear * counts["moments"]).sum())
+
+
+@dataclass(frozen=True)
+class StudentScores(_Collecting):
+    """Evidence constant - power * log(1 + form / dof): a multivariate Student t."""
+
+    form: Any
+    constant: Array
+    power: Array
+    dof: Array
+
+    def evidence(self, rows: Array) -> Array:
+        """(n, K) log predictive density of features (P, n)."""
+        coefficients, squared = self.form.coefficients()
+        out = np.maximum(coefficients @ rows, 0.0)
+        for k in far_slots(squared, self.form.anchor):
+            out[k] = self.form.direct(k, rows)
+        out /= self.dof[:, None]
+        np.log1p(out, out=out)
+        out *= -self.power[:, None]
+        out += self.constant[:, None]
+        return out.T
+
+    def pair(self, counts: Counts) -> float:
+        """Not linear in the counts: rules that use it have no bound."""
+        return float("nan")

@@ -1,0 +1,38 @@
+"""Dirichlet tables over symbols, shared by Categorical and Multinomial.
+
+Counts are symbol-major, emission (V, K), so that a symbol's potentials are one contiguous read. Totals over symbols are a
+field of their own: counts restricted to the symbols of a batch still give their potentials.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from stickbreak.protocols import Array
+
+__all__ = ["log_mean_table", "log_mode_table", "log_mode_value", "log_partition_rise", "mean_log_table"]
+
+
+def log_partition_rise(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
+    """(K,) log-partition of Dirichlet(concentration + table) minus that of the prior; table (V, K), total (K,)."""
+    base = n_symbols * concentration
+    return (gammaln(table + concentration) - gammaln(concentration)).sum(0) - gammaln(total + base) + gammaln(base)
+
+
+def mean_log_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
+    """E[log probability]."""
+    return digamma(table + concentration) - digamma(total + n_symbols * concentration)
+
+
+def log_mean_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
+    """Log E[probability]; it is also the mode in natural coordinates, which exists for every concentration."""
+    return np.log(table + concentration) - np.log(total + n_symbols * concentration)
+
+
+log_mode_table = log_mean_table
+
+
+def log_mode_value(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
+    """(K,) sum over symbols of (count + concentration) * log probability at the mode."""
+    return ((table + concentration) * log_mode_table(table, total, concentration, n_symbols)).sum(0)

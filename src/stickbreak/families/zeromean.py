@@ -1,0 +1,177 @@
+"""Vectors with mean zero and unknown covariance: Wishart prior on the precision.
+
+precision ~ Wishart(dof, inverse scale B); posterior dof + n, B + sum x x'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import digamma, gammaln, multigammaln
+
+from stickbreak.data import Scale
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Field
+
+from . import quadratic
+from .base import LOG_2PI, BaseFamily
+from .gaussian import DEFAULT_SHARE, gaussian_divergence, prior_matrix, spiked_divergence
+
+__all__ = ["ZeroMeanGaussian"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ZeroMeanGaussian(BaseFamily):
+    """Gaussian with mean zero and full covariance, Wishart prior: patches, returns, residuals.
+
+    Parameters
+    ----------
+    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
+    covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
+        Default: diagonal, a tenth of each column's mean square.
+    scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    """
+
+    dof: float | None = None
+    covariance: Any = None
+    scale: Any = None
+
+    def resolve(self, scale: Scale) -> ZeroMeanGaussian:
+        """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
+        square = np.where(scale.square > 0, scale.square, 1.0)
+        dof = scale.n_features + 2.0 if self.dof is None else float(self.dof)
+        if dof <= scale.n_features + 1:
+            raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
+        return replace(
+            self,
+            dof=dof,
+            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * square),
+            scale=np.sqrt(square) if self.scale is None else np.asarray(self.scale, dtype=float),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.scale)
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Moments [n, sum z, sum z z' (upper triangle)]; the first moments are not used."""
+        return {"moments": Field((axis, None), nonnegative=False)}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return {"moments": np.zeros((n_components, quadratic.n_full(self.n_features)))}
+
+    def width(self) -> int:
+        """Features of a row."""
+        return quadratic.n_full(self.n_features)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to features (P, n)."""
+        return quadratic.prepare_full(rows, np.zeros(self.n_features), self.scale)
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _prior(self) -> tuple[float, Array]:
+        assert self.dof is not None
+        return self.dof, (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
+
+    def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
+        """Dof (K,), Cholesky factor (K, D, D) of the inverse scale, its log determinant (K,)."""
+        dof, inverse_scale = self._prior()
+        moments, D = counts["moments"], self.n_features
+        second = quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        factor = quadratic.cholesky(inverse_scale + second, np.einsum("kdd->kd", second))
+        return dof + moments[:, 0], factor, 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
+
+    def _per_row(self) -> float:
+        return -float(np.log(self.scale).sum()) - 0.5 * self.n_features * LOG_2PI
+
+    def _log_partition(self, dof: Any, log_det: Any) -> Any:
+        D = self.n_features
+        return 0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
+
+    def _form(self, factor: Array, weight: Array) -> quadratic.FullForm:
+        zero = np.zeros(factor.shape[:2])
+        return quadratic.FullForm(zero, factor, weight, zero)
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log-partition of the posterior minus that of the prior."""
+        dof, _, log_det = self._posterior(counts)
+        prior_dof, inverse_scale = self._prior()
+        prior = self._log_partition(prior_dof, np.linalg.slogdet(inverse_scale)[1])
+        return self._log_partition(dof, log_det) - prior + self._per_row() * counts["moments"][:, 0]
+
+    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
+        """E[log N(x | 0, precision)]."""
+        dof, factor, log_det = self._posterior(counts)
+        D = self.n_features
+        log_precision = digamma(0.5 * (dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - log_det
+        return quadratic.QuadraticScores.make(self._form(factor, dof), 0.5 * log_precision + self._per_row())
+
+    def log_mean(self, counts: Counts) -> quadratic.StudentScores:
+        """Student t with dof + 1 - D degrees of freedom and shape B / (dof + 1 - D)."""
+        n_hat, factor, log_det = self._posterior(counts)
+        D = self.n_features
+        dof = n_hat + 1.0 - D
+        power = 0.5 * (dof + D)
+        constant = gammaln(power) - gammaln(0.5 * dof) + 0.5 * D * np.log(2.0) - 0.5 * log_det + self._per_row()
+        return quadratic.StudentScores(self._form(factor, dof), constant, power, dof)
+
+    def _rows_worth(self, dof: Any) -> Any:
+        return np.maximum(dof - self.n_features - 1.0, 1e-6)
+
+    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+        """N(x | 0, B / (dof - D - 1)): the mode in natural coordinates."""
+        dof, factor, log_det = self._posterior(counts)
+        worth = self._rows_worth(dof)
+        constant = 0.5 * (self.n_features * np.log(worth) - log_det) + self._per_row()
+        return quadratic.QuadraticScores.make(self._form(factor, worth), constant)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        dof, _, log_det = self._posterior(counts)
+        worth, D = self._rows_worth(dof), self.n_features
+        return 0.5 * worth * (D * np.log(worth) - log_det - D) + self._per_row() * counts["moments"][:, 0]
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def _covariance(self, counts: Counts, less: float) -> Array:
+        dof, factor, _ = self._posterior(counts)
+        worth = np.maximum(dof - self.n_features - less, 1e-6)
+        return factor @ factor.transpose(0, 2, 1) / worth[:, None, None] * np.outer(self.scale, self.scale)
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Covariance (K, D, D) at the mode, in the user's units."""
+        return {"covariance": self._covariance(counts, 1.0)}
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) log-det divergence: KL between Gaussians with mean zero."""
+        a, b = first["covariance"], second["covariance"]
+        return gaussian_divergence(np.zeros(a.shape[:2]), a, np.zeros(b.shape[:2]), b)
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) log-det divergence of smoothed second moments; a row's is B + z z'."""
+        _, inverse_scale = self._prior()
+        z = rows[1 : 1 + self.n_features]
+        white = solve_triangular(np.linalg.cholesky(inverse_scale), z, lower=True, check_finite=False)
+        return np.maximum(spiked_divergence(white, index, 1.0), 0.0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """Rows of the Student t predictive."""
+        n_hat, factor, _ = self._posterior(counts)
+        dof = n_hat + 1.0 - self.n_features
+        root = factor / np.sqrt(dof)[:, None, None]
+        noise = rng.standard_normal((len(labels), self.n_features))
+        noise /= np.sqrt(rng.chisquare(dof[labels]) / dof[labels])[:, None]
+        return np.einsum("nij,nj->ni", root[labels], noise) * self.scale
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Covariance (K, D, D): posterior expectation."""
+        return {"covariance": self._covariance(counts, 1.0)}

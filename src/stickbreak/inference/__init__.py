@@ -1,0 +1,53 @@
+"""Rules, accumulators and the engine. Names no model."""
+
+from .accumulate import Accumulator, Memoized, Stochastic, Streaming
+from .checkpoints import Checkpointer, Snapshot, read_checkpoint
+from .engine import Callback, Engine, Result, run, step
+from .engines import EM, ENGINES, BatchVB, HardEM, MemoizedVB, StochasticVB
+from .executors import count_workers, workers
+from .memory import Memory, RamMemory, SpillingMemory, Visit
+from .rules import Hard, LogMean, MeanLog, Mode
+from .schedules import PowerDecay
+from .state import Info, Start, State
+from .stopping import BoundStopping, MonitorStopping, Stopping
+from .trace import LapRecord, Trace
+
+__all__ = [
+    "EM",
+    "ENGINES",
+    "Accumulator",
+    "BatchVB",
+    "BoundStopping",
+    "Callback",
+    "Checkpointer",
+    "Engine",
+    "Hard",
+    "HardEM",
+    "Info",
+    "LapRecord",
+    "LogMean",
+    "MeanLog",
+    "Memoized",
+    "MemoizedVB",
+    "Memory",
+    "Mode",
+    "MonitorStopping",
+    "PowerDecay",
+    "RamMemory",
+    "Result",
+    "Snapshot",
+    "SpillingMemory",
+    "Start",
+    "State",
+    "Stochastic",
+    "StochasticVB",
+    "Stopping",
+    "Streaming",
+    "Trace",
+    "Visit",
+    "count_workers",
+    "read_checkpoint",
+    "run",
+    "step",
+    "workers",
+]

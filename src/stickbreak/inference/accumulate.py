@@ -1,0 +1,106 @@
+"""Accumulators: how a visit changes the total. Batch is memoized with one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stickbreak.data import Batch
+from stickbreak.stats import Fields, Summary, Tally
+
+from .memory import Memory, RamMemory, SpillingMemory, Visit
+from .schedules import PowerDecay
+from .state import Start, State
+
+__all__ = ["Accumulator", "Memoized", "Stochastic", "Streaming"]
+
+
+class Accumulator(Protocol):
+    """Owns the total: how it begins, what a visit does to it, what the end of a lap does.
+
+    is_exact : whether the total is the sum over all data, so that there is a bound
+    """
+
+    is_exact: bool
+
+    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State: ...
+
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None: ...
+
+    def end_lap(self, state: State) -> None: ...
+
+
+@dataclass(frozen=True)
+class Memoized:
+    """total - old + new. Until every batch has been seen, the seed stands in for the total."""
+
+    memory_limit: int = 1 << 30
+    is_exact = True
+
+    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+        """Nothing seen yet."""
+        size = sum(a.nbytes for a in start.seed.arrays.values())
+        memory: Memory = RamMemory() if size * n_batches <= self.memory_limit else SpillingMemory(self.memory_limit)
+        return State(Tally(zeros), start.params, start.seed, ids, n_batches, memory, next_id=max(ids) + 1)
+
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+        """Exchange the batch's old counts for its new ones."""
+        if state.n_batches == 1 and new.index is None:
+            state.total = Tally(new)
+        else:
+            if old is not None:
+                state.total.subtract(old.summary)
+            state.total.add(new)
+        if state.lap_total is None:
+            state.lap_total = Tally(state.total.view().empty())
+        state.lap_total.add(new)
+        state.remember(batch, new, warm)
+
+    def end_lap(self, state: State) -> None:
+        """The sum of this lap's visits is the same total, fresh, and reads no memory."""
+        if state.lap_total is not None:
+            state.total = state.lap_total
+            state.lap_total = None
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed is the first total."""
+
+    n_units: float
+    schedule: PowerDecay
+    is_exact = False
+
+    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+        """The seed, scaled to the data, is the total."""
+        seen = start.seed.n_units
+        seed = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
+        return State(Tally(seed), start.params, None, ids, n_batches, next_id=max(ids) + 1)
+
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+        """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
+        rate = self.schedule.rate(state.n_steps + 1)
+        total = state.total.summary().scale(1.0 - rate)
+        state.total = Tally(total).add(new.scale(rate * self.n_units / new.n_units))
+
+    def end_lap(self, state: State) -> None:
+        """Nothing to re-sum."""
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """total + new: each batch is seen once."""
+
+    is_exact = True
+
+    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+        """Nothing seen yet; the seed stands in for the first batch."""
+        return State(Tally(zeros), start.params, start.seed, ids, 1, next_id=max(ids) + 1)
+
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+        """Add what was seen."""
+        state.total.add(new)
+        state.seed = None
+
+    def end_lap(self, state: State) -> None:
+        """Nothing to re-sum."""

@@ -1,0 +1,157 @@
+"""Checkpoints: the whole state of a fit in one file, so that resuming continues bit for bit.
+
+A file belongs to its data and settings: both are identified in it, and resuming with others is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stickbreak.errors import CheckpointError, ModelFileError
+from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
+from stickbreak.stats import Array, EditLog, Fields, Summary, Tally
+
+from .memory import RamMemory, Visit
+from .state import State
+from .trace import Trace
+
+__all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State, history, and the visits of the lap in progress (log_z, n_units)."""
+
+    state: State
+    trace: Trace
+    visits: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass
+class Checkpointer:
+    """Saves a snapshot when `every` seconds have passed since the last one."""
+
+    path: Path
+    every: float
+    settings: Mapping[str, Any]
+    last: float
+
+    @classmethod
+    def make(cls, path: Any, every: float, settings: Mapping[str, Any]) -> Checkpointer | None:
+        """None when no path is given; a folder that does not exist is an error now, not in an hour."""
+        if path is None:
+            return None
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ValueError(f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist")
+        return cls(path, float(every), settings, time.monotonic())
+
+    def save_if_due(self, snapshot: Snapshot) -> None:
+        """Write the file, whole or not at all, when it is time."""
+        if time.monotonic() - self.last < self.every:
+            return
+        header, arrays = _pack(snapshot)
+        write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
+        self.last = time.monotonic()
+        log.info(
+            "checkpoint written to %s at lap %d, visit %d", self.path, snapshot.state.lap + 1, snapshot.state.position
+        )
+
+
+def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Snapshot]:
+    """Settings and snapshot of a checkpoint. With `settings`, those must be equal to the file's."""
+    if not Path(path).is_file():
+        raise CheckpointError(
+            f"there is no checkpoint at {path}: the fit ended, or was stopped before the first one was written"
+        )
+    header, arrays = read_file(path, "checkpoint")
+    try:
+        found = dict(header["settings"])
+        snapshot = _unpack(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error!r}") from None
+    for name, value in (settings or {}).items():
+        if found.get(name) != value:
+            raise CheckpointError(f"{path} was written with {name}={found.get(name)!r}; this fit has {value!r}")
+    return found, snapshot
+
+
+def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
+    """JSON header and arrays. Remembered batches are brought up to date, so that the log of edits need not be kept."""
+    state, arrays = snapshot.state, {}
+    header: dict[str, Any] = {
+        "trace": snapshot.trace.to_dict(),
+        "visits": [list(v) for v in snapshot.visits],
+        "ids": list(state.ids),
+        "next_id": state.next_id,
+        "n_batches": state.n_batches,
+        "lap": state.lap,
+        "position": state.position,
+        "n_steps": state.n_steps,
+        "params": pack_fields(state.params, "params", arrays),
+        "total": _pack_summary(state.total.view(), "total", arrays),
+        "seed": None if state.seed is None else _pack_summary(state.seed, "seed", arrays),
+        "lap_total": None if state.lap_total is None else _pack_summary(state.lap_total.view(), "lap_total", arrays),
+        "memory": {},
+    }
+    for batch_id in state.memory:
+        visit = state.memory.recall(batch_id)
+        assert visit is not None
+        visit = visit.catch_up(state.log)
+        name = f"memory/{batch_id}"
+        warm = None if visit.warm is None else pack_fields(visit.warm, f"{name}/warm", arrays)
+        header["memory"][str(batch_id)] = {"summary": _pack_summary(visit.summary, name, arrays), "warm": warm}
+    return header, arrays
+
+
+def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
+    memory = RamMemory()
+    for batch_id, saved in header["memory"].items():
+        name = f"memory/{batch_id}"
+        warm = None if saved["warm"] is None else unpack_fields(saved["warm"], f"{name}/warm", arrays)
+        memory.remember(int(batch_id), Visit(_unpack_summary(saved["summary"], name, arrays), warm, 0))
+    optional = lambda name: None if header[name] is None else _unpack_summary(header[name], name, arrays)
+    lap_total = optional("lap_total")
+    state = State(
+        Tally(_unpack_summary(header["total"], "total", arrays)),
+        unpack_fields(header["params"], "params", arrays),
+        optional("seed"),
+        tuple(int(i) for i in header["ids"]),
+        int(header["n_batches"]),
+        memory,
+        EditLog(),
+        int(header["next_id"]),
+        int(header["lap"]),
+        int(header["position"]),
+        int(header["n_steps"]),
+        None if lap_total is None else Tally(lap_total),
+    )
+    visits = tuple((float(a), float(b)) for a, b in header["visits"])
+    return Snapshot(state, Trace.from_dict(header["trace"]), visits)
+
+
+def _pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    if summary.index is not None:
+        arrays[f"{prefix}.index"] = summary.index
+    return {
+        "layout": pack_fields(summary, prefix, arrays),
+        "local_bound": summary.local_bound,
+        "log_z": summary.log_z,
+        "n_units": summary.n_units,
+        "sides": {name: _pack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in summary.sides.items()},
+    }
+
+
+def _unpack_summary(saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Summary:
+    fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
+    sides = {name: _unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}
+    numbers = {name: float(saved[name]) for name in ("local_bound", "log_z", "n_units")}
+    summary = Summary(fields.layout, fields.arrays, sides=sides, **numbers)
+    return replace(summary, index=arrays.get(f"{prefix}.index"))

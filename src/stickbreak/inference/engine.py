@@ -1,0 +1,273 @@
+"""The one loop that fits every model: rule x accumulator. Stopping, trace, callbacks and checkpoints are objects it calls."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.parameters import Parameters
+from stickbreak.protocols import Model, Pool, Rule, Watch
+from stickbreak.stats import Fields, Summary
+
+from .accumulate import Accumulator
+from .checkpoints import Checkpointer, Snapshot
+from .state import Info, Start, State
+from .stopping import Stopping
+from .trace import LapRecord, Trace
+
+__all__ = ["Callback", "Data", "Engine", "Result", "run", "step"]
+
+
+class Data(Protocol):
+    """What an engine needs of the data."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_units(self) -> float: ...
+
+    def whole(self) -> Batch: ...
+
+    def batches(self, n_batches: int | str = "auto") -> list[Batch]: ...
+
+    def take(self, indices: Any, id: int = 0) -> Batch: ...
+
+    def fingerprint(self) -> str: ...
+
+
+class Callback:
+    """Called during a fit; override what you need. Raising StopIteration from `on_lap` ends the fit with what it has."""
+
+    def on_step(self, info: Info) -> None:
+        """After every visit."""
+
+    def on_lap(self, record: LapRecord) -> None:
+        """After every lap."""
+
+    def on_end(self) -> None:
+        """When the fit is over, also when it failed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Engine(Parameters):
+    """Settings that every engine has.
+
+    max_iter : laps (passes over the data) at most
+    tol : nats per unit; a lap that gains less ends the fit
+    reorder : put components in the order the bound likes best at the end of each lap
+    trace_visits : also record the bound after every visit (costs a bound each)
+    checkpoint, checkpoint_every : file to save the fit's state to, and after how many seconds again
+    callbacks : objects of class Callback
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-5
+    reorder: bool = True
+    trace_visits: bool = False
+    checkpoint: Any = None
+    checkpoint_every: float = 60.0
+    callbacks: Sequence[Callback] = ()
+
+    def check(self) -> None:
+        """Raise ValueError for a setting that makes no sense."""
+        if self.max_iter < 1 or self.max_iter != int(self.max_iter):
+            raise ValueError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}")
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be zero or positive; got {self.tol!r}")
+
+    def rule(self) -> Rule:
+        """Counts to potentials."""
+        raise NotImplementedError
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """How a visit changes the total."""
+        raise NotImplementedError
+
+    def stopping(self) -> Stopping:
+        """When to stop."""
+        raise NotImplementedError
+
+    def plan(self, data: Data) -> Visits:
+        """Which batches each lap visits, in which order."""
+        raise NotImplementedError
+
+    def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
+        """The whole-data bound (or objective) of the result: here the last lap's."""
+        bound = trace[-1].bound if len(trace) else None
+        return math.nan if bound is None else bound
+
+
+class Visits(Protocol):
+    """The batches of each lap."""
+
+    n_batches: int
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a fit found."""
+
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    n_steps: int
+    trace: Trace
+    bound: float
+    is_converged: bool
+    is_interrupted: bool = False
+
+
+def step(
+    model: Model,
+    rule: Rule,
+    accumulator: Accumulator,
+    state: State,
+    batch: Batch,
+    watches: Sequence[Watch] = (),
+    pool: Pool = map,
+) -> Summary:
+    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's new counts."""
+    old = state.recall(batch)
+    counts = state.counts.restrict(batch.symbols)
+    new, warm = rule.visit(model, counts, state.params, batch, None if old is None else old.warm, watches, pool)
+    accumulator.combine(state, batch, old, new, warm)
+    state.n_steps += 1
+    if state.seed is None:
+        state.params = model.global_step(state.total.view(), state.params)
+    return new
+
+
+@dataclass
+class _Loop:
+    """One fit in progress."""
+
+    model: Any
+    engine: Engine
+    data: Data
+    state: State
+    trace: Trace
+    pool: Pool
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
+        self.visits: list[tuple[float, float]] = []
+        self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
+
+    def visit(self, batch: Batch) -> Info:
+        """One step, with what readers want to know of it."""
+        state = self.state
+        new = step(self.model, self.rule, self.accumulator, state, batch, (), self.pool)
+        state.position += 1
+        self.visits.append((new.log_z, new.n_units))
+        bound = self.bound() if self.engine.trace_visits else None
+        if bound is not None:
+            self.trace.visits.append(bound)
+        return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, new.n_units, state.n_components)
+
+    def end_lap(self) -> LapRecord:
+        """Fresh sums, upkeep, order, bound."""
+        state = self.state
+        self.accumulator.end_lap(state)
+        for edit in self.model.upkeep(state.total.view()):
+            state.edit(edit)
+        order = self.model.order(state.total.view()) if self.engine.reorder else None
+        if order is not None:
+            state.edit(order)
+        state.params = self.model.global_step(state.total.view(), state.params)
+        log_z, units = np.array(self.visits).sum(0)
+        state.lap, state.position, self.visits = state.lap + 1, 0, []
+        seconds = time.monotonic() - self.began
+        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds)
+
+    def bound(self) -> float | None:
+        """The whole-data bound, where rule and accumulator have one."""
+        if not self.accumulator.is_exact or self.state.seed is not None:
+            return None
+        return self.rule.bound(self.model, self.state.total.view(), self.state.params)
+
+
+def run(
+    model: Any,
+    engine: Engine,
+    data: Data,
+    start: Start | Snapshot,
+    *,
+    seed: int = 0,
+    pool: Pool = map,
+    settings: Mapping[str, Any] | None = None,
+) -> Result:
+    """Laps over the data from a start (or a checkpoint's snapshot) until the stopping rule or max_iter.
+
+    settings : what identifies this fit in its checkpoints (see checkpoints.py). Ctrl-C ends it with what it has.
+    """
+    engine.check()
+    plan = engine.plan(data)
+    if isinstance(start, Snapshot):
+        state, trace = start.state, start.trace
+    else:
+        ids = start.ids or tuple(range(start.seed.size(model.axis)))
+        state = engine.accumulator(data).begin(start, model.zeros(len(ids)), ids, plan.n_batches)
+        trace = Trace()
+        for edit in model.upkeep(state.counts):
+            state.edit(edit)
+    loop = _Loop(model, engine, data, state, trace, pool, seed)
+    if isinstance(start, Snapshot):
+        loop.visits = list(start.visits)
+    saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
+    interrupted = False
+    converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_units)
+    try:
+        while not converged and len(trace) < engine.max_iter:
+            converged = _run_lap(loop, plan, saver)
+    except KeyboardInterrupt:
+        interrupted = True
+        state.recover(model)
+    finally:
+        for callback in engine.callbacks:
+            callback.on_end()
+    counts = state.counts
+    bound = math.nan if interrupted else engine.final_bound(model, data, counts, state.params, trace, pool)
+    return Result(
+        replace(counts, sides={}),
+        state.params,
+        state.ids,
+        state.next_id,
+        state.n_steps,
+        trace,
+        bound,
+        converged,
+        interrupted,
+    )
+
+
+def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> bool:
+    """One lap, from wherever a checkpoint left it. Returns whether the fit is done."""
+    state, engine = loop.state, loop.engine
+    for batch in islice(plan.lap(loop.seed, state.lap), state.position, None):
+        info = loop.visit(batch)
+        for callback in engine.callbacks:
+            callback.on_step(info)
+        if saver is not None:
+            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits)))
+    record = loop.end_lap()
+    loop.trace.laps.append(record)
+    if saver is not None:
+        saver.save_if_due(Snapshot(state, loop.trace, ()))
+    try:
+        for callback in engine.callbacks:
+            callback.on_lap(record)
+    except StopIteration:
+        return True
+    return engine.stopping().is_converged(loop.trace, loop.data.n_units)

@@ -1,0 +1,214 @@
+"""The engines that users name: each is a rule and an accumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Pool, Rule
+from stickbreak.stats import Fields, Summary
+
+from .accumulate import Accumulator, Memoized, Stochastic
+from .engine import Data, Engine, Visits
+from .rules import Hard, MeanLog, Mode
+from .schedules import PowerDecay
+from .stopping import BoundStopping, MonitorStopping, Stopping
+from .trace import Trace
+
+__all__ = ["EM", "ENGINES", "BatchVB", "HardEM", "MemoizedVB", "StochasticVB"]
+
+
+@dataclass(frozen=True)
+class FixedBatches:
+    """The same batches each lap, in a random order that depends on the seed and the lap alone."""
+
+    batches: list[Batch]
+    shuffle: bool = True
+
+    @property
+    def n_batches(self) -> int:
+        """How many."""
+        return len(self.batches)
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All batches once."""
+        if not self.shuffle or len(self.batches) == 1:
+            return iter(self.batches)
+        order = np.random.default_rng([seed, lap]).permutation(len(self.batches))
+        return (self.batches[i] for i in order)
+
+
+@dataclass(frozen=True)
+class RandomBatches:
+    """Rows drawn without replacement: each lap is a fresh permutation, cut into batches."""
+
+    data: Data
+    batch_size: int
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap."""
+        return max(1, round(self.data.n_rows / self.batch_size))
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All rows once."""
+        order = np.random.default_rng([seed, lap]).permutation(self.data.n_rows)
+        for i, part in enumerate(np.array_split(order, self.n_batches)):
+            yield self.data.take(part, i)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _MemoizedEngine(Engine):
+    def rule(self) -> Rule:
+        """Variational Bayes."""
+        return MeanLog()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """Total - old + new."""
+        return Memoized()
+
+    def stopping(self) -> Stopping:
+        """By the bound."""
+        return BoundStopping(self.tol)
+
+    def plan(self, data: Data) -> Visits:
+        """One batch."""
+        return FixedBatches(data.batches(1))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class BatchVB(_MemoizedEngine):
+    """Variational Bayes on all data at once: each lap is a local step and a global step; the bound never drops.
+
+    Parameters
+    ----------
+    max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class MemoizedVB(_MemoizedEngine):
+    """Variational Bayes with a global step after every batch, whose counts are remembered: exact, and fast on large data.
+
+    Parameters
+    ----------
+    n_batches : how many; "auto" aims at 20,000 rows each.
+    memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary folder.
+    shuffle : visit batches in a random order each lap.
+    max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    n_batches: int | str = "auto"
+    memory_limit: int = 1 << 30
+    shuffle: bool = True
+
+    def check(self) -> None:
+        """Also n_batches."""
+        super().check()
+        if self.n_batches != "auto" and (isinstance(self.n_batches, str) or self.n_batches < 1):
+            raise ValueError(f'n_batches must be "auto" or at least 1; got {self.n_batches!r}')
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """Total - old + new."""
+        return Memoized(self.memory_limit)
+
+    def plan(self, data: Data) -> Visits:
+        """Fixed batches."""
+        return FixedBatches(data.batches(self.n_batches), self.shuffle)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StochasticVB(Engine):
+    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no memory, no exact bound on the way.
+
+    Parameters
+    ----------
+    batch_size : rows of a step.
+    kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    batch_size: int = 1024
+    kappa: float = 0.6
+    delay: float = 10.0
+
+    def check(self) -> None:
+        """Also the step sizes."""
+        super().check()
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1; got {self.batch_size!r}")
+        if not 0 <= self.kappa <= 1 or not self.delay >= 0:
+            raise ValueError(
+                f"kappa must lie in [0, 1] and delay be positive; got kappa={self.kappa!r}, delay={self.delay!r}"
+            )
+
+    def rule(self) -> Rule:
+        """Variational Bayes."""
+        return MeanLog()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * scaled new."""
+        return Stochastic(data.n_units, PowerDecay(self.kappa, self.delay))
+
+    def stopping(self) -> Stopping:
+        """By the noisy monitor."""
+        return MonitorStopping(self.tol)
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches."""
+        return RandomBatches(data, self.batch_size)
+
+    def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
+        """The exact bound of the final globals, by one pass over the data."""
+        potentials = model.potentials(counts, params, self.rule())
+        log_z = 0.0
+        for batch in data.batches("auto"):
+            restricted = model.potentials(counts.restrict(batch.symbols), params, self.rule())
+            log_z += model.local_step(restricted, batch, None, (), pool)[0].log_z
+        return float(model.bound_at(counts, params, potentials, log_z))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class EM(_MemoizedEngine):
+    """Expectation maximization for the mode in natural coordinates (a flat prior gives maximum likelihood).
+
+    Parameters
+    ----------
+    max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    def rule(self) -> Rule:
+        """Modes."""
+        return Mode()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class HardEM(_MemoizedEngine):
+    """EM with the best labelling instead of the expectation: Bregman k-means with a prior.
+
+    Parameters
+    ----------
+    max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    def rule(self) -> Rule:
+        """Modes of the best labelling."""
+        return Hard(Mode())
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "batch": BatchVB,
+    "memoized": MemoizedVB,
+    "stochastic": StochasticVB,
+    "em": EM,
+    "hard-em": HardEM,
+}

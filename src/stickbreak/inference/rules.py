@@ -1,0 +1,125 @@
+"""Rules: how counts become potentials, and with it the local step and the bound of an algorithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
+from stickbreak.protocols import Pool, Rule, Watch
+from stickbreak.stats import Fields, Summary
+
+__all__ = ["Hard", "LogMean", "MeanLog", "Mode"]
+
+
+class _Expecting:
+    """Rules whose local step takes expectations."""
+
+    def local_model(self, model: Any) -> Any:
+        """The model whose local step the rule takes."""
+        return model
+
+
+@dataclass(frozen=True)
+class MeanLog(_Expecting):
+    """Expected log: variational Bayes."""
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """`mean_log` of a family or table."""
+        return table.mean_log
+
+    def visit(
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Potentials from the counts, then the local step."""
+        found, warm = model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)
+        if not math.isfinite(found.local_bound):
+            raise NumericalError(
+                f"the local bound is {found.local_bound}; check the data's scale and the family's prior"
+            )
+        return found, warm
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """The whole-data bound."""
+        return float(model.bound(total, params))
+
+
+@dataclass(frozen=True)
+class Mode(MeanLog):
+    """Mode in natural coordinates: EM. A flat prior gives maximum likelihood."""
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """`mode` of a family or table."""
+        return table.mode
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """EM's objective: largest log joint plus the entropy of the labels, up to a constant of the prior."""
+        return float(model.log_mode(total, params))
+
+
+@dataclass(frozen=True)
+class LogMean(_Expecting):
+    """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference. There is no bound."""
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """`log_mean` of a family or table."""
+        return table.log_mean
+
+    def visit(
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Potentials from the counts, then the local step."""
+        return model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)  # type: ignore[no-any-return]
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """None: log_z of a batch is a predictive monitor."""
+        return None
+
+
+@dataclass(frozen=True)
+class Hard:
+    """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman k-means."""
+
+    rule: Rule
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """As the wrapped rule."""
+        return self.rule.pick(table)
+
+    def local_model(self, model: Any) -> Any:
+        """The model that decodes."""
+        return model.best_only()
+
+    def visit(
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """The wrapped rule's visit on the model that decodes."""
+        return self.rule.visit(self.local_model(model), counts, params, batch, warm, watches, pool)
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """The wrapped rule's objective; the labels have no entropy."""
+        return self.rule.bound(model, total, params)

@@ -1,0 +1,103 @@
+"""What the next step needs (State), and what a reader may want to plot (Info)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Model
+from stickbreak.stats import Edit, EditLog, Fields, Summary, Tally
+
+from .memory import Memory, RamMemory, Visit
+
+__all__ = ["Info", "Start", "State"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a fit begins: seed counts, parameters, and the permanent ids of the components."""
+
+    seed: Summary
+    params: Fields
+    ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Info:
+    """One visit, for readers. bound is None where it was not computed or would not be a bound."""
+
+    lap: int
+    step: int
+    batch: int
+    bound: float | None
+    log_z: float
+    n_units: float
+    n_components: int
+
+
+@dataclass
+class State:
+    """The engine's own: totals are added to in place, everything else is replaced. Only the loop that owns it writes to it.
+
+    seed : stands in for the total until every batch has been seen (memoized lap 1); None afterwards
+    lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
+    """
+
+    total: Tally
+    params: Fields
+    seed: Summary | None
+    ids: tuple[int, ...]
+    n_batches: int
+    memory: Memory = field(default_factory=RamMemory)
+    log: EditLog = field(default_factory=EditLog)
+    next_id: int = 0
+    lap: int = 0
+    position: int = 0
+    n_steps: int = 0
+    lap_total: Tally | None = None
+
+    @property
+    def counts(self) -> Summary:
+        """What potentials are made from: the total, or the seed that stands in for it."""
+        return self.total.view() if self.seed is None else self.seed
+
+    @property
+    def n_components(self) -> int:
+        """Components in use."""
+        return len(self.ids)
+
+    def recall(self, batch: Batch) -> Visit | None:
+        """What is remembered of a batch, edits since its last visit replayed."""
+        visit = self.memory.recall(batch.id)
+        return None if visit is None else visit.catch_up(self.log)
+
+    def remember(self, batch: Batch, summary: Summary, warm: Fields | None) -> None:
+        """Keep a batch's counts; once every batch is kept, the total speaks for itself."""
+        self.memory.remember(batch.id, Visit(summary, warm, len(self.log)))
+        if len(self.memory) >= self.n_batches:
+            self.seed = None
+
+    def edit(self, edit: Edit) -> None:
+        """A structural edit: now on total, seed and parameters, later on each remembered batch."""
+        self.ids = edit.rename(self.ids, self.next_id)
+        self.next_id = max((self.next_id, *(i + 1 for i in self.ids)))
+        self.total = Tally(edit(self.total.summary()))
+        self.params = edit(self.params)
+        self.seed = None if self.seed is None else edit(self.seed)
+        self.log = self.log.then(edit)
+
+    def recover(self, model: Model) -> None:
+        """A consistent total after an interruption in the middle of a step: the sum of what is remembered."""
+        if not len(self.memory):
+            return
+        total = Tally(model.zeros(self.n_components))
+        first = True
+        for batch_id in self.memory:
+            visit = self.memory.recall(batch_id)
+            assert visit is not None
+            summary = visit.catch_up(self.log).summary
+            if first and summary.index is None:
+                total, first = Tally(summary), False
+            else:
+                total.add(summary)
+        self.total = total

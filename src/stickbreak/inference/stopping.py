@@ -1,0 +1,44 @@
+"""When a fit is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from .trace import Trace
+
+__all__ = ["BoundStopping", "MonitorStopping", "Stopping"]
+
+
+class Stopping(Protocol):
+    """Judges a trace."""
+
+    def is_converged(self, trace: Trace, n_units: float) -> bool: ...
+
+
+@dataclass(frozen=True)
+class BoundStopping:
+    """Done when a lap raises the bound by less than `tol` nats per unit."""
+
+    tol: float
+
+    def is_converged(self, trace: Trace, n_units: float) -> bool:
+        """Whether the last lap gained less than tol."""
+        if len(trace) < 2 or trace[-1].bound is None or trace[-2].bound is None:
+            return False
+        return abs(trace[-1].bound - trace[-2].bound) < self.tol * n_units
+
+
+@dataclass(frozen=True)
+class MonitorStopping:
+    """Done when the mean log_z has not risen by more than tol above its best for `patience` laps (stochastic engines)."""
+
+    tol: float
+    patience: int = 5
+
+    def is_converged(self, trace: Trace, n_units: float) -> bool:
+        """Whether the last laps show no progress."""
+        if len(trace) <= self.patience:
+            return False
+        seen = [record.log_z for record in trace]
+        return max(seen[-self.patience :]) < max(seen[: -self.patience]) + self.tol

@@ -1,0 +1,74 @@
+"""The history of a fit, for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stickbreak.stats import Array
+
+__all__ = ["LapRecord", "Trace"]
+
+
+@dataclass(frozen=True)
+class LapRecord:
+    """One pass over the data.
+
+    bound : whole-data bound in nats (EM: its objective), or None where there is none
+    log_z : mean local log normalizer per unit, under the potentials in force at each visit
+    """
+
+    lap: int
+    bound: float | None
+    log_z: float
+    n_components: int
+    seconds: float
+
+
+@dataclass
+class Trace:
+    """Laps, in order; `visits` too when asked for. Iterate it, or take columns as arrays."""
+
+    laps: list[LapRecord] = field(default_factory=list)
+    visits: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.laps)
+
+    def __iter__(self) -> Iterator[LapRecord]:
+        return iter(self.laps)
+
+    def __getitem__(self, index: int) -> LapRecord:
+        return self.laps[index]
+
+    @property
+    def bound(self) -> Array:
+        """(laps,) bounds, NaN where there is none."""
+        return np.array([np.nan if r.bound is None else r.bound for r in self.laps])
+
+    @property
+    def log_z(self) -> Array:
+        """(laps,) mean local log normalizer per unit."""
+        return np.array([r.log_z for r in self.laps])
+
+    @property
+    def n_components(self) -> Array:
+        """(laps,) components in use."""
+        return np.array([r.n_components for r in self.laps])
+
+    @property
+    def seconds(self) -> Array:
+        """(laps,) seconds since the start of the fit."""
+        return np.array([r.seconds for r in self.laps])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        return {"laps": [asdict(r) for r in self.laps], "visits": list(self.visits)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Trace:
+        """The inverse of `to_dict`."""
+        return cls([LapRecord(**r) for r in values["laps"]], [float(v) for v in values["visits"]])

@@ -1,0 +1,23 @@
+"""Where fits begin."""
+
+from .counts import count_labels
+from .plusplus import (
+    choose_plusplus,
+    choose_random,
+    from_labels,
+    from_plusplus,
+    from_previous,
+    from_random,
+    refine_hard,
+)
+
+__all__ = [
+    "choose_plusplus",
+    "choose_random",
+    "count_labels",
+    "from_labels",
+    "from_plusplus",
+    "from_previous",
+    "from_random",
+    "refine_hard",
+]

@@ -1,0 +1,42 @@
+"""Counts from labels: how every start becomes a seed for the engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array
+from stickbreak.stats import Summary, Tally
+
+__all__ = ["count_labels"]
+
+
+def count_labels(model: Any, batch: Batch, labels: Array, n_components: int) -> Summary:
+    """Hard counts of a batch whose row i belongs to labels[i]; -1 belongs to nobody."""
+    total = Tally(_collect(model, batch, labels, model.zeros(n_components)))
+    edits = model.upkeep(total.view())
+    if edits:  # statistics about better reference points, collected afresh
+        empty = model.zeros(n_components)
+        for edit in edits:
+            empty = edit(empty)
+        total = Tally(_collect(model, batch, labels, empty))
+    return total.summary()
+
+
+def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary:
+    n_components = zeros.size(model.axis)
+    empty = zeros.restrict(batch.symbols).empty()
+    scores = model.family.mean_log(empty)
+    out = dict(empty.arrays)
+    for block in batch.blocks(model.block_rows(n_components)):
+        mine = labels[block.row_at : block.row_at + block.n_rows]
+        known = np.flatnonzero(mine >= 0)
+        shares = np.zeros((n_components, block.n_rows))
+        shares[mine[known], known] = block.repeats_or_ones()[known]
+        scores.collect(model.family.prepare(block.rows), shares.T, out)
+        out["share"] += shares.sum(1)
+    known_rows = labels >= 0
+    part = Summary(empty.layout, out, n_units=float(batch.repeats_or_ones()[known_rows].sum()), index=empty.index)
+    return Tally(zeros).add(part).summary()

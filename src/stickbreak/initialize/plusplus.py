@@ -1,0 +1,152 @@
+"""Starts for mixtures: random examples, Bregman k-means++ followed by Bregman k-means, labels, a previous model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.inference import Hard, Memoized, Mode, Start, step
+from stickbreak.inference.engine import Data
+from stickbreak.protocols import Array, Pool
+from stickbreak.stats import Summary, Tally
+
+from .counts import count_labels
+
+__all__ = [
+    "choose_plusplus",
+    "choose_random",
+    "from_labels",
+    "from_plusplus",
+    "from_previous",
+    "from_random",
+    "refine_hard",
+]
+
+SAMPLE_ROWS = 20_000  # rows that seeding looks at: k-means++ reads them once for every component
+
+
+def choose_random(repeats: Array, n_components: int, rng: np.random.Generator) -> Array:
+    """Distinct rows, uniformly (a repeated row is drawn as often as it repeats)."""
+    possible = np.count_nonzero(repeats > 0)
+    return rng.choice(len(repeats), min(n_components, possible), replace=False, p=repeats / repeats.sum())
+
+
+def choose_plusplus(
+    family: Any, rows: Any, repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()
+) -> Array:
+    """Bregman k-means++: each new row with probability proportional to its divergence from the nearest one chosen.
+
+    rows: prepared. given: rows already chosen. Rows that equal a chosen one are drawn only when no other is left.
+    """
+    chosen = list(given) or [int(rng.choice(len(repeats), p=repeats / repeats.sum()))]
+    nearest = np.full(len(repeats), np.inf)
+    for index in chosen:
+        nearest = np.minimum(nearest, family.divergence(rows, index))
+    free = repeats > 0
+    free[chosen] = False
+    while len(chosen) < n_components and free.any():
+        weight = np.where(free, repeats * nearest, 0.0)
+        if not weight.sum() > 0:
+            weight = np.where(free, repeats, 0.0)
+        chosen.append(int(rng.choice(len(repeats), p=weight / weight.sum())))
+        free[chosen[-1]] = False
+        nearest = np.minimum(nearest, family.divergence(rows, chosen[-1]))
+    return np.array(chosen)
+
+
+def refine_hard(model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map) -> Summary:
+    """Bregman k-means from seed counts: n_passes of Hard(Mode) on one batch."""
+    counts, rule, accumulator = seed, Hard(Mode()), Memoized()
+    for _ in range(n_passes):
+        state = accumulator.begin(
+            Start(counts, params), model.zeros(seed.size(model.axis)), tuple(range(seed.size(model.axis))), 1
+        )
+        for edit in model.upkeep(counts):
+            state.edit(edit)
+        step(model, rule, accumulator, state, batch, (), pool)
+        counts = state.total.summary()
+    return counts
+
+
+def _sample(data: Data, rng: np.random.Generator, size: int) -> Batch:
+    if data.n_rows <= size:
+        return data.take(np.arange(data.n_rows))
+    return data.take(rng.choice(data.n_rows, size, replace=False))
+
+
+def _scaled(seed: Summary, n_units: float) -> Summary:
+    """A sample's counts, as large as the data's."""
+    return seed.scale(n_units / seed.n_units) if seed.n_units > 0 else seed
+
+
+def _one_each(model: Any, batch: Batch, chosen: Array, n_components: int) -> Summary:
+    """Counts in which each chosen row is a component of its own; components beyond the rows are empty."""
+    labels = np.full(batch.n_rows, -1)
+    labels[chosen] = np.arange(len(chosen))
+    return count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
+
+
+def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator) -> Start:
+    """Distinct random rows, one for each component."""
+    batch = _sample(data, rng, SAMPLE_ROWS)
+    chosen = choose_random(batch.repeats_or_ones(), n_components, rng)
+    seed = _one_each(model, batch, chosen, n_components)
+    return Start(_scaled(seed, data.n_units), model.start_params(n_components))
+
+
+def from_plusplus(
+    model: Any,
+    data: Data,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    n_passes: int = 2,
+    legal: Array | None = None,
+    pool: Pool = map,
+) -> Start:
+    """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
+
+    legal (S, K): which components each legal set of the rows may use; a set with a single component seeds that component.
+    """
+    batch = _sample(data, rng, SAMPLE_ROWS)
+    params = model.start_params(n_components, legal)
+    prepared = model.family.prepare(batch.rows)
+    own = _examples_of_sets(batch, legal, rng)
+    given = tuple(own.values())
+    chosen = choose_plusplus(model.family, prepared, batch.repeats_or_ones(), max(n_components, len(given)), rng, given)
+    slots = [*own, *(k for k in range(n_components) if k not in own)]
+    labels = np.full(batch.n_rows, -1)
+    labels[chosen] = slots[: len(chosen)]
+    seed = count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
+    seed = refine_hard(model, batch, seed, params, n_passes, pool)
+    return Start(_scaled(seed, data.n_units), params)
+
+
+def _examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator) -> dict[int, int]:
+    """For each component that some set names alone: a random row of that set."""
+    if legal is None or batch.sets is None:
+        return {}
+    found: dict[int, int] = {}
+    for s in np.flatnonzero((legal > 0).sum(1) == 1):
+        rows = np.flatnonzero(batch.sets == s)
+        if len(rows):
+            found[int(np.argmax(legal[s]))] = int(rng.choice(rows))
+    return found
+
+
+def from_labels(model: Any, data: Data, labels: Array, n_components: int) -> Start:
+    """Counts of rows with known components; -1 is unknown and counts for nobody."""
+    total = Tally(model.zeros(n_components))
+    at = 0
+    for batch in data.batches("auto"):
+        total.add(count_labels(model, batch, labels[at : at + batch.n_rows], n_components))
+        at += batch.n_rows
+    return Start(_scaled(total.summary(), data.n_units), model.start_params(n_components))
+
+
+def from_previous(counts: Summary, params: Any, ids: tuple[int, ...], n_units: float) -> Start:
+    """A fitted model's counts, scaled to the new data."""
+    return Start(_scaled(counts, n_units), params, ids)

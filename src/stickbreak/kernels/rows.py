@@ -1,0 +1,191 @@
+"""Per-row work of mixtures: softmax over components, best component, symbol tables.
+
+Tables are component-major, (K, n): the inner loop runs over rows, so that sums over components vectorize as they stand.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .compile import inline, kernel
+
+__all__ = [
+    "best_rows",
+    "gather_symbols",
+    "log_factorials",
+    "pairing",
+    "poisson_predictive",
+    "rising_factorials",
+    "scatter_symbols",
+    "softmax_rows",
+]
+
+LOWEST = -708.0  # exp of less than this is not a normal number
+ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a double to the nearest integer, which lands in its low bits
+
+
+@inline
+def exp_fast(x):
+    """exp(x) for x <= 0, relative error 1e-14, zero below -708 (so also for -inf), NaN for NaN; compiles to vector instructions."""
+    c = x if x > LOWEST else LOWEST
+    t = c * 1.4426950408889634 + ROUND
+    n = t - ROUND
+    r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
+    p = 1.0 + r * (
+        1.0
+        + r
+        * (
+            0.5
+            + r
+            * (
+                1 / 6
+                + r
+                * (
+                    1 / 24
+                    + r
+                    * (
+                        1 / 120
+                        + r
+                        * (
+                            1 / 720
+                            + r
+                            * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800)))))
+                        )
+                    )
+                )
+            )
+        )
+    )
+    e = p * np.int64((np.float64(t).view(np.int64) + 1023) << 52).view(np.float64)
+    return e if x >= LOWEST else (0.0 if x < LOWEST else x)  # the last: NaN stays NaN
+
+
+@kernel
+def softmax_rows(logits, log_share, repeats):
+    """In place: logits (K, n) become shares, softmax(logits + log_share) over K times repeats (n,). Returns sum of repeats * log_z."""
+    K, n = logits.shape
+    top = np.full(n, -np.inf)
+    total = np.zeros(n)
+    for k in range(K):
+        row, shift = logits[k], log_share[k]
+        for i in range(n):
+            value = row[i] + shift
+            row[i] = value
+            top[i] = value if value > top[i] else top[i]
+    for k in range(K):
+        row = logits[k]
+        for i in range(n):
+            e = exp_fast(row[i] - top[i])
+            row[i] = e
+            total[i] += e
+    log_z = 0.0
+    for i in range(n):
+        log_z += repeats[i] * (top[i] + math.log(total[i]))
+        total[i] = repeats[i] / total[i]
+    for k in range(K):
+        row = logits[k]
+        for i in range(n):
+            row[i] *= total[i]
+    return log_z
+
+
+@kernel
+def best_rows(logits, log_share, out_best, out_value):
+    """Best component of each row and its value: argmax over K of logits (K, n) + log_share; ties go to the lowest index."""
+    K, n = logits.shape
+    for i in range(n):
+        out_value[i] = -np.inf
+        out_best[i] = 0
+    for k in range(K):
+        row, shift = logits[k], log_share[k]
+        for i in range(n):
+            value = row[i] + shift
+            if value > out_value[i]:
+                out_value[i] = value
+                out_best[i] = k
+
+
+@kernel
+def pairing(log_weights, counts):
+    """Sum of log_weights * counts over two (n, K) tables, where a zero count silences a weight of -inf."""
+    total = 0.0
+    for i in range(counts.shape[0]):
+        for k in range(counts.shape[1]):
+            if counts[i, k] != 0.0:
+                total += log_weights[i, k] * counts[i, k]
+    return total
+
+
+@kernel
+def gather_symbols(log_table, symbols, out):
+    """Out (n, K) = sum over columns of log_table (V, K)[symbols (n, D)]; symbol -1 is missing and adds nothing."""
+    n, D = symbols.shape
+    K = log_table.shape[1]
+    for i in range(n):
+        for k in range(K):
+            out[i, k] = 0.0
+        for d in range(D):
+            v = symbols[i, d]
+            if v >= 0:
+                for k in range(K):
+                    out[i, k] += log_table[v, k]
+
+
+@kernel
+def scatter_symbols(symbols, shares, out_table, out_totals):
+    """out_table (V, K)[symbol] += shares (n, K), out_totals (D, K)[column] likewise; -1 is missing."""
+    n, D = symbols.shape
+    K = shares.shape[1]
+    for i in range(n):
+        for d in range(D):
+            v = symbols[i, d]
+            if v >= 0:
+                for k in range(K):
+                    out_table[v, k] += shares[i, k]
+                    out_totals[d, k] += shares[i, k]
+
+
+@kernel
+def log_factorials(values, bounds, out):
+    """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]]: 0 and 1 cost nothing."""
+    for i in range(out.shape[0]):
+        for j in range(bounds[i], bounds[i + 1]):
+            if values[j] > 1.0:
+                out[i] += math.lgamma(values[j] + 1.0)
+
+
+@kernel
+def rising_factorials(indptr, indices, data, alpha, out):
+    """Out (n, K) += sum over a row's entries of lgamma(alpha[v] + x) - lgamma(alpha[v]); CSR rows, alpha (V, K) above zero."""
+    K = alpha.shape[1]
+    for i in range(out.shape[0]):
+        for j in range(indptr[i], indptr[i + 1]):
+            x, row = data[j], alpha[indices[j]]
+            if x == 1.0:
+                for k in range(K):
+                    out[i, k] += math.log(row[k])
+            else:
+                for k in range(K):
+                    out[i, k] += math.lgamma(row[k] + x) - math.lgamma(row[k])
+
+
+@kernel
+def poisson_predictive(rows, shape, rate, out):
+    """Out (n, K) = log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows.
+
+    shape (K, D), rate (K,): lgamma(shape + x) - lgamma(shape) + shape log(rate / (rate + 1)) - x log(rate + 1).
+    """
+    n, D = rows.shape
+    K = shape.shape[0]
+    for k in range(K):
+        log_stop, log_go = math.log(rate[k]) - math.log(rate[k] + 1.0), -math.log(rate[k] + 1.0)
+        base = 0.0
+        for d in range(D):
+            base += shape[k, d] * log_stop - math.lgamma(shape[k, d])
+        for i in range(n):
+            value = base
+            for d in range(D):
+                value += math.lgamma(shape[k, d] + rows[i, d]) + rows[i, d] * log_go
+            out[i, k] = value

@@ -1,0 +1,212 @@
+"""One assembly, structure + family + prior, serves every model: a model is the line that names its parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.rows import pairing
+from stickbreak.protocols import Array, Family, Pool, Prior, Rule, Scores, Structure, Watch
+from stickbreak.stats import Edit, Field, Fields, Permute, Summary, Tally, join
+from stickbreak.structures import BestOnly
+
+__all__ = ["Model", "ModelPotentials"]
+
+BLOCK_NUMBERS = 1 << 19  # numbers that a block's features and evidence may take: about 4 MB
+MIN_BLOCK, MAX_BLOCK = 64, 1024
+
+
+@dataclass(frozen=True)
+class ModelPotentials:
+    """Log potentials of one step: the prior's tables by name, and the family's Scores. Made once, used for every block."""
+
+    tables: Mapping[str, Any]
+    scores: Scores
+    empty: Summary  # zeros of the shape that a visit fills
+    log_legal: Array | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.tables[name]
+
+    def pair(self, counts: Mapping[str, Array]) -> float:
+        """<potentials, counts>, from the sums and not row by row: also right when a family completes missing entries."""
+        tables = sum(
+            float(pairing(np.atleast_2d(w), np.atleast_2d(counts[n]))) for n, w in self.tables.items() if n in counts
+        )
+        return tables + self.scores.pair(counts)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Latent structure over conjugate tables. Holds hyperparameters only; the number of components is read off the counts."""
+
+    structure: Structure
+    family: Family
+    prior: Prior
+    axis: str = "component"
+
+    def layout(self) -> dict[str, Field]:
+        """Every field that is counted."""
+        return {**self.prior.fields(self.axis), **self.family.fields(self.axis)}
+
+    def zeros(self, n_components: int) -> Summary:
+        """Counts of nothing."""
+        return Summary(self.layout(), {**self.prior.zeros(n_components), **self.family.zeros(n_components)})
+
+    def start_params(self, n_components: int, legal: Array | None = None) -> Fields:
+        """Global values that are not a function of the counts: a root's shares, and which components a legal set may use."""
+        params = self.prior.start(n_components, self.axis)
+        if legal is None:
+            return params
+        layout = {**params.layout, "legal": Field((None, self.axis), merge="max")}
+        return Fields(layout, {**params.arrays, "legal": np.asarray(legal, dtype=float)})
+
+    def potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
+        """The rule applied to every table, once a step; evidence is computed later, block by block."""
+        log_legal = None
+        if "legal" in params:
+            log_legal = np.where(params["legal"] > 0, 0.0, -np.inf)
+        tables = self.prior.potentials(counts, params, rule)
+        return ModelPotentials(tables, rule.pick(self.family)(counts), counts.empty(), log_legal)
+
+    def predictive(self, counts: Summary, params: Fields) -> ModelPotentials:
+        """Potentials with the parameters integrated out, shares renormalized over the components in use."""
+        share = self.prior.mean(counts, params)
+        return ModelPotentials({"share": np.log(share / share.sum())}, self.family.log_mean(counts), counts.empty())
+
+    def best_only(self) -> Model:
+        """The same model whose local step takes the best labelling."""
+        return self if isinstance(self.structure, BestOnly) else replace(self, structure=BestOnly(self.structure))
+
+    def block_rows(self, n_components: int) -> int:
+        """Rows of a block: as many as keep features and evidence near the cache."""
+        return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // (self.family.width() + n_components)))
+
+    def local_step(
+        self,
+        potentials: ModelPotentials,
+        batch: Batch,
+        warm: Fields | None = None,
+        watches: Sequence[Watch] = (),
+        pool: Pool = map,
+    ) -> tuple[Summary, Fields | None]:
+        """Infer one batch. Lanes run in any order on any worker and are added up in one order."""
+        if warm is None:
+            warm = self.structure.cold_start(batch, potentials.empty.size(self.axis), self.axis)
+        jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in batch.lanes()]
+        return _gather(pool(partial(_infer_lane, self, potentials, tuple(watches)), jobs))
+
+    def global_step(self, total: Summary, params: Fields) -> Fields:
+        """Parameters that are not functions of the counts, refreshed."""
+        return self.prior.update(total, params)
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """Whole-data bound in nats, exact right after `global_step`: sum of log-partition rises plus the local part."""
+        return self.prior.bound(total, params) + float(self.family.log_marginal(total).sum()) + total.local_bound
+
+    def bound_at(self, counts: Summary, params: Fields, potentials: ModelPotentials, log_z: float) -> float:
+        """The bound for globals that are not optimal: log_z of all data under `potentials` less KL(q(globals) || prior).
+
+        KL = <potentials, counts> - log-partition rise, for the counts that the globals were made from.
+        """
+        rise = self.prior.bound(counts, params) + float(self.family.log_marginal(counts).sum())
+        return log_z + rise - potentials.pair(counts.arrays)
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """EM's objective: largest log joint over the global parameters, plus the local part."""
+        return self.prior.log_mode(total, params) + float(self.family.log_mode(total).sum()) + total.local_bound
+
+    def upkeep(self, total: Summary) -> list[Edit]:
+        """Edits that keep the statistics accurate."""
+        edit = self.family.refine(total, self.axis)
+        return [] if edit is None else [edit]
+
+    def order(self, total: Summary) -> Edit | None:
+        """Components in the order that the bound likes best."""
+        order = self.prior.order(total)
+        return None if order is None else Permute(self.axis, tuple(int(i) for i in order))
+
+    def decode(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n,) best component of each row."""
+        return np.concatenate(list(pool(partial(_decode_lane, self, potentials), batch.lanes())))
+
+    def shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n, K) posterior shares of each row, for whoever asks for the whole table."""
+        return np.concatenate(list(pool(partial(_shares_lane, self, potentials), batch.lanes())))
+
+    def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n,) log normalizer of each row: log predictive density under predictive potentials (rows that are units)."""
+        return np.concatenate(list(pool(partial(_evidence_lane, self, potentials), batch.lanes())))
+
+
+# Jobs are module-level functions of plain values: they pickle, so any executor can run them.
+
+
+def _prepared(model: Model, potentials: ModelPotentials, lane: Batch) -> Iterable[Batch]:
+    for block in lane.blocks(model.block_rows(potentials.empty.size(model.axis))):
+        yield block.with_rows(model.family.prepare(block.rows))
+
+
+def _infer_lane(
+    model: Model, potentials: ModelPotentials, watches: tuple[Watch, ...], job: tuple[Batch, Fields | None]
+) -> tuple[Summary, Fields | None]:
+    """Counts of one lane. The local bound is taken once, from the sums."""
+    lane, warm = job[0], None if job[1] is None else job[1].copy()
+    summary = potentials.empty.empty()
+    out = dict(summary.arrays)
+    sides = {w.name: w.empty_side(model, summary.size(model.axis)) for w in watches}
+    log_z = own_bound = 0.0
+    for block in _prepared(model, potentials, lane):
+        local = model.structure.infer(potentials, block, None if warm is None else warm.cut(**block.cut), out)
+        potentials.scores.collect(block.rows, local.shares, out)
+        log_z, own_bound = log_z + local.log_z, own_bound + local.own_bound
+        for w in watches:
+            sides[w.name] = w.observe(model, potentials, block, local, sides[w.name])
+    local_bound = log_z + own_bound - potentials.pair(out)
+    if not math.isfinite(log_z):
+        what = "not a number" if potentials.log_legal is None else "not a number, or a row without a legal component"
+        raise NumericalError(
+            f"the local step gave log_z = {log_z} ({what}); check the data's scale and the family's prior"
+        )
+    return replace(summary, arrays=out, sides=sides, local_bound=local_bound, log_z=log_z, n_units=lane.n_units), warm
+
+
+def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    return np.concatenate([model.structure.decode(potentials, block) for block in _prepared(model, potentials, lane)])
+
+
+def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    lane = replace(lane, repeats=None)
+    parts = []
+    for block in _prepared(model, potentials, lane):
+        out = dict(potentials.empty.empty().arrays)
+        parts.append(np.ascontiguousarray(model.structure.infer(potentials, block, None, out).shares))
+    return np.concatenate(parts)
+
+
+def _evidence_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    parts = []
+    for block in _prepared(model, potentials, lane):
+        logits = potentials.scores.evidence(block.rows) + potentials["share"]
+        top = logits.max(1)
+        parts.append(top + np.log(np.exp(logits - top[:, None]).sum(1)))
+    return np.concatenate(parts)
+
+
+def _gather(results: Iterable[tuple[Summary, Fields | None]]) -> tuple[Summary, Fields | None]:
+    """Sum in the order of the lanes, whoever computed them."""
+    total: Tally | None = None
+    kept: list[Fields] = []
+    for summary, warm in results:
+        total = Tally(summary) if total is None else total.add(summary)
+        if warm is not None:
+            kept.append(warm)
+    assert total is not None
+    return total.summary(), join(kept) if kept else None

@@ -1,0 +1,46 @@
+"""Parameters by name, in scikit-learn's manner, for frozen objects (families, engines)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Self
+
+__all__ = ["Parameters"]
+
+
+class Parameters:
+    """Mixin for frozen dataclasses: `get_params`, `set_params`, and a repr that shows what differs from the default.
+
+    Frozen objects are values; `set_params` exists because grid searches set nested parameters on a fresh clone.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All constructor arguments by name."""
+        found: dict[str, Any] = {}
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            found[f.name] = value
+            if deep and isinstance(value, Parameters):
+                found.update({f"{f.name}__{key}": inner for key, inner in value.get_params().items()})
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments by name; `outer__inner` reaches into a nested object."""
+        own = self.get_params(deep=False)
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in own:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}")
+            if inner:
+                own[name].set_params(**{inner: value})
+            else:
+                object.__setattr__(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        shown = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if value is not f.default and repr(value) != repr(f.default):
+                shown.append(f"{f.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"

@@ -1,0 +1,146 @@
+"""Files: arrays as safetensors with a JSON header. Never pickle; written to a temporary name, flushed, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as _load_tensors
+from safetensors.numpy import save as _save_tensors
+
+from stickbreak.errors import ModelFileError
+from stickbreak.stats import Field, Fields
+
+__all__ = [
+    "FORMAT_VERSION", "pack_fields", "read_arrays", "read_file", "unpack_fields", "write_arrays", "write_bytes", "write_file",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+FORMAT_VERSION = 1
+MAGIC = "stickbreak"
+MAX_HEADER = 100_000_000  # as safetensors itself has it
+
+
+def write_bytes(path: str | Path, payload: bytes) -> None:
+    """Replace a file whole or not at all: temporary name in the same folder, fsync, rename."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(payload)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where folders can be opened (not on Windows)."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
+    """Arrays alone, for scratch files of our own (no fsync: they do not outlive the process)."""
+    Path(path).write_bytes(_save_tensors(dict(arrays)))
+
+
+def read_arrays(path: str | Path) -> dict[str, Array]:
+    """The inverse of `write_arrays`."""
+    return _load_tensors(Path(path).read_bytes())
+
+
+def write_file(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays."""
+    metadata = {"format": MAGIC, "version": str(FORMAT_VERSION), "kind": kind, "header": json.dumps(header)}
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_bytes(path, _save_tensors(tensors, metadata))
+
+
+def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and arrays of a file that `write_file` made; anything else is a ModelFileError that says what is wrong."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    payload = path.read_bytes()
+    metadata = _read_metadata(path, payload)
+    if metadata.get("format") != MAGIC:
+        raise ModelFileError(f"{path} is not a stickbreak file")
+    version = metadata.get("version", "")
+    if not version.isdigit() or int(version) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
+        )
+    if metadata.get("kind") != kind:
+        raise ModelFileError(f"{path} is a {metadata.get('kind')!r} file; expected a {kind!r} file")
+    try:
+        header = json.loads(metadata["header"])
+        arrays = _load_tensors(payload)
+    except (SafetensorError, json.JSONDecodeError, KeyError, ValueError, TypeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from None
+    if not isinstance(header, dict):
+        raise ModelFileError(f"{path} is damaged: its header is not an object")
+    return header, arrays
+
+
+def _read_metadata(path: Path, payload: bytes) -> dict[str, str]:
+    """The string table of a safetensors header, read with care: the file may be hostile."""
+    if len(payload) < 8:
+        raise ModelFileError(f"{path} is damaged: {len(payload)} bytes are too few for a header")
+    (size,) = struct.unpack("<Q", payload[:8])
+    if size > MAX_HEADER or 8 + size > len(payload):
+        raise ModelFileError(
+            f"{path} is damaged or foreign: its header claims {size} bytes, the file has {len(payload)}"
+        )
+    try:
+        metadata = json.loads(payload[8 : 8 + size]).get("__metadata__", {})
+    except (ValueError, AttributeError, RecursionError):
+        raise ModelFileError(f"{path} is not a stickbreak file") from None
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise ModelFileError(f"{path} is damaged: its metadata are not text")
+    return metadata
+
+
+# ---------------------------------------------------------------------------------------------- fields
+
+
+def pack_fields(fields: Fields, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Put the arrays of Fields into `arrays` under `prefix`, and give their layout as JSON."""
+    for name, array in fields.arrays.items():
+        arrays[f"{prefix}/{name}"] = np.asarray(array)
+    return {
+        name: {
+            "axes": list(f.axes),
+            "nonnegative": f.nonnegative,
+            "merge": f.merge,
+            "insert": f.insert,
+            "additive": f.additive,
+        }
+        for name, f in fields.layout.items()
+    }
+
+
+def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Fields:
+    """The inverse of `pack_fields`."""
+    try:
+        fields = {name: Field(**{**f, "axes": tuple(f["axes"])}) for name, f in layout.items()}
+        return Fields(fields, {name: arrays[f"{prefix}/{name}"] for name in layout})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"the file lacks the field {error}") from None

@@ -1,0 +1,91 @@
+"""Dirichlet-process prior over components by stick-breaking: u_k ~ Beta(1, concentration), share_k = u_k prod_{l<k} (1 - u_l).
+
+Nested truncation: the posterior of sticks beyond the K in use is the prior, so bounds at different K can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from stickbreak.protocols import Array, Counts, Rule
+from stickbreak.stats import Field, Fields, Summary
+
+__all__ = ["Sticks"]
+
+
+@dataclass(frozen=True)
+class Sticks:
+    """Beta(1, concentration) sticks; q(u_k) = Beta(1 + n_k, concentration + n_{>k}) is optimal given the counts, so nothing is stored."""
+
+    concentration: float = 1.0
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Share (K,): expected rows of each component."""
+        return {"share": Field((axis,))}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return {"share": np.zeros(n_components)}
+
+    def start(self, n_components: int, axis: str) -> Fields:
+        """All parameters are functions of the counts."""
+        return Fields({}, {})
+
+    def _beta(self, counts: Counts) -> tuple[Array, Array]:
+        """Beta parameters (K,), (K,)."""
+        n = counts["share"]
+        later = np.r_[n[::-1].cumsum()[::-1][1:], 0.0]
+        return 1.0 + n, self.concentration + later
+
+    @staticmethod
+    def _chain(log_stop: Array, log_pass: Array) -> Array:
+        return log_stop + np.r_[0.0, log_pass.cumsum()[:-1]]
+
+    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
+        """Share (K,) log potentials."""
+        return {"share": rule.pick(self)(counts)}
+
+    def mean_log(self, counts: Counts) -> Array:
+        """E[log share]."""
+        a, b = self._beta(counts)
+        total = digamma(a + b)
+        return self._chain(digamma(a) - total, digamma(b) - total)
+
+    def log_mean(self, counts: Counts) -> Array:
+        """Log E[share]."""
+        a, b = self._beta(counts)
+        total = np.log(a + b)
+        return self._chain(np.log(a) - total, np.log(b) - total)
+
+    def mode(self, counts: Counts) -> Array:
+        """The mode in natural (logit) coordinates is the mean."""
+        return self.log_mean(counts)
+
+    def update(self, total: Summary, params: Fields) -> Fields:
+        """Nothing is stored."""
+        return params
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the concentration."""
+        n, c = total["share"], self.concentration
+        from_here = n[::-1].cumsum()[::-1]
+        closed = gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c + from_here).sum()
+        return float(closed + gammaln(c) - gammaln(c + from_here[0]))
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """Sum of a log(a / (a + b)) + b log(b / (a + b)) over sticks Beta(a, b)."""
+        a, b = self._beta(total)
+        return float((a * np.log(a / (a + b)) + b * np.log(b / (a + b))).sum())
+
+    def mean(self, counts: Counts, params: Fields) -> Array:
+        """(K,) expected shares; what they leave to one belongs to components not in use."""
+        return np.exp(self.log_mean(counts))
+
+    def order(self, total: Summary) -> Array | None:
+        """Largest first: the best of all orders for given counts. None when they are in order."""
+        order = np.argsort(-total["share"], kind="stable")
+        return None if (order == np.arange(len(order))).all() else order

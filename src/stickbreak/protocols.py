@@ -1,0 +1,273 @@
+"""The contract, as types. Read top to bottom.
+
+A family judges rows, a prior shares out components, a structure infers units, a model assembles the three, a rule turns
+counts into potentials, an accumulator changes the total, a move edits everything by axis name. Hyperparameters carry no
+component axis; the number of components is read off the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from stickbreak.data import Batch, Scale
+    from stickbreak.stats import Edit, Field, Fields, Summary
+
+__all__ = [
+    "Array", "Counts", "Family", "Local", "Model", "Pool", "Potentials", "Prior", "Rule", "Scores", "Structure", "Sweeping", "Watch",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+Pool = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""`map`, or an executor's: results come in the order of the jobs."""
+
+
+class Counts(Protocol):
+    """Anything that gives arrays by name: a Summary, or a dict of the family's own fields."""
+
+    def __getitem__(self, name: str, /) -> Array: ...
+
+
+# ---------------------------------------------------------------------------------------------- families
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """A family's potentials under one rule. Made once a step; judges and collects block by block; picklable."""
+
+    def evidence(self, rows: Any) -> Array:
+        """Log evidence (n, K) of prepared rows, constants of the data included. Its transpose is C-contiguous."""
+
+    def collect(self, rows: Any, shares: Array, out: dict[str, Array]) -> None:
+        """Add the statistics of rows weighted by shares (n, K) to `out`."""
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>; NaN for rules without a bound."""
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A likelihood with its conjugate prior.
+
+    Three laws test any family. The derivative of log_marginal along a row's statistic is that row's mean_log evidence;
+    its difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
+    """
+
+    def resolve(self, scale: Scale) -> Self:
+        """The same family with every prior that was left open set from the data's scale."""
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """What is counted."""
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+
+    def prepare(self, rows: Any) -> Any:
+        """Rows of the user in the form that Scores read (features, symbols); made once a block."""
+
+    def width(self) -> int:
+        """Numbers that a prepared row takes: what bounds the size of a block."""
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log-partition of the posterior minus that of the prior, constants of the data included."""
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) largest log joint density over the natural parameters, up to a constant of the prior."""
+
+    def mean_log(self, counts: Counts) -> Scores:
+        """Expected log likelihood: variational Bayes."""
+
+    def log_mean(self, counts: Counts) -> Scores:
+        """Posterior predictive: collapsed inference and held-out scores."""
+
+    def mode(self, counts: Counts) -> Scores:
+        """Log likelihood at the mode in natural coordinates: EM."""
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Mean parameters (S + tau) / (N + nu), strictly inside the mean space, slot by slot."""
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) divergence of mean parameters: KL from each of `first` to each of `second`."""
+
+    def divergence(self, rows: Any, index: int) -> Array:
+        """(n,) divergence of every prepared row's smoothed mean from that of row `index`: what seeding needs, without J x K tables."""
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """One row for each label, drawn from the posterior predictive."""
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Posterior summaries in the user's units, component axis first."""
+
+    def refine(self, counts: Counts, axis: str) -> Edit | None:
+        """An edit that keeps the statistics accurate (a new reference point), or None when they are."""
+
+
+# ---------------------------------------------------------------------------------------------- priors
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """How components are shared out: finite, sticks, rows, rows under a root, documents under a root."""
+
+    def fields(self, axis: str) -> dict[str, Field]: ...
+
+    def zeros(self, n_components: int) -> dict[str, Array]: ...
+
+    def start(self, n_components: int, axis: str) -> Fields:
+        """Parameters that are not a function of the counts (a root's mean shares), in a form in which merge is addition."""
+
+    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> Mapping[str, Any]:
+        """Log potentials by name; a name shared with a count field is paired with it in the bound."""
+
+    def update(self, total: Summary, params: Fields) -> Fields:
+        """New parameters; never lowers `bound(total, .)`."""
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """The prior's part of the bound, tables at their optimum given params."""
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """The prior's part of EM's objective."""
+
+    def mean(self, counts: Counts, params: Fields) -> Array:
+        """(K,) expected share of each component; less than one in all where some mass is unused."""
+
+    def order(self, total: Summary) -> Array | None:
+        """The order of components that the bound likes best, or None when it does not care."""
+
+
+# ---------------------------------------------------------------------------------------------- structures
+
+
+class Local(NamedTuple):
+    """What a block's local step found.
+
+    log_z : sum of log normalizers. shares (n, K): row posteriors times repeats.
+    own_bound : what units add to the bound besides log_z - <potentials, counts> (documents only).
+    memo : whatever watches need again.
+    """
+
+    log_z: float
+    shares: Array
+    own_bound: float = 0.0
+    memo: tuple[Any, ...] = ()
+
+
+class Potentials(Protocol):
+    """Log potentials of one step: the prior's tables by name, and the family's Scores."""
+
+    scores: Scores
+    log_legal: Array | None
+    empty: Summary
+
+    def __getitem__(self, name: str) -> Any: ...
+
+
+@runtime_checkable
+class Structure(Protocol):
+    """Units to expected counts, a block of units at a time."""
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
+        """Values per unit to start from, or None when the local optimum is unique."""
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """Adds the prior's counts to `out` (the lane's), writes `warm` (the lane's copy); the model collects the family's."""
+
+    def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """As `infer`, with the posterior replaced by its best single labelling."""
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) best component of each row."""
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) components drawn from the posterior."""
+
+
+@runtime_checkable
+class Sweeping(Protocol):
+    """A structure with a compiled collapsed sweep: one kernel per structure, all families join through a NamedTuple."""
+
+    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Zero counts of every unit, with axes "row" and "unit": edited by moves like everything else."""
+
+    def sweep(
+        self,
+        live: Any,
+        tables: dict[str, Array],
+        pseudo: Any,
+        lane: Batch,
+        own: Fields,
+        out_live: Any,
+        out: dict[str, Array],
+    ) -> float:
+        """Every unit of a lane: counts out, potentials, infer, counts in. Returns the sum of leave-one-out log predictives."""
+
+
+# ---------------------------------------------------------------------------------------------- models, rules, watches
+
+
+class Model(Protocol):
+    """Structure + family + prior."""
+
+    axis: str
+
+    def zeros(self, n_components: int) -> Summary: ...
+
+    def start_params(self, n_components: int, legal: Array | None = None) -> Fields: ...
+
+    def potentials(self, counts: Summary, params: Fields, rule: Rule) -> Potentials: ...
+
+    def best_only(self) -> Model:
+        """The same model whose local step takes the best labelling instead of the expectation."""
+
+    def local_step(
+        self, potentials: Potentials, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
+    ) -> tuple[Summary, Fields | None]: ...
+
+    def global_step(self, total: Summary, params: Fields) -> Fields: ...
+
+    def bound(self, total: Summary, params: Fields) -> float: ...
+
+    def log_mode(self, total: Summary, params: Fields) -> float: ...
+
+    def upkeep(self, total: Summary) -> list[Edit]:
+        """Edits that keep statistics accurate; the bound does not change."""
+
+    def order(self, total: Summary) -> Edit | None:
+        """The edit that puts components in the order the bound likes best, or None."""
+
+
+class Rule(Protocol):
+    """Counts to potentials, and with it which local step a visit takes and whether there is a bound."""
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """The method of a family or table that makes this rule's potentials."""
+
+    def local_model(self, model: Any) -> Any:
+        """The model whose local step the rule takes: the given one, or the one that decodes."""
+
+    def visit(
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]: ...
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None: ...
+
+
+class Watch(Protocol):
+    """What a move wants collected during a lap: a side Summary that adds, subtracts and travels with the batch's."""
+
+    name: str
+
+    def empty_side(self, model: Any, n_components: int) -> Summary: ...
+
+    def observe(self, model: Any, potentials: Potentials, block: Batch, local: Local, side: Summary) -> Summary: ...

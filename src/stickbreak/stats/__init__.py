@@ -1,0 +1,27 @@
+"""Named arrays, their algebra, and edits that can be replayed later."""
+
+from .edits import AddSide, Compose, Edit, EditLog, Forget, Insert, Merge, Permute, Remove, adopt
+from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .summary import SYMBOL, Summary, Tally
+
+__all__ = [
+    "SYMBOL",
+    "AddSide",
+    "Array",
+    "Compose",
+    "Edit",
+    "EditLog",
+    "Field",
+    "Fields",
+    "Filler",
+    "Forget",
+    "Insert",
+    "LinearFiller",
+    "Merge",
+    "Permute",
+    "Remove",
+    "Summary",
+    "Tally",
+    "adopt",
+    "join",
+]

@@ -1,0 +1,165 @@
+"""Structural edits as values: applied at once to total and parameters, kept in a log, replayed on what is remembered.
+
+Each acts on any Fields (totals, remembered Summaries, warm starts, parameters) through axis names alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from .fields import Fields, Filler
+
+__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Forget", "Insert", "Merge", "Permute", "Remove", "adopt"]
+
+F = TypeVar("F", bound=Fields)
+
+
+class Edit(Protocol):
+    """A structural change."""
+
+    def __call__(self, fields: F) -> F:
+        """The edited Fields."""
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        """Permanent component ids after the edit; new components take ids from `fresh` on."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Fold `drop` into `keep` (keep < drop). `pair`: its row in the "merge" side; `earlier`: pairs folded before it this lap."""
+
+    axis: str
+    keep: int
+    drop: int
+    pair: int = 0
+    earlier: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < self.drop:
+            raise ValueError(f"merge keeps the lower slot: keep={self.keep} must be below drop={self.drop}")
+
+    def __call__(self, fields: F) -> F:
+        return fields.merge(self.axis, self.keep, self.drop).take_merge_terms(self.keep, self.pair, self.earlier)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        """The elder's id survives."""
+        kept = list(ids)
+        kept[self.keep] = min(ids[self.keep], ids[self.drop])
+        return tuple(i for at, i in enumerate(kept) if at != self.drop)
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Drop one slot: an empty one, or one whose mass has been moved elsewhere."""
+
+    axis: str
+    index: int
+
+    def __call__(self, fields: F) -> F:
+        return fields.remove(self.axis, self.index)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return tuple(i for at, i in enumerate(ids) if at != self.index)
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Append `count` slots. `fill` supplies what declared constants cannot: values that depend on the batch (see LinearFiller)."""
+
+    axis: str
+    count: int
+    fill: Mapping[str, Filler] = field(default_factory=dict)
+
+    def __call__(self, fields: F) -> F:
+        known = {name: filler for name, filler in self.fill.items() if name in fields}
+        return fields.insert(self.axis, self.count, known)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return ids + tuple(range(fresh, fresh + self.count))
+
+
+@dataclass(frozen=True)
+class Permute:
+    """Slots in another order."""
+
+    axis: str
+    order: tuple[int, ...]
+
+    def __call__(self, fields: F) -> F:
+        return fields.permute(self.axis, self.order)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return tuple(ids[i] for i in self.order)
+
+
+@dataclass(frozen=True)
+class AddSide:
+    """Add the side `name` at the positions `slots`: what a birth or delete moved between components."""
+
+    axis: str
+    slots: tuple[int, ...]
+    name: str
+
+    def __call__(self, fields: F) -> F:
+        return fields.add_side(self.axis, self.slots, self.name)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return ids
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Drop all sides: the lap's proposals have been decided."""
+
+    def __call__(self, fields: F) -> F:
+        return fields.forget()
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return ids
+
+
+@dataclass(frozen=True)
+class Compose:
+    """Several edits as one."""
+
+    edits: tuple[Edit, ...]
+
+    def __call__(self, fields: F) -> F:
+        for edit in self.edits:
+            fields = edit(fields)
+        return fields
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        for edit in self.edits:
+            ids = edit.rename(ids, max((fresh, *(i + 1 for i in ids))))
+        return ids
+
+
+def adopt(
+    axis: str, size: int, target: int, count: int, side: str, fill: Mapping[str, Filler] | None = None
+) -> Compose:
+    """Birth: append `count` newborns to `size` slots, add the side over (target, newborns), drop the emptied target."""
+    slots = (target, *range(size, size + count))
+    return Compose((Insert(axis, count, fill or {}), AddSide(axis, slots, side), Remove(axis, target)))
+
+
+@dataclass(frozen=True)
+class EditLog:
+    """All edits so far. Whoever remembers a Summary also remembers the log's length, and replays the rest later."""
+
+    edits: tuple[Edit, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def then(self, edit: Edit) -> EditLog:
+        """The log with one more edit."""
+        return EditLog((*self.edits, edit))
+
+    def replay(self, fields: F, since: int) -> F:
+        """Fields that had seen the first `since` edits, brought up to date."""
+        for edit in self.edits[since:]:
+            fields = edit(fields)
+        return fields

@@ -1,0 +1,168 @@
+"""Named arrays with named axes, and the edits of one axis that act on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array", "Field", "Fields", "Filler", "LinearFiller", "join"]
+
+Array = npt.NDArray[Any]
+Filler = Callable[["Fields"], Any]
+
+
+@dataclass(frozen=True)
+class Field:
+    """What an array means, and so what an edit does to it.
+
+    axes : one name (or None) for each dimension; a name may occur more than once
+    nonnegative : clamp at zero after a subtraction
+    merge : value of the merged slot. "add": the sum; "keep": the kept slot's value; "max": the larger (legal sets);
+        "tracked": not a function of the two, read from the "merge" side that a watch collected
+    insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows the right one)
+    additive : False for a value that describes the others (a reference point); `+`, `-` and `scale` leave it alone
+    """
+
+    axes: tuple[str | None, ...]
+    nonnegative: bool = True
+    merge: Literal["add", "keep", "max", "tracked"] = "add"
+    insert: float = 0.0
+    additive: bool = True
+
+
+@dataclass(frozen=True)
+class LinearFiller:
+    """per_unit * n_units + sum of coefficient * field: what an empty new slot of a tracked field is worth in *this* batch.
+
+    E.g. E[log share] of an unused topic is that of the remainder, shifted: LinearFiller(shift, {"log_rest": 1.0}).
+    """
+
+    per_unit: float = 0.0
+    of: Mapping[str, float] | None = None
+
+    def __call__(self, fields: Fields) -> Any:
+        value: Any = self.per_unit * float(getattr(fields, "n_units", 0.0))
+        for name, coefficient in (self.of or {}).items():
+            value = value + coefficient * fields[name]
+        return value
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Named arrays that are edited by axis name. Warm starts and parameters are Fields; so is a Summary."""
+
+    layout: Mapping[str, Field]
+    arrays: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def size(self, axis: str) -> int:
+        """Length of an axis."""
+        for name, field in self.layout.items():
+            if axis in field.axes:
+                return int(self.arrays[name].shape[field.axes.index(axis)])
+        raise KeyError(f"no field carries the axis {axis!r}; fields: {sorted(self.layout)}")
+
+    def copy(self) -> Self:
+        """The same values in arrays of its own."""
+        return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
+
+    # ------------------------------------------------------------------------------------------ edits of one axis
+
+    def _along(self, axis: str, change: Callable[[str, Array, int], Array]) -> Self:
+        """Apply `change(name, array, dimension)` to every dimension that carries `axis`."""
+        arrays = dict(self.arrays)
+        for name, field in self.layout.items():
+            for dimension, label in enumerate(field.axes):
+                if label == axis:
+                    arrays[name] = change(name, arrays[name], dimension)
+        return replace(self, arrays=arrays)
+
+    def merge(self, axis: str, keep: int, drop: int) -> Self:
+        """Fold slot `drop` into slot `keep`. Tracked fields keep the kept slot's value until `Merge` sets the right one."""
+
+        def change(name: str, array: Array, dimension: int) -> Array:
+            slots = np.moveaxis(array.copy(), dimension, 0)
+            rule = self.layout[name].merge
+            if rule == "add":
+                slots[keep] += slots[drop]
+            elif rule == "max":
+                slots[keep] = np.maximum(slots[keep], slots[drop])
+            return np.ascontiguousarray(np.moveaxis(np.delete(slots, drop, 0), 0, dimension))
+
+        return self._along(axis, change)
+
+    def remove(self, axis: str, index: int) -> Self:
+        """Drop one slot."""
+        return self._along(axis, lambda _, array, dimension: np.delete(array, index, dimension))
+
+    def insert(self, axis: str, count: int, fill: Mapping[str, Filler] | None = None) -> Self:
+        """Append `count` slots, filled as each field declares or as `fill` says.
+
+        A filler is evaluated on these Fields (each remembered batch has its own n_units). One for a field that does not
+        carry the axis replaces its value: an unused remainder shrinks when new slots are cut from it.
+        """
+        values = {name: filler(self) for name, filler in (fill or {}).items()}
+
+        def change(name: str, array: Array, dimension: int) -> Array:
+            shape = list(array.shape)
+            shape[dimension] = count
+            new = np.full(shape, self.layout[name].insert, dtype=array.dtype)
+            if name in values:
+                new[...] = values[name]
+            return np.concatenate([array, new], axis=dimension)
+
+        grown = self._along(axis, change)
+        whole = {
+            name: np.broadcast_to(np.asarray(value, dtype=self.arrays[name].dtype), self.arrays[name].shape).copy()
+            for name, value in values.items()
+            if name in self.arrays and axis not in self.layout[name].axes
+        }
+        return replace(grown, arrays={**grown.arrays, **whole})
+
+    def permute(self, axis: str, order: Sequence[int]) -> Self:
+        """Slots in another order; an index may repeat or be left out, which makes a selection."""
+        return self._along(axis, lambda _, array, dimension: np.take(array, order, dimension))
+
+    def cut(self, **parts: slice) -> Self:
+        """Views of the parts `axis=slice`, e.g. `cut(row=slice(0, 10), unit=slice(0, 2))`."""
+        out = self
+        for axis, part in parts.items():
+
+            def take(_: str, array: Array, dimension: int, part: slice = part) -> Array:
+                return array[(slice(None),) * dimension + (part,)]
+
+            out = out._along(axis, take)
+        return out
+
+    # ------------------------------------------------------------------------------------------ what only a Summary has
+
+    def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
+        """Set what a merge watch collected; plain Fields have no such terms."""
+        return self
+
+    def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:
+        """Add the side `name`; plain Fields have no sides."""
+        return self
+
+    def forget(self) -> Self:
+        """Drop all sides; plain Fields have none."""
+        return self
+
+
+def join(parts: Sequence[Fields]) -> Fields:
+    """Put the parts of a warm start back together along their first axis (row or unit)."""
+    first = parts[0]
+    arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in first.arrays}
+    return replace(first, arrays=arrays)

@@ -1,0 +1,159 @@
+"""Expected counts of some units, with the local part of the bound: what every algorithm adds, subtracts and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from .fields import Array, Field, Fields
+
+__all__ = ["SYMBOL", "Summary", "Tally"]
+
+SYMBOL = "symbol"
+
+
+@dataclass(frozen=True)
+class Summary(Fields):
+    """Expected counts of some units. A value: nothing here is written after it is made.
+
+    local_bound : the local part of the bound, log_z + own_bound - <potentials, counts>
+    log_z : sum of local log normalizers: the objective of EM, the monitor of stochastic and collapsed inference
+    n_units : how many units (rows, sequences, documents) it sums over, repeats counted
+    sides : what this lap's moves asked for, as Summaries of their own; a missing side is zero
+    index : the symbols that the axis "symbol" of a compact Summary stands for; None when it stands for all
+    """
+
+    local_bound: float = 0.0
+    log_z: float = 0.0
+    n_units: float = 0.0
+    sides: Mapping[str, Summary] = field(default_factory=dict)
+    index: Array | None = None
+
+    def empty(self) -> Self:
+        """Zeros of the same shape; values that describe the others (not additive) stay."""
+        arrays = {n: np.zeros_like(a) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        return replace(self, arrays=arrays, local_bound=0.0, log_z=0.0, n_units=0.0, sides={})
+
+    def restrict(self, symbols: Array | None) -> Self:
+        """Counts of these symbols only: what a batch that has no others needs. Small where tables are large."""
+        if symbols is None:
+            return self
+        return replace(self.permute(SYMBOL, symbols), index=symbols)  # type: ignore[arg-type]
+
+    def __add__(self, other: Summary) -> Summary:
+        return Tally(self).add(other).summary()
+
+    def __sub__(self, other: Summary) -> Summary:
+        return Tally(self).subtract(other).summary()
+
+    def scale(self, factor: float, by_field: Mapping[str, float] | None = None) -> Self:
+        """Multiply everything by `factor`; a field named in `by_field` takes its own factor (parts of one long chain)."""
+        own = by_field or {}
+        arrays = {n: a * own.get(n, factor) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        return replace(
+            self,
+            arrays=arrays,
+            sides={n: s.scale(factor) for n, s in self.sides.items()},
+            local_bound=factor * self.local_bound,
+            log_z=factor * self.log_z,
+            n_units=factor * self.n_units,
+        )
+
+    def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
+        """Set tracked fields of the merged slot, and the exact change of the local bound, from the "merge" side.
+
+        gain[p] is what merging pair p does to the local bound; cross[p, q] the correction when q was merged before.
+        """
+        if "merge" not in self.sides:
+            return self
+        side, arrays = self.sides["merge"], dict(self.arrays)
+        for name, declared in self.layout.items():
+            if declared.merge == "tracked":
+                arrays[name] = arrays[name].copy()
+                arrays[name][keep] = side[name][pair]
+        gain = side["gain"][pair] + side["cross"][pair, list(earlier)].sum()
+        return replace(self, arrays=arrays, local_bound=self.local_bound + float(gain))
+
+    def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:
+        """Add a side whose axis "slot" stands for the positions `slots` of `axis`; a missing side is zero."""
+        if name not in self.sides:
+            return self
+        side, arrays = self.sides[name], dict(self.arrays)
+        for n, extra in side.arrays.items():
+            if not self.layout[n].additive:
+                continue
+            arrays[n] = arrays[n].copy()
+            labels = zip(self.layout[n].axes, arrays[n].shape, strict=True)
+            at = np.ix_(*[np.asarray(slots) if label == axis else np.arange(size) for label, size in labels])
+            arrays[n][at] += extra
+            if self.layout[n].nonnegative:
+                np.maximum(arrays[n], 0.0, out=arrays[n])
+        return replace(self, arrays=arrays, local_bound=self.local_bound + side.local_bound)
+
+    def forget(self) -> Self:
+        """Drop all sides: the lap's proposals have been decided."""
+        return replace(self, sides={})
+
+
+class Tally:
+    """A running total that owns its arrays: the only thing that adds in place. Values go in, values come out."""
+
+    def __init__(self, start: Summary) -> None:
+        self._value = replace(start.copy(), sides={n: s.copy() for n, s in start.sides.items()})
+
+    def view(self) -> Summary:
+        """The total without a copy: for the step at hand only, since the next `add` changes it."""
+        return self._value
+
+    def summary(self) -> Summary:
+        """Hand the arrays over as a value; this Tally must not be used again (make a new one from the value)."""
+        return self._value
+
+    def snapshot(self) -> Summary:
+        """A value of its own."""
+        return Tally(self._value).summary()
+
+    def add(self, other: Summary) -> Tally:
+        """Add in place. A compact `other` touches its own symbols only."""
+        return self._combine(other, 1.0)
+
+    def subtract(self, other: Summary) -> Tally:
+        """Subtract in place; entries declared non-negative are clamped at zero (running differences drift below it)."""
+        return self._combine(other, -1.0)
+
+    def _combine(self, other: Summary, sign: float) -> Tally:
+        mine = self._value
+        for name, array in mine.arrays.items():
+            if mine.layout[name].additive:
+                _add_array(
+                    mine.layout[name], array, other.arrays[name], sign, None if mine.index is not None else other.index
+                )
+        sides = dict(mine.sides)
+        for name, side in other.sides.items():
+            sides[name] = Tally(sides[name])._combine(side, sign).summary() if name in sides else side.scale(sign)
+        self._value = replace(
+            mine,
+            sides=sides,
+            local_bound=mine.local_bound + sign * other.local_bound,
+            log_z=mine.log_z + sign * other.log_z,
+            n_units=mine.n_units + sign * other.n_units,
+        )
+        return self
+
+
+def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: Array | None) -> None:
+    """Mine += sign * theirs, at the symbols `index` only when `theirs` is compact."""
+    if index is None or SYMBOL not in declared.axes:
+        if sign > 0:
+            mine += theirs
+        else:
+            mine -= theirs
+            if declared.nonnegative:
+                np.maximum(mine, 0.0, out=mine)
+        return
+    at = (slice(None),) * declared.axes.index(SYMBOL) + (index,)
+    changed = mine[at] + sign * theirs
+    mine[at] = np.maximum(changed, 0.0) if sign < 0 and declared.nonnegative else changed

@@ -1,0 +1,6 @@
+"""Latent structures: from potentials and one block of units to expected counts."""
+
+from .best import BestOnly
+from .independent import Independent, judge
+
+__all__ = ["BestOnly", "Independent", "judge"]

@@ -1,0 +1,38 @@
+"""Any structure with its posterior replaced by the best single labelling: hard EM and Bregman k-means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array, Local, Potentials, Structure
+from stickbreak.stats import Fields
+
+__all__ = ["BestOnly"]
+
+
+@dataclass(frozen=True)
+class BestOnly:
+    """Wraps a structure; `infer` takes its best labelling. The entropy of the labels is then zero by itself."""
+
+    inner: Structure
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
+        """As the wrapped structure."""
+        return self.inner.cold_start(batch, n_components, axis)
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """Best labelling of every unit."""
+        return self.inner.infer_best(potentials, block, warm, out)
+
+    infer_best = infer
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """As the wrapped structure."""
+        return self.inner.decode(potentials, block)
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """As the wrapped structure."""
+        return self.inner.sample(potentials, block, rng)
