@@ -7,6 +7,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,7 @@ def _read_metadata(path: Path, payload: bytes) -> dict[str, str]:
         raise ModelFileError(f"{path} is damaged: {len(payload)} bytes are too few for a header")
     (size,) = struct.unpack("<Q", payload[:8])
     if size > MAX_HEADER or 8 + size > len(payload):
-        raise ModelFileError(
-            f"{path} is damaged or foreign: its header claims {size} bytes, the file has {len(payload)}"
-        )
+        raise ModelFileError(f"{path} is damaged or foreign: its header claims {size} bytes, the file has {len(payload)}")
     try:
         metadata = json.loads(payload[8 : 8 + size]).get("__metadata__", {})
     except (ValueError, AttributeError, RecursionError):
@@ -126,14 +125,7 @@ def pack_fields(fields: Fields, prefix: str, arrays: dict[str, Array]) -> dict[s
     for name, array in fields.arrays.items():
         arrays[f"{prefix}/{name}"] = np.asarray(array)
     return {
-        name: {
-            "axes": list(f.axes),
-            "nonnegative": f.nonnegative,
-            "merge": f.merge,
-            "insert": f.insert,
-            "additive": f.additive,
-        }
-        for name, f in fields.layout.items()
+        name: {**asdict(f), "axes": list(f.axes)} for name, f in fields.layout.items()
     }
 
 

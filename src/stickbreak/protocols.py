@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "Local", "Model", "Pool", "Potentials", "Prior", "Rule", "Scores", "Structure", "Sweeping", "Watch",
+    "Array", "Counts", "Family", "Local", "Model", "Pool", "Potentials", "Prior", "Rule", "Scores", "Structure", "Sweeping",
+    "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -94,7 +95,7 @@ class Family(Protocol):
         """(J, K) divergence of mean parameters: KL from each of `first` to each of `second`."""
 
     def divergence(self, rows: Any, index: int) -> Array:
-        """(n,) divergence of every prepared row's smoothed mean from that of row `index`: what seeding needs, without J x K tables."""
+        """(n,) divergence of every prepared row's smoothed mean from that of row `index`: what seeding needs."""
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row for each label, drawn from the posterior predictive."""
@@ -102,7 +103,7 @@ class Family(Protocol):
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Posterior summaries in the user's units, component axis first."""
 
-    def refine(self, counts: Counts, axis: str) -> Edit | None:
+    def refine(self, counts: Counts) -> Edit | None:
         """An edit that keeps the statistics accurate (a new reference point), or None when they are."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_join_of_cuts_is_the_whole(seed: int, cuts: list[int]) -> None:
     rng = np.random.default_rng(seed)
     warm = Fields({"own": Field(("row", "state"))}, {"own": rng.normal(size=(9, 3))})
     edges = [0, *sorted(cuts), 9]
-    parts = [warm.cut(row=slice(lo, hi), unit=slice(0, 1)) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [warm.cut(row=slice(lo, hi), unit=slice(0, 1)) for lo, hi in pairwise(edges)]
     assert all(np.shares_memory(part["own"], warm["own"]) for part in parts)
     assert_same(join(parts), warm)
 

@@ -122,7 +122,6 @@ def test_compact_difference_is_clamped_too() -> None:
     np.testing.assert_array_equal((total - part)["signed"], [1.0, -3.0, 1.0])
 
 
-@pytest.mark.xfail(strict=True, reason="the first compact side becomes the total's side, index and all")
 def test_compact_sides_of_two_batches_add_like_whole_ones() -> None:
     total, layout = make_summary(1), {"emission": Field(("symbol", "slot"))}
     batches = []

@@ -6,6 +6,7 @@ A batch is what one visit sees; a lane is the unit of parallel work and of order
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -103,4 +104,4 @@ class Batch:
     def _cut_near(self, targets: Array) -> list[Batch]:
         where = targets.astype(int) if self.offsets is None else np.searchsorted(self.offsets, targets)
         cuts = np.unique(np.r_[0, where, self.n_spans])
-        return [self.part(int(lo), int(hi)) for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [self.part(int(lo), int(hi)) for lo, hi in pairwise(cuts)]

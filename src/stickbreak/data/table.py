@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ __all__ = ["Scale", "Table", "compact", "is_on_disk", "measure"]
 
 Array = npt.NDArray[Any]
 
-BATCH_ROWS = (
-    20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
-)
+BATCH_ROWS = 20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
 SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
 HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
 
@@ -62,7 +61,7 @@ class Table:
         count = min(int(n_batches), self.n_rows)
         cuts = np.linspace(0, self.n_rows, count + 1).astype(int)
         whole = self.whole()
-        parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(cuts)]
         return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
 
     def take(self, indices: Array, id: int = 0) -> Batch:

@@ -92,9 +92,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             for i in range(1 if is_continued else self.n_init):
                 start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
                 settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
-                found = run(
-                    model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings
-                )
+                found = run(model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings)
                 if best is None or found.bound > best.bound or found.is_interrupted:
                     best = found
                 if found.is_interrupted:
@@ -108,9 +106,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if result.is_interrupted:
             raise KeyboardInterrupt
         if not np.isfinite(result.bound):
-            raise NumericalError(
-                f"the fit ended with a bound of {result.bound}; check the data's scale and the family's prior"
-            )
+            raise NumericalError(f"the fit ended with a bound of {result.bound}; check the data's scale and the family's prior")
         if not result.is_converged:
             warnings.warn(
                 f"stopped at max_iter={engine.max_iter} before the bound settled to tol={engine.tol}; "
@@ -218,9 +214,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             "converged": bool(self.converged_),
             "trace": self.trace_.to_dict(),
             "n_features_in": int(self.n_features_in_),
-            "feature_names_in": [str(n) for n in self.feature_names_in_]
-            if hasattr(self, "feature_names_in_")
-            else None,
+            "feature_names_in": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         }
 
     def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
@@ -258,9 +252,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self, table: Table, engine: Engine, seed: int) -> dict[str, Any]:
         """What identifies a fit: estimator, arguments, data."""
         arrays: dict[str, Array] = {}
-        params = {
-            k: encode(v, k, arrays) for k, v in self.get_params(deep=False).items() if k not in ("verbose", "n_jobs")
-        }
+        params = {k: encode(v, k, arrays) for k, v in self.get_params(deep=False).items() if k not in ("verbose", "n_jobs")}
         params["inference"] = encode(engine, "inference", arrays)
         for name in NOT_IDENTITY:
             params["inference"]["params"].pop(name, None)
@@ -278,8 +270,6 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         model, seed = self._resolve(table), int(found["seed"])
         settings = {**expected, "seed": seed}
         with workers(self.n_jobs) as pool:
-            result = run(
-                model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings
-            )
+            result = run(model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings)
             self._learn(model, engine, result, table, legal, on_disk, pool)
         return self._finish(result, engine)

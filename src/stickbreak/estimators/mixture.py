@@ -121,9 +121,7 @@ class _MixtureEstimator(Estimator):
         engine = make_engine(self.inference, prefer_memoized=True)
         model = self._resolve(table) if is_first else self._model
         kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
-        accumulator = (
-            Streaming() if total_samples is None else Stochastic(float(total_samples), PowerDecay(kappa, delay))
-        )
+        accumulator = Streaming() if total_samples is None else Stochastic(float(total_samples), PowerDecay(kappa, delay))
         with workers(self.n_jobs) as pool:
             state = self._stream_state(model, table, legal, accumulator, pool)
             step(model, engine.rule(), accumulator, state, table.whole(), (), pool)

@@ -15,9 +15,7 @@ from .files import ESTIMATORS, decode
 __all__ = ["resume"]
 
 
-def resume(
-    path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None
-) -> Any:
+def resume(path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None) -> Any:
     """Continue an interrupted fit from its checkpoint; the settings are in the file, the data must be the same.
 
     Parameters

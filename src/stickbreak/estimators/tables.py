@@ -59,13 +59,9 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
 
 def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:
     if X.ndim != 2 or X.dtype.kind not in "fiu":
-        raise ValueError(
-            f"a memory map must be a table (2 dimensions) of numbers; got shape {X.shape} and dtype {X.dtype}"
-        )
+        raise ValueError(f"a memory map must be a table (2 dimensions) of numbers; got shape {X.shape} and dtype {X.dtype}")
     if X.shape[0] < 1 or X.shape[1] < 1:
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); at least one of each is needed"
-        )
+        raise ValueError(f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); at least one of each is needed")
     validate_data(estimator, X[:1], reset=reset, ensure_all_finite=False)
     return X
 
@@ -80,9 +76,7 @@ def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Arra
     found = found.astype(np.int64)
     if found.min() < -1 or found.max() >= n_components:
         bad = found.min() if found.min() < -1 else found.max()
-        raise ValueError(
-            f"labels holds {bad}; with n_components={n_components} labels are -1 (unknown) to {n_components - 1}"
-        )
+        raise ValueError(f"labels holds {bad}; with n_components={n_components} labels are -1 (unknown) to {n_components - 1}")
     n_labels = int(found.max()) + 1
     legal = np.zeros((n_labels + 1, n_components))
     legal[0] = 1.0

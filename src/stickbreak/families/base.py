@@ -25,7 +25,7 @@ class BaseFamily(Parameters):
     sparse = False
     """Whether rows may be a CSR matrix."""
 
-    def refine(self, counts: Counts, axis: str) -> Edit | None:
+    def refine(self, counts: Counts) -> Edit | None:
         """Statistics of this family need no reference point."""
         return None
 

@@ -72,9 +72,7 @@ class Categorical(BaseFamily):
         if bad.any():
             at, column = np.argwhere(bad)[0]
             limit = "" if largest is None else f" below {int(largest[column]) + 1}"
-            raise ValueError(
-                f"row {at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing"
-            )
+            raise ValueError(f"row {at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing")
 
     @property
     def largest(self) -> Array:
@@ -128,9 +126,7 @@ class Categorical(BaseFamily):
         if len(self.n_symbols) == 1:  # a batch may bring its own vocabulary
             whole = transform(counts["emission"], counts["emission_total"][0], self.concentration, self.n_symbols[0])
             return TableScores(np.ascontiguousarray(whole))
-        return TableScores(
-            np.concatenate([transform(t, n, self.concentration, v) for t, n, v in self._columns(counts)])
-        )
+        return TableScores(np.concatenate([transform(t, n, self.concentration, v) for t, n, v in self._columns(counts)]))
 
     def mean_log(self, counts: Counts) -> TableScores:
         """E[log probability]."""

@@ -128,8 +128,8 @@ class DiagonalGaussian(BaseFamily):
         strength, prior_mean, dof, prior_scatter = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n = moments[:, 0]
-        mean, scatter = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], strength, prior_mean - anchor)
-        return NormalGamma(strength + n, mean, dof + n, prior_scatter + scatter, anchor)
+        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], strength, prior_mean - anchor)
+        return NormalGamma(strength + n, mean, dof + n, prior_scatter + scatter + pull**2, anchor)
 
     def _log_jacobian(self) -> float:
         return -float(np.log(self.scale).sum())
@@ -221,15 +221,13 @@ class DiagonalGaussian(BaseFamily):
         q = self._posterior(counts)
         return {"mean": self._user_mean(q), "variance": q.scatter / (q.dof - 2.0)[:, None] * self.scale**2}
 
-    def refine(self, counts: Counts, axis: str) -> Edit | None:
+    def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
-        form = self.mean_log(counts).form
-        far = ((form.mean**2 * form.precision) > quadratic.FAR).any(1)
-        return (
-            quadratic.Reanchor(axis, np.where(far[:, None], form.anchor + form.mean, form.anchor))
-            if far.any()
-            else None
-        )
+        strength, prior_mean, _, prior_scatter = self._prior()
+        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
+        n, first = moments[:, 0], moments[:, 1 : 1 + D]
+        _, scatter, _ = quadratic.spread(n, first, moments[:, 1 + D :], strength, prior_mean - anchor)
+        return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
 
 
 def column_divergence(mean_a: Array, variance_a: Array, mean_b: Array, variance_b: Array) -> Array:

@@ -85,8 +85,8 @@ class FixedVarianceGaussian(BaseFamily):
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         prior = (self.mean - self.center) / self.scale - anchor
         n = moments[:, 0]
-        mean, scatter = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], self.mean_strength, prior)
-        return self.mean_strength + n, mean, scatter
+        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], self.mean_strength, prior)
+        return self.mean_strength + n, mean, scatter + pull**2
 
     def _per_row(self) -> float:
         """Log density at the mean, in the user's units."""
@@ -155,12 +155,8 @@ class FixedVarianceGaussian(BaseFamily):
         mean = self.smoothed_mean(counts)["mean"]
         return {"mean": mean, "variance": np.tile(self.variance, (len(mean), 1))}
 
-    def refine(self, counts: Counts, axis: str) -> Edit | None:
+    def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
-        form = self.mean_log(counts).form
-        far = ((form.mean**2 * form.precision) > quadratic.FAR).any(1)
-        return (
-            quadratic.Reanchor(axis, np.where(far[:, None], form.anchor + form.mean, form.anchor))
-            if far.any()
-            else None
-        )
+        n, first = counts["moments"][:, 0], counts["moments"][:, 1 : 1 + self.n_features]
+        known = np.maximum(n, 1.0)[:, None] * self._variance()
+        return quadratic.far_averages(n, first, known, counts["anchor"])

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import digamma, gammaln, multigammaln
 
 from stickbreak.data import Scale
+from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit, Field
 
@@ -114,8 +115,9 @@ class Gaussian(BaseFamily):
         strength, prior_mean, dof, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter = quadratic.spread(n, moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
+        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
         factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
+        update_factors(factor, pull)  # not added to the scatter: a long pull would bury the other directions
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
         return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
 
@@ -149,9 +151,7 @@ class Gaussian(BaseFamily):
         weight = q.strength * dof / (q.strength + 1.0)
         log_det = q.log_det - D * np.log(weight)
         power = 0.5 * (dof + D)
-        constant = (
-            gammaln(power) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi) - 0.5 * log_det + self._log_jacobian()
-        )
+        constant = gammaln(power) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi) - 0.5 * log_det + self._log_jacobian()
         return quadratic.StudentScores(quadratic.FullForm(q.mean, q.factor, weight, q.anchor), constant, power, dof)
 
     def _rows_worth(self, dof: Array) -> Array:
@@ -219,16 +219,13 @@ class Gaussian(BaseFamily):
         covariance = scatter / (q.dof - self.n_features - 1.0)[:, None, None] * np.outer(self.scale, self.scale)
         return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
 
-    def refine(self, counts: Counts, axis: str) -> Edit | None:
+    def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
-        scores = self.mean_log(counts)
-        _, squared = scores.form.coefficients()
-        far = squared > quadratic.FAR
-        if not far.any():
-            return None
-        return quadratic.Reanchor(
-            axis, np.where(far[:, None], scores.form.anchor + scores.form.mean, scores.form.anchor)
-        )
+        strength, prior_mean, _, inverse_scale = self._prior()
+        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
+        n, first, second = moments[:, 0], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - anchor)
+        return quadratic.far_averages(n, first, inverse_scale + scatter, anchor)
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:

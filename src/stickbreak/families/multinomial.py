@@ -153,9 +153,7 @@ class Multinomial(BaseFamily):
 
     def prepare(self, rows: Any) -> CountRows:
         """Counts as floats, with their totals and multinomial coefficients."""
-        matrix = (
-            sparse.csr_array(rows, dtype=float) if sparse.issparse(rows) else np.ascontiguousarray(rows, dtype=float)
-        )
+        matrix = sparse.csr_array(rows, dtype=float) if sparse.issparse(rows) else np.ascontiguousarray(rows, dtype=float)
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix))
 
@@ -173,9 +171,7 @@ class Multinomial(BaseFamily):
 
     def mean_log(self, counts: Counts) -> CountScores:
         """E[log probability]."""
-        return CountScores(
-            tables.mean_log_table(counts["emission"], counts["emission_total"], self.concentration, self._size)
-        )
+        return CountScores(tables.mean_log_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
 
     def log_mean(self, counts: Counts) -> DirichletMultinomialScores:
         """Log predictive probability of a whole row."""
@@ -184,9 +180,7 @@ class Multinomial(BaseFamily):
 
     def mode(self, counts: Counts) -> CountScores:
         """Log probability at the mode in natural coordinates."""
-        return CountScores(
-            tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size)
-        )
+        return CountScores(tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
 
     # ------------------------------------------------------------------------------------------ means, seeding
 
@@ -226,9 +220,10 @@ class Multinomial(BaseFamily):
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label; its total is the average row's of the component."""
-        probability = self.smoothed_mean(counts)["probability"]
+        shares = rng.gamma((counts["emission"] + self.concentration).T[labels])
         length = counts["emission_total"] / np.maximum(counts["rows"], 1e-12)
-        return rng.multinomial(np.maximum(np.round(length), 1).astype(int)[labels], probability[labels])
+        tokens = np.maximum(np.round(length), 1).astype(int)[labels]
+        return rng.multinomial(tokens, shares / shares.sum(1, keepdims=True))
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Probability (K, V): posterior means."""

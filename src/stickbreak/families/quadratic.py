@@ -8,9 +8,8 @@ gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its mo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,14 +17,12 @@ from scipy.linalg import solve_triangular
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.quadratic import diagonal_features, full_features, shifted_features, standardize
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Field, Reanchor, triangle
 
 __all__ = [
-    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "Reanchor", "StudentScores", "cholesky", "far_slots", "moment_fields",
+    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots", "moment_fields",
     "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full", "spread", "unpack_symmetric",
 ]  # fmt: skip
-
-F = TypeVar("F", bound=Fields)
 
 FAR = 1e5
 """Squared distance from the anchor, in standard deviations, beyond which a square loses more than 2e-11 (its rounding error)."""
@@ -48,15 +45,9 @@ def n_diagonal(n_features: int) -> int:
     return 1 + 2 * n_features
 
 
-@lru_cache(maxsize=64)
-def _triangle(n_features: int) -> tuple[Array, Array]:
-    rows, columns = np.triu_indices(n_features)
-    return rows, columns
-
-
 def unpack_symmetric(packed: Array, n_features: int) -> Array:
     """(K, D (D + 1) / 2) upper triangles to (K, D, D) symmetric matrices."""
-    rows, columns = _triangle(n_features)
+    rows, columns = triangle(n_features)
     out = np.empty((len(packed), n_features, n_features))
     out[:, rows, columns] = packed
     out[:, columns, rows] = packed
@@ -65,7 +56,7 @@ def unpack_symmetric(packed: Array, n_features: int) -> Array:
 
 def pack_symmetric(matrices: Array) -> Array:
     """(K, D, D) to upper triangles (K, D (D + 1) / 2)."""
-    rows, columns = _triangle(matrices.shape[-1])
+    rows, columns = triangle(matrices.shape[-1])
     return matrices[:, rows, columns]
 
 
@@ -98,7 +89,7 @@ def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array:
 def moment_fields(axis: str) -> dict[str, Field]:
     """Moments about the anchor, and the anchor itself (which describes them, and so is not added)."""
     return {
-        "moments": Field((axis, None), nonnegative=False),
+        "moments": Field((axis, None), nonnegative=False, about="anchor"),
         "anchor": Field((axis, None), nonnegative=False, merge="keep", additive=False),
     }
 
@@ -108,24 +99,40 @@ def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str
     return {"moments": np.zeros((n_components, n_moments)), "anchor": np.zeros((n_components, n_features))}
 
 
-def spread(count: Array, first: Array, second: Array, strength: float, prior: Array) -> tuple[Array, Array]:
-    """Posterior mean (K, D) and what the data add to the scatter (K, D, D), or (K, D) when `second` holds squares only.
+def spread(count: Array, first: Array, second: Array, strength: float, prior: Array) -> tuple[Array, Array, Array]:
+    """What the data say of each component: posterior mean (K, D), scatter about the average, and the prior's pull (K, D).
 
-    sum (x - xbar)(x - xbar)' + strength n / (strength + n) (xbar - prior)(xbar - prior)': no difference of large terms but the
-    first, which is about the anchor. prior (K, D) is the prior mean as seen from the anchors. A component with next to no
-    rows (what subtraction leaves of none) is at the prior.
+    The scatter is sum (x - xbar)(x - xbar)', (K, D, D), or (K, D) when `second` holds squares only: the one difference of
+    large terms, which is why moments are about the anchor. The pull adds pull pull' to it, where
+    pull = sqrt(strength n / (strength + n)) (xbar - prior). prior (K, D) is the prior mean as seen from the anchors.
+    A component with next to no rows (what subtraction leaves of none) is at the prior.
     """
     seen = count > EMPTY
     n = np.where(seen, count, 0.0)
     average = np.where(seen[:, None], first / np.where(seen, count, 1.0)[:, None], prior)
     away = average - prior
-    weight = strength * n / (strength + n)
-    mean = prior + (n / (strength + n))[:, None] * away
+    pull = np.sqrt(strength * n / (strength + n))[:, None] * away
+    mean = average - (strength / (strength + n))[:, None] * away
     if second.ndim == 2:
-        inner = np.where(seen[:, None], second - n[:, None] * average**2, 0.0)
-        return mean, np.maximum(inner, 0.0) + weight[:, None] * away**2
-    inner = np.where(seen[:, None, None], second - n[:, None, None] * average[:, :, None] * average[:, None, :], 0.0)
-    return mean, inner + weight[:, None, None] * away[:, :, None] * away[:, None, :]
+        return mean, np.maximum(np.where(seen[:, None], second - n[:, None] * average**2, 0.0), 0.0), pull
+    inner = second - n[:, None, None] * average[:, :, None] * average[:, None, :]
+    return mean, np.where(seen[:, None, None], inner, 0.0), pull
+
+
+def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> Reanchor | None:
+    """New anchors, at the averages, for components whose moments about theirs have lost too many digits.
+
+    scatter: the prior's and the data's (without the pull), (K, D, D) or its diagonal (K, D); judged column by column.
+    """
+    seen = count > EMPTY
+    average = np.where(seen[:, None], first / np.where(seen, count, 1.0)[:, None], 0.0)
+    variance = scatter if scatter.ndim == 2 else np.einsum("kdd->kd", scatter)
+    if scatter.ndim == 3:
+        variance = 1.0 / np.einsum("kdd->kd", np.linalg.inv(scatter))
+    far = (np.maximum(count, 1.0)[:, None] * average**2 > FAR * variance).any(1)
+    if not far.any():
+        return None
+    return Reanchor("anchor", np.where(far[:, None], anchor + average, anchor))
 
 
 def cholesky(scatter: Array, squares: Array) -> Array:
@@ -149,33 +156,6 @@ def far_slots(squared: Array, anchor: Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero((squared > FAR) | (anchor != 0).any(1)).tolist())
 
 
-@dataclass(frozen=True)
-class Reanchor:
-    """Moments about new reference points, anchor (K, D): the same statistics seen from where the component is."""
-
-    axis: str
-    anchor: Array
-
-    def __call__(self, fields: F) -> F:
-        if "moments" not in fields:
-            return fields
-        shift = self.anchor - fields["anchor"]
-        moments = fields["moments"].copy()
-        D = shift.shape[1]
-        count, first, second = moments[:, :1], moments[:, 1 : 1 + D].copy(), moments[:, 1 + D :]
-        moments[:, 1 : 1 + D] -= count * shift
-        if second.shape[1] == D:
-            second += count * shift**2 - 2.0 * first * shift
-        else:
-            rows, columns = _triangle(D)
-            cross = first[:, rows] * shift[:, columns] + first[:, columns] * shift[:, rows]
-            second += count * shift[:, rows] * shift[:, columns] - cross
-        return replace(fields, arrays={**fields.arrays, "moments": moments, "anchor": self.anchor})
-
-    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
-        return ids
-
-
 # ---------------------------------------------------------------------------------------------- quadratic forms
 
 
@@ -197,7 +177,7 @@ class FullForm:
         precision = self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
         pull = (precision @ self.mean[:, :, None])[:, :, 0]
         squared = (pull * self.mean).sum(1)
-        rows, columns = _triangle(self.mean.shape[1])
+        rows, columns = triangle(self.mean.shape[1])
         products = precision[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
         return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1), squared
 

@@ -23,11 +23,17 @@ class Accumulator(Protocol):
 
     is_exact: bool
 
-    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State: ...
+    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+        """The state before the first visit."""
+        ...
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None: ...
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+        """What a visit does to the total."""
+        ...
 
-    def end_lap(self, state: State) -> None: ...
+    def end_lap(self, state: State) -> None:
+        """What the end of a lap does to the total."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -60,17 +60,13 @@ class Checkpointer:
         header, arrays = _pack(snapshot)
         write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
         self.last = time.monotonic()
-        log.info(
-            "checkpoint written to %s at lap %d, visit %d", self.path, snapshot.state.lap + 1, snapshot.state.position
-        )
+        log.info("checkpoint written to %s at lap %d, visit %d", self.path, snapshot.state.lap + 1, snapshot.state.position)
 
 
 def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Snapshot]:
     """Settings and snapshot of a checkpoint. With `settings`, those must be equal to the file's."""
     if not Path(path).is_file():
-        raise CheckpointError(
-            f"there is no checkpoint at {path}: the fit ended, or was stopped before the first one was written"
-        )
+        raise CheckpointError(f"there is no checkpoint at {path}: the fit ended, or was stopped before the first one was written")
     header, arrays = read_file(path, "checkpoint")
     try:
         found = dict(header["settings"])

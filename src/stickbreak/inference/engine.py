@@ -29,18 +29,30 @@ class Data(Protocol):
     """What an engine needs of the data."""
 
     @property
-    def n_rows(self) -> int: ...
+    def n_rows(self) -> int:
+        """Rows, repeats not counted."""
+        ...
 
     @property
-    def n_units(self) -> float: ...
+    def n_units(self) -> float:
+        """Units, repeats counted."""
+        ...
 
-    def whole(self) -> Batch: ...
+    def whole(self) -> Batch:
+        """Everything as one batch."""
+        ...
 
-    def batches(self, n_batches: int | str = "auto") -> list[Batch]: ...
+    def batches(self, n_batches: int | str = "auto") -> list[Batch]:
+        """Fixed batches, by the data alone."""
+        ...
 
-    def take(self, indices: Any, id: int = 0) -> Batch: ...
+    def take(self, indices: Any, id: int = 0) -> Batch:
+        """Some rows (or units) as a batch."""
+        ...
 
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """A digest that tells these data from others."""
+        ...
 
 
 class Callback:
@@ -108,9 +120,14 @@ class Engine(Parameters):
 class Visits(Protocol):
     """The batches of each lap."""
 
-    n_batches: int
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap."""
+        ...
 
-    def lap(self, seed: int, lap: int) -> Iterator[Batch]: ...
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """The batches of one lap, in the order of their visits."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -145,9 +145,7 @@ class StochasticVB(Engine):
         if self.batch_size < 1:
             raise ValueError(f"batch_size must be at least 1; got {self.batch_size!r}")
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
-            raise ValueError(
-                f"kappa must lie in [0, 1] and delay be positive; got kappa={self.kappa!r}, delay={self.delay!r}"
-            )
+            raise ValueError(f"kappa must lie in [0, 1] and delay be positive; got kappa={self.kappa!r}, delay={self.delay!r}")
 
     def rule(self) -> Rule:
         """Variational Bayes."""

@@ -44,9 +44,7 @@ class MeanLog(_Expecting):
         """Potentials from the counts, then the local step."""
         found, warm = model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)
         if not math.isfinite(found.local_bound):
-            raise NumericalError(
-                f"the local bound is {found.local_bound}; check the data's scale and the family's prior"
-            )
+            raise NumericalError(f"the local bound is {found.local_bound}; check the data's scale and the family's prior")
         return found, warm
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:

@@ -13,7 +13,9 @@ __all__ = ["BoundStopping", "MonitorStopping", "Stopping"]
 class Stopping(Protocol):
     """Judges a trace."""
 
-    def is_converged(self, trace: Trace, n_units: float) -> bool: ...
+    def is_converged(self, trace: Trace, n_units: float) -> bool:
+        """Whether the fit is done."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,7 @@ def refine_hard(model: Any, batch: Batch, seed: Summary, params: Any, n_passes: 
     """Bregman k-means from seed counts: n_passes of Hard(Mode) on one batch."""
     counts, rule, accumulator = seed, Hard(Mode()), Memoized()
     for _ in range(n_passes):
-        state = accumulator.begin(
-            Start(counts, params), model.zeros(seed.size(model.axis)), tuple(range(seed.size(model.axis))), 1
-        )
+        state = accumulator.begin(Start(counts, params), model.zeros(seed.size(model.axis)), tuple(range(seed.size(model.axis))), 1)
         for edit in model.upkeep(counts):
             state.edit(edit)
         step(model, rule, accumulator, state, batch, (), pool)

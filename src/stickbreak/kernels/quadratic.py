@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from .compile import kernel
 
-__all__ = ["diagonal_features", "full_features", "shifted_features", "standardize"]
+__all__ = ["diagonal_features", "full_features", "shifted_features", "standardize", "update_factors"]
 
 
 @kernel
@@ -53,3 +55,21 @@ def shifted_features(features, shift, n_features, out):
         source, target, c = features[1 + d], out[1 + d], shift[d]
         for i in range(n):
             target[i] = source[i] - c
+
+
+@kernel
+def update_factors(factors, vectors):
+    """In place: lower Cholesky factors (K, D, D) of A become those of A + v v', vectors v (K, D) are used up (Givens rotations)."""
+    K, D = vectors.shape
+    for k in range(K):
+        factor, v = factors[k], vectors[k]
+        for i in range(D):
+            if v[i] == 0.0:
+                continue
+            r = math.hypot(factor[i, i], v[i])
+            c, s = r / factor[i, i], v[i] / factor[i, i]
+            factor[i, i] = r
+            for j in range(i + 1, D):
+                before = factor[j, i]
+                factor[j, i] = (before + s * v[j]) / c
+                v[j] = (v[j] - s * before) / c  # = c v - s factor, without the difference of large terms (c c - s s = 1)

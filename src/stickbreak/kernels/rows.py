@@ -48,11 +48,7 @@ def exp_fast(x):
                     * (
                         1 / 120
                         + r
-                        * (
-                            1 / 720
-                            + r
-                            * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800)))))
-                        )
+                        * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800))))))
                     )
                 )
             )
@@ -64,7 +60,7 @@ def exp_fast(x):
 
 @kernel
 def softmax_rows(logits, log_share, repeats):
-    """In place: logits (K, n) become shares, softmax(logits + log_share) over K times repeats (n,). Returns sum of repeats * log_z."""
+    """In place: logits (K, n) become softmax(logits + log_share) over K, times repeats (n,). Returns the sum of repeats * log_z."""
     K, n = logits.shape
     top = np.full(n, -np.inf)
     total = np.zeros(n)
@@ -102,7 +98,7 @@ def best_rows(logits, log_share, out_best, out_value):
         row, shift = logits[k], log_share[k]
         for i in range(n):
             value = row[i] + shift
-            if value > out_value[i]:
+            if value > out_value[i] or value != value:  # NaN wins and stays
                 out_value[i] = value
                 out_best[i] = k
 
@@ -152,7 +148,7 @@ def log_factorials(values, bounds, out):
     """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]]: 0 and 1 cost nothing."""
     for i in range(out.shape[0]):
         for j in range(bounds[i], bounds[i + 1]):
-            if values[j] > 1.0:
+            if not values[j] <= 1.0:  # also for NaN, which must come out
                 out[i] += math.lgamma(values[j] + 1.0)
 
 

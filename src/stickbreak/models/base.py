@@ -37,9 +37,7 @@ class ModelPotentials:
 
     def pair(self, counts: Mapping[str, Array]) -> float:
         """<potentials, counts>, from the sums and not row by row: also right when a family completes missing entries."""
-        tables = sum(
-            float(pairing(np.atleast_2d(w), np.atleast_2d(counts[n]))) for n, w in self.tables.items() if n in counts
-        )
+        tables = sum(float(pairing(np.atleast_2d(w), np.atleast_2d(counts[n]))) for n, w in self.tables.items() if n in counts)
         return tables + self.scores.pair(counts)  # type: ignore[arg-type]
 
 
@@ -125,7 +123,7 @@ class Model:
 
     def upkeep(self, total: Summary) -> list[Edit]:
         """Edits that keep the statistics accurate."""
-        edit = self.family.refine(total, self.axis)
+        edit = self.family.refine(total)
         return [] if edit is None else [edit]
 
     def order(self, total: Summary) -> Edit | None:
@@ -172,9 +170,7 @@ def _infer_lane(
     local_bound = log_z + own_bound - potentials.pair(out)
     if not math.isfinite(log_z):
         what = "not a number" if potentials.log_legal is None else "not a number, or a row without a legal component"
-        raise NumericalError(
-            f"the local step gave log_z = {log_z} ({what}); check the data's scale and the family's prior"
-        )
+        raise NumericalError(f"the local step gave log_z = {log_z} ({what}); check the data's scale and the family's prior")
     return replace(summary, arrays=out, sides=sides, local_bound=local_bound, log_z=log_z, n_units=lane.n_units), warm
 
 

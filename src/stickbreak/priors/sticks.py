@@ -19,7 +19,7 @@ __all__ = ["Sticks"]
 
 @dataclass(frozen=True)
 class Sticks:
-    """Beta(1, concentration) sticks; q(u_k) = Beta(1 + n_k, concentration + n_{>k}) is optimal given the counts, so nothing is stored."""
+    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts: nothing is stored."""
 
     concentration: float = 1.0
 

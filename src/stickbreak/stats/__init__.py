@@ -2,6 +2,7 @@
 
 from .edits import AddSide, Compose, Edit, EditLog, Forget, Insert, Merge, Permute, Remove, adopt
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .moments import Reanchor, shift_moments, triangle
 from .summary import SYMBOL, Summary, Tally
 
 __all__ = [
@@ -19,9 +20,12 @@ __all__ = [
     "LinearFiller",
     "Merge",
     "Permute",
+    "Reanchor",
     "Remove",
     "Summary",
     "Tally",
     "adopt",
     "join",
+    "shift_moments",
+    "triangle",
 ]

@@ -137,9 +137,7 @@ class Compose:
         return ids
 
 
-def adopt(
-    axis: str, size: int, target: int, count: int, side: str, fill: Mapping[str, Filler] | None = None
-) -> Compose:
+def adopt(axis: str, size: int, target: int, count: int, side: str, fill: Mapping[str, Filler] | None = None) -> Compose:
     """Birth: append `count` newborns to `size` slots, add the side over (target, newborns), drop the emptied target."""
     slots = (target, *range(size, size + count))
     return Compose((Insert(axis, count, fill or {}), AddSide(axis, slots, side), Remove(axis, target)))

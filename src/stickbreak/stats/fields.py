@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from .moments import shift_moments
+
 __all__ = ["Array", "Field", "Fields", "Filler", "LinearFiller", "join"]
 
 Array = npt.NDArray[Any]
@@ -25,6 +27,7 @@ class Field:
         "tracked": not a function of the two, read from the "merge" side that a watch collected
     insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows the right one)
     additive : False for a value that describes the others (a reference point); `+`, `-` and `scale` leave it alone
+    about : for moments about a reference point, the name of the field that holds it (slots first in both)
     """
 
     axes: tuple[str | None, ...]
@@ -32,6 +35,7 @@ class Field:
     merge: Literal["add", "keep", "max", "tracked"] = "add"
     insert: float = 0.0
     additive: bool = True
+    about: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class LinearFiller:
     of: Mapping[str, float] | None = None
 
     def __call__(self, fields: Fields) -> Any:
+        """The value of a new slot in these Fields."""
         value: Any = self.per_unit * float(getattr(fields, "n_units", 0.0))
         for name, coefficient in (self.of or {}).items():
             value = value + coefficient * fields[name]
@@ -96,12 +101,20 @@ class Fields:
             slots = np.moveaxis(array.copy(), dimension, 0)
             rule = self.layout[name].merge
             if rule == "add":
-                slots[keep] += slots[drop]
+                slots[keep] += self._seen_from(name, drop, keep, slots[drop])
             elif rule == "max":
                 slots[keep] = np.maximum(slots[keep], slots[drop])
             return np.ascontiguousarray(np.moveaxis(np.delete(slots, drop, 0), 0, dimension))
 
         return self._along(axis, change)
+
+    def _seen_from(self, name: str, slot: int, other: int, values: Array) -> Array:
+        """The values of a slot, about the reference point of another slot where they are moments."""
+        about = self.layout[name].about
+        if about is None:
+            return values
+        shift = self.arrays[about][other] - self.arrays[about][slot]
+        return shift_moments(values[None], shift[None])[0] if shift.any() else values
 
     def remove(self, axis: str, index: int) -> Self:
         """Drop one slot."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from .fields import Array, Field, Fields
+from .moments import shift_moments
 
 __all__ = ["SYMBOL", "Summary", "Tally"]
 
@@ -52,7 +53,7 @@ class Summary(Fields):
     def scale(self, factor: float, by_field: Mapping[str, float] | None = None) -> Self:
         """Multiply everything by `factor`; a field named in `by_field` takes its own factor (parts of one long chain)."""
         own = by_field or {}
-        arrays = {n: a * own.get(n, factor) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        arrays = {n: np.asarray(a * own.get(n, factor)) if self.layout[n].additive else a for n, a in self.arrays.items()}
         return replace(
             self,
             arrays=arrays,
@@ -86,6 +87,9 @@ class Summary(Fields):
             if not self.layout[n].additive:
                 continue
             arrays[n] = arrays[n].copy()
+            about = self.layout[n].about
+            if about is not None and about in side:
+                extra = shift_moments(extra, self.arrays[about][list(slots)] - side[about])
             labels = zip(self.layout[n].axes, arrays[n].shape, strict=True)
             at = np.ix_(*[np.asarray(slots) if label == axis else np.arange(size) for label, size in labels])
             arrays[n][at] += extra
@@ -126,14 +130,15 @@ class Tally:
 
     def _combine(self, other: Summary, sign: float) -> Tally:
         mine = self._value
+        if mine.index is not None and (other.index is None or not np.array_equal(mine.index, other.index)):
+            raise ValueError("a compact Summary adds up with others of the same symbols only; add it to a whole one")
         for name, array in mine.arrays.items():
             if mine.layout[name].additive:
-                _add_array(
-                    mine.layout[name], array, other.arrays[name], sign, None if mine.index is not None else other.index
-                )
+                _add_array(mine.layout[name], array, other.arrays[name], sign, None if mine.index is not None else other.index)
         sides = dict(mine.sides)
         for name, side in other.sides.items():
-            sides[name] = Tally(sides[name])._combine(side, sign).summary() if name in sides else side.scale(sign)
+            begun = sides[name] if name in sides else _empty_side(side, mine)
+            sides[name] = Tally(begun)._combine(side, sign).summary()
         self._value = replace(
             mine,
             sides=sides,
@@ -146,7 +151,7 @@ class Tally:
 
 def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: Array | None) -> None:
     """Mine += sign * theirs, at the symbols `index` only when `theirs` is compact."""
-    if index is None or SYMBOL not in declared.axes:
+    if index is None or SYMBOL not in declared.axes:  # whole into whole, or nothing to pick
         if sign > 0:
             mine += theirs
         else:
@@ -154,6 +159,22 @@ def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: 
             if declared.nonnegative:
                 np.maximum(mine, 0.0, out=mine)
         return
-    at = (slice(None),) * declared.axes.index(SYMBOL) + (index,)
+    if declared.axes.count(SYMBOL) == 1:
+        at: Any = (slice(None),) * declared.axes.index(SYMBOL) + (index,)
+    else:
+        at = np.ix_(*[index if label == SYMBOL else np.arange(size) for label, size in zip(declared.axes, mine.shape, strict=True)])
     changed = mine[at] + sign * theirs
     mine[at] = np.maximum(changed, 0.0) if sign < 0 and declared.nonnegative else changed
+
+
+def _empty_side(side: Summary, total: Summary) -> Summary:
+    """Zeros for a side that a total has not got yet: of all symbols where the total is whole and the side compact."""
+    empty = side.empty()
+    if side.index is None or total.index is not None:
+        return empty
+    n_symbols = total.size(SYMBOL)
+    arrays = {}
+    for name, array in empty.arrays.items():
+        shape = [n_symbols if label == SYMBOL else size for label, size in zip(side.layout[name].axes, array.shape, strict=True)]
+        arrays[name] = np.zeros(shape) if SYMBOL in side.layout[name].axes else array
+    return replace(empty, arrays=arrays, index=None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import best_rows, softmax_rows
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
@@ -62,4 +63,6 @@ class Independent:
         logits = judge(potentials, block).T
         best, value = np.empty(logits.shape[1], dtype=np.int64), np.empty(logits.shape[1])
         best_rows(logits, potentials["share"], best, value)
+        if np.isnan(value).any():
+            raise NumericalError("a row's evidence is not a number; check the data's scale and the family's prior")
         return best, value

@@ -1,0 +1,45 @@
+"""Runs the benchmarks. All of them: writes benchmarks/RESULTS.md. Some of them, or quickly: prints only."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from .report import load, machine
+
+NAMES = (
+    "threads",
+    "gaussian_lap",
+    "memoized_lap",
+    "scaling",
+    "on_disk",
+    "imports",
+    "quality",
+)  # threads first: it wants an idle machine
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HOW = """\
+Written by `python -m benchmarks.run`. Ratios are taken in one run: CPU time of the process, repetitions interleaved between the two
+sides, the least of several, one thread (BLAS and OpenMP held to one) unless a table says otherwise. Absolute figures hold for the
+machine below; ratios carry over, roughly."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("--only", choices=NAMES, action="append", help="run this one (may be repeated); prints, writes nothing")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; prints, writes nothing")
+    options = parser.parse_args()
+    sections = ["# Benchmarks", HOW, f"Machine: {machine()}; load average at the start {load()}."]
+    print("\n\n".join(sections), flush=True)
+    with threadpool_limits(1):
+        for name in options.only or NAMES:
+            sections.append(importlib.import_module(f"benchmarks.{name}").run(options.quick).markdown())
+            print(f"\n{sections[-1]}", flush=True)
+    if not options.quick and not options.only:
+        RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
