@@ -29,8 +29,9 @@ def main() -> None:
     left.set(title=f"{best.n_effective_} clusters", xlabel="first column", ylabel="second column")
     right.plot(TRUNCATIONS, [model.lower_bound_ for model in models], "o-")
     for k, model in zip(TRUNCATIONS, models, strict=True):
-        right.annotate(str(model.n_effective_), (k, model.lower_bound_), textcoords="offset points", xytext=(0, -14), ha="center")
+        right.annotate(str(model.n_effective_), (k, model.lower_bound_), textcoords="offset points", xytext=(8, -14), ha="center")
     right.set(title="bound, and components in use", xlabel="truncation", ylabel="lower_bound_ (nats)", ylim=(-4800, -3150))
+    right.set_xticks(TRUNCATIONS)
     figure.savefig("plot_clusters.png", dpi=120)
 
     spare = models[-1].lower_bound_ - models[2].lower_bound_

@@ -124,9 +124,7 @@ def pack_fields(fields: Fields, prefix: str, arrays: dict[str, Array]) -> dict[s
     """Put the arrays of Fields into `arrays` under `prefix`, and give their layout as JSON."""
     for name, array in fields.arrays.items():
         arrays[f"{prefix}/{name}"] = np.asarray(array)
-    return {
-        name: {**asdict(f), "axes": list(f.axes)} for name, f in fields.layout.items()
-    }
+    return {name: {**asdict(f), "axes": list(f.axes)} for name, f in fields.layout.items()}
 
 
 def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Fields:

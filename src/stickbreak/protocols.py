@@ -160,9 +160,14 @@ class Local(NamedTuple):
 class Potentials(Protocol):
     """Log potentials of one step: the prior's tables by name, and the family's Scores."""
 
-    scores: Scores
-    log_legal: Array | None
-    empty: Summary
+    @property
+    def scores(self) -> Scores: ...
+
+    @property
+    def log_legal(self) -> Array | None: ...
+
+    @property
+    def empty(self) -> Summary: ...
 
     def __getitem__(self, name: str) -> Any: ...
 

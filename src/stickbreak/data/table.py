@@ -14,13 +14,18 @@ from scipy import sparse
 
 from .batches import Batch
 
-__all__ = ["Scale", "Table", "compact", "is_on_disk", "measure"]
+__all__ = ["Scale", "Table", "compact", "is_on_disk", "is_sparse", "measure"]
 
 Array = npt.NDArray[Any]
 
 BATCH_ROWS = 20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
 SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
 HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
+
+
+def is_sparse(rows: Any) -> bool:
+    """Whether rows are a scipy sparse matrix or array."""
+    return bool(sparse.issparse(rows))
 
 
 def is_on_disk(rows: Any) -> bool:
@@ -67,8 +72,8 @@ class Table:
     def take(self, indices: Array, id: int = 0) -> Batch:
         """Some rows, in the order of the table."""
         at = np.sort(indices)
-        pick = lambda extra: None if extra is None else extra[at]
-        return compact(Batch(id, self.rows[at], repeats=pick(self.repeats), sets=pick(self.sets)))
+        repeats = None if self.repeats is None else self.repeats[at]
+        return compact(Batch(id, self.rows[at], repeats=repeats, sets=None if self.sets is None else self.sets[at]))
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others; large tables are read at evenly spaced places only."""
@@ -82,7 +87,7 @@ class Table:
             starts = starts[np.linspace(0, len(starts) - 1, 16).astype(int)]
         for lo in starts:
             part = self.rows[lo : lo + size]
-            if sparse.issparse(part):
+            if is_sparse(part):
                 for piece in (part.indptr, part.indices, part.data):
                     digest.update(np.ascontiguousarray(piece).tobytes())
             else:
@@ -92,13 +97,13 @@ class Table:
 
 def compact(batch: Batch) -> Batch:
     """A sparse batch with its own vocabulary, so that its Summary and potentials are as small as its data."""
-    if not sparse.issparse(batch.rows) or batch.symbols is not None:
+    if not is_sparse(batch.rows) or batch.symbols is not None:
         return batch
     symbols = np.unique(batch.rows.indices)
     if 2 * len(symbols) > batch.rows.shape[1]:
         return batch  # most symbols occur: renaming them would not pay
     renamed = np.searchsorted(symbols, batch.rows.indices)
-    rows = sparse.csr_array((batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols)))
+    rows: Any = sparse.csr_array((batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols)))
     return replace(batch, rows=rows, symbols=symbols)
 
 
@@ -125,17 +130,17 @@ def measure(table: Table) -> Scale:
         _check_finite(rows, lo)
         first += _column_sums(rows, repeats)
         total += float(repeats.sum())
-        largest = np.maximum(largest, rows.max(axis=0).toarray().ravel() if sparse.issparse(rows) else rows.max(axis=0))
+        largest = np.maximum(largest, rows.max(axis=0).toarray().ravel() if is_sparse(rows) else rows.max(axis=0))
     mean = first / total
     second, spread = np.zeros_like(first), np.zeros_like(first)
     for _, rows, repeats in _scan(table):
-        if sparse.issparse(rows):
+        if is_sparse(rows):
             second += _column_sums(rows.multiply(rows).tocsr(), repeats)
         else:
             second += repeats @ (np.asarray(rows, dtype=float) ** 2)
             spread += repeats @ ((rows - mean) ** 2)
     square = second / total
-    variance = np.maximum(square - mean**2, 0.0) if sparse.issparse(table.rows) else spread / total
+    variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / total
     return Scale(len(mean), total, mean, variance, square, largest)
 
 
@@ -152,11 +157,11 @@ def _column_sums(rows: Any, repeats: Array) -> Array:
 
 
 def _check_finite(rows: Any, lo: int) -> None:
-    values = rows.data if sparse.issparse(rows) else rows
+    values = rows.data if is_sparse(rows) else rows
     if np.isfinite(values.sum(dtype=float)):
         return
     bad = ~np.isfinite(values)
-    if sparse.issparse(rows) or not bad.any():
+    if is_sparse(rows) or not bad.any():
         if bad.any():
             raise ValueError(f"the matrix holds {values[bad][0]}; counts must be finite")
         return

@@ -2,6 +2,6 @@
 
 from .files import load
 from .mixture import DPMixture, Mixture
-from .resume import resume
+from .resumption import resume
 
 __all__ = ["DPMixture", "Mixture", "load", "resume"]

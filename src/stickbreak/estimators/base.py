@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +19,7 @@ from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
 from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
 from stickbreak.persist import pack_fields, unpack_fields
-from stickbreak.stats import Array, Fields, Summary
+from stickbreak.stats import Array, Summary
 
 from .files import decode, encode, save
 from .parts import make_engine, make_family, make_seed
@@ -53,7 +55,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         K = self.n_components
         if isinstance(K, bool) or not isinstance(K, int | np.integer) or K < 1:
             raise ValueError(f"n_components must be a whole number of at least 1; got {K!r}")
-        if not (np.isscalar(self.concentration) and np.isfinite(self.concentration) and self.concentration > 0):
+        if not (isinstance(self.concentration, Real) and 0 < float(self.concentration) < math.inf):
             raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
         if self.n_init < 1:
             raise ValueError(f"n_init must be at least 1; got {self.n_init!r}")
@@ -221,8 +223,9 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         counts = unpack_fields(saved["counts"], "counts", arrays)
         self._model = self._make_model(decode(saved["family"], arrays))
         self._rule = decode(saved["engine"], arrays).rule()
-        self._counts = Summary(counts.layout, counts.arrays, **{k: float(v) for k, v in saved["numbers"].items()})
-        self._params: Fields = unpack_fields(saved["params"], "params", arrays)
+        local_bound, log_z, n_units = (float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units"))
+        self._counts = Summary(counts.layout, counts.arrays, local_bound, log_z, n_units)
+        self._params = unpack_fields(saved["params"], "params", arrays)
         self.component_ids_ = np.array([int(i) for i in saved["ids"]])
         self._next_id, self._n_steps = int(saved["next_id"]), int(saved["n_steps"])
         self.n_components_ = len(self.component_ids_)

@@ -151,7 +151,7 @@ class _MixtureEstimator(Estimator):
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))
-        return accumulator.begin(start, model.zeros(len(ids)), ids, 1)  # type: ignore[no-any-return]
+        return accumulator.begin(start, model.zeros(len(ids)), ids, 1)
 
     @staticmethod
     def _legal_of_ids(legal: Array | None, ids: tuple[int, ...]) -> Array | None:
@@ -171,14 +171,14 @@ class _MixtureEstimator(Estimator):
         """
         table = self._rows(X)
         with workers(self.n_jobs) as pool:
-            return self._model.decode(self._potentials(), table.whole(), pool)  # type: ignore[no-any-return]
+            return self._model.decode(self._potentials(), table.whole(), pool)
 
     def predict_proba(self, X: Any) -> Array:
         """(n, K) posterior probability of each component, from the local step of the fitted rule."""
         table = self._rows(X)
         model = self._rule.local_model(self._model)
         with workers(self.n_jobs) as pool:
-            return model.shares(self._potentials(), table.whole(), pool)  # type: ignore[no-any-return]
+            return model.shares(self._potentials(), table.whole(), pool)
 
     def score_samples(self, X: Any) -> Array:
         """(n,) log predictive density of each row, parameters integrated out.
@@ -188,7 +188,7 @@ class _MixtureEstimator(Estimator):
         table = self._rows(X)
         with workers(self.n_jobs) as pool:
             potentials = self._model.predictive(self._counts, self._params)
-            return self._model.log_evidence(potentials, table.whole(), pool)  # type: ignore[no-any-return]
+            return self._model.log_evidence(potentials, table.whole(), pool)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log predictive density per row, in nats; a row counts as often as its weight says."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from stickbreak.data import Table, is_on_disk
+from stickbreak.data import Table, is_on_disk, is_sparse
 from stickbreak.stats import Array
 
 __all__ = ["legal_sets", "make_table", "open_rows"]
@@ -44,7 +44,7 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
         if not on_disk
         else _check_mapped(estimator, X, reset)
     )
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
     if not on_disk:

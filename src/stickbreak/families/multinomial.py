@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from stickbreak.data import Scale
+from stickbreak.data import Scale, is_sparse
 from stickbreak.kernels.rows import log_factorials, pairing, rising_factorials
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
@@ -36,7 +36,7 @@ def log_factorial_rows(matrix: Any) -> Array:
     """(n,) sum of log x! over each row, dense or CSR."""
     n = matrix.shape[0]
     out = np.zeros(n)
-    if sparse.issparse(matrix):
+    if is_sparse(matrix):
         log_factorials(matrix.data, matrix.indptr.astype(np.int64), out)
     else:
         log_factorials(matrix.ravel(), np.arange(n + 1, dtype=np.int64) * matrix.shape[1], out)
@@ -45,10 +45,10 @@ def log_factorial_rows(matrix: Any) -> Array:
 
 def check_counts(rows: Any) -> None:
     """Counts must not be negative."""
-    values = rows.data if sparse.issparse(rows) else np.asarray(rows)
+    values = rows.data if is_sparse(rows) else np.asarray(rows)
     if not (values < 0).any():
         return
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         at = int(np.searchsorted(rows.indptr, int(np.argmax(values < 0)), side="right") - 1)
         raise ValueError(f"row {at} has the count {values[values < 0][0]}; counts must not be negative")
     at, column = np.argwhere(values < 0)[0]
@@ -153,7 +153,7 @@ class Multinomial(BaseFamily):
 
     def prepare(self, rows: Any) -> CountRows:
         """Counts as floats, with their totals and multinomial coefficients."""
-        matrix = sparse.csr_array(rows, dtype=float) if sparse.issparse(rows) else np.ascontiguousarray(rows, dtype=float)
+        matrix = sparse.csr_array(rows, dtype=float) if is_sparse(rows) else np.ascontiguousarray(rows, dtype=float)
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix))
 
@@ -201,10 +201,10 @@ class Multinomial(BaseFamily):
         """
         a, V = self.concentration, rows.matrix.shape[1]
         there = rows.matrix[index : index + 1]
-        target = np.asarray(there.toarray() if sparse.issparse(there) else there, dtype=float).ravel() + a
+        target = np.asarray(there.toarray() if is_sparse(there) else there, dtype=float).ravel() + a
         log_total = np.log(target.sum() + a * (self._size - V))
         log_target = np.log(target) - log_total
-        if sparse.issparse(rows.matrix):
+        if is_sparse(rows.matrix):
             own = sparse.csr_array(rows.matrix, copy=True)
             own.data = (own.data + a) * np.log(own.data + a) - a * np.log(a)
             entropy = np.asarray(own.sum(axis=1)).ravel() + V * a * np.log(a)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,8 @@ def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None)
 
 def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
     """JSON header and arrays. Remembered batches are brought up to date, so that the log of edits need not be kept."""
-    state, arrays = snapshot.state, {}
+    state = snapshot.state
+    arrays: dict[str, Array] = {}
     header: dict[str, Any] = {
         "trace": snapshot.trace.to_dict(),
         "visits": [list(v) for v in snapshot.visits],
@@ -113,12 +114,12 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
         name = f"memory/{batch_id}"
         warm = None if saved["warm"] is None else unpack_fields(saved["warm"], f"{name}/warm", arrays)
         memory.remember(int(batch_id), Visit(_unpack_summary(saved["summary"], name, arrays), warm, 0))
-    optional = lambda name: None if header[name] is None else _unpack_summary(header[name], name, arrays)
-    lap_total = optional("lap_total")
+    seed = None if header["seed"] is None else _unpack_summary(header["seed"], "seed", arrays)
+    lap_total = None if header["lap_total"] is None else _unpack_summary(header["lap_total"], "lap_total", arrays)
     state = State(
         Tally(_unpack_summary(header["total"], "total", arrays)),
         unpack_fields(header["params"], "params", arrays),
-        optional("seed"),
+        seed,
         tuple(int(i) for i in header["ids"]),
         int(header["n_batches"]),
         memory,
@@ -148,6 +149,5 @@ def _pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> di
 def _unpack_summary(saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Summary:
     fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
     sides = {name: _unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}
-    numbers = {name: float(saved[name]) for name in ("local_bound", "log_z", "n_units")}
-    summary = Summary(fields.layout, fields.arrays, sides=sides, **numbers)
-    return replace(summary, index=arrays.get(f"{prefix}.index"))
+    local_bound, log_z, n_units = (float(saved[name]) for name in ("local_bound", "log_z", "n_units"))
+    return Summary(fields.layout, fields.arrays, local_bound, log_z, n_units, sides, arrays.get(f"{prefix}.index"))

@@ -136,6 +136,9 @@ def _without_arrays(visit: Visit) -> Visit:
 
 
 def _with_arrays(visit: Visit, arrays: dict[str, Array]) -> Visit:
-    part = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-    warm = None if visit.warm is None else replace(visit.warm, arrays=part("warm/"))
-    return replace(visit, summary=replace(visit.summary, arrays=part("summary/")), warm=warm)
+    warm = None if visit.warm is None else replace(visit.warm, arrays=_under("warm/", arrays))
+    return replace(visit, summary=replace(visit.summary, arrays=_under("summary/", arrays)), warm=warm)
+
+
+def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

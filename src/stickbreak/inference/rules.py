@@ -84,7 +84,7 @@ class LogMean(_Expecting):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Potentials from the counts, then the local step."""
-        return model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)  # type: ignore[no-any-return]
+        return model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """None: log_z of a batch is a predictive monitor."""

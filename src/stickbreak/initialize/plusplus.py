@@ -30,7 +30,7 @@ SAMPLE_ROWS = 20_000  # rows that seeding looks at: k-means++ reads them once fo
 
 def choose_random(repeats: Array, n_components: int, rng: np.random.Generator) -> Array:
     """Distinct rows, uniformly (a repeated row is drawn as often as it repeats)."""
-    possible = np.count_nonzero(repeats > 0)
+    possible = int(np.count_nonzero(repeats > 0))
     return rng.choice(len(repeats), min(n_components, possible), replace=False, p=repeats / repeats.sum())
 
 

@@ -11,13 +11,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config as _config
 
 __all__ = ["cache_folder", "inline", "kernel"]
 
+config: Any = _config  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -50,11 +51,13 @@ def kernel(function: Function) -> Function:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder())  # read while decorating only, so that the user's own functions are not moved
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        return cast(Function, compiled)
     finally:
         config.CACHE_DIR = before
 
 
 def inline(function: Function) -> Function:
     """A small function that is copied into its callers."""
-    return numba.njit(inline="always", error_model="numpy")(function)
+    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    return cast(Function, compiled)

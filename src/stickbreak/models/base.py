@@ -38,7 +38,7 @@ class ModelPotentials:
     def pair(self, counts: Mapping[str, Array]) -> float:
         """<potentials, counts>, from the sums and not row by row: also right when a family completes missing entries."""
         tables = sum(float(pairing(np.atleast_2d(w), np.atleast_2d(counts[n]))) for n, w in self.tables.items() if n in counts)
-        return tables + self.scores.pair(counts)  # type: ignore[arg-type]
+        return tables + self.scores.pair(counts)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""The battery that every estimator must pass."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator as check_with_sklearn
+
+from stickbreak.errors import StickbreakWarning
+from stickbreak.estimators import load
+
+__all__ = ["SAMPLE_WEIGHT_CHECKS", "check_estimator"]
+
+SAMPLE_WEIGHT_CHECKS = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "random starts draw other rows when weights replace repeats, as in scikit-learn's KMeans",
+)
+
+
+def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
+    """Check an estimator on some rows; AssertionError says what does not hold.
+
+    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than one component); then
+    labels_ equals predict, score is the mean of score_samples, probabilities sum to one, results do not depend on n_jobs,
+    and files and pickles give the same model back.
+
+    Parameters
+    ----------
+    estimator : unfitted, with a fixed random_state.
+    X : rows it can fit.
+
+    Returns
+    -------
+    What scikit-learn's checks found, one dict for each.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks fit tiny data on purpose
+        found = check_with_sklearn(clone(estimator), expected_failed_checks=SAMPLE_WEIGHT_CHECKS, on_skip=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StickbreakWarning)
+        fitted = clone(estimator).fit(X)
+        _check_answers(fitted, X)
+        other = clone(estimator).set_params(n_jobs=2).fit(X)
+        assert other.lower_bound_ == fitted.lower_bound_, "n_jobs must not change the bound"
+        assert np.array_equal(other.labels_, fitted.labels_), "n_jobs must not change the labels"
+    _check_copies(fitted, X)
+    return list(found)
+
+
+def _check_answers(fitted: Any, X: Any) -> None:
+    assert np.array_equal(fitted.labels_, fitted.predict(X)), "labels_ must equal predict(X)"
+    samples = fitted.score_samples(X)
+    assert np.isclose(fitted.score(X), samples.mean()), "score must be the mean of score_samples"
+    shares = fitted.predict_proba(X)
+    assert np.allclose(shares.sum(1), 1.0), "probabilities must sum to one"
+    rows, labels = fitted.sample(5, random_state=0)
+    assert len(rows) == len(labels) == 5, "sample must give as many rows as asked"
+
+
+def _check_copies(fitted: Any, X: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.stickbreak"
+        fitted.save(path)
+        copies = {"a file": load(path), "a pickle": pickle.loads(pickle.dumps(fitted))}
+    for how, copy in copies.items():
+        assert np.array_equal(copy.score_samples(X), fitted.score_samples(X)), f"{how} must give the same scores back"
+        assert np.array_equal(copy.predict(X), fitted.predict(X)), f"{how} must give the same labels back"

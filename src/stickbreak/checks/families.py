@@ -1,0 +1,119 @@
+"""The battery that every family must pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Table, measure
+from stickbreak.protocols import Array
+from stickbreak.stats import Fields
+
+__all__ = ["check_family"]
+
+
+def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0) -> None:
+    """Check a family on some rows; AssertionError says what does not hold.
+
+    Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its difference is the
+    log_mean evidence; the derivative of log_mode is the mode evidence. Then: statistics add up, merge by axis name and
+    pair with the potentials; divergences are those of smoothed means; samples and summaries have their shapes.
+
+    Parameters
+    ----------
+    family : the family; priors left open are set from the rows.
+    rows : array or CSR (n, D), n at least 4.
+    n_components, seed : of the random counts that the laws are checked at.
+
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> from stickbreak.checks import check_family
+    >>> check_family(sb.Poisson(), np.random.default_rng(0).poisson(3.0, (20, 2)))
+    """
+    family = family.resolve(measure(Table(rows)))
+    rng = np.random.default_rng(seed)
+    n = int(rows.shape[0])
+    shares = rng.dirichlet(np.ones(n_components), n)
+    counts = _collect(family, rows, shares, n_components)
+    for i in rng.choice(n, min(n, 4), replace=False):
+        _check_laws(family, counts, rows[i : i + 1], n_components)
+    _check_sums(family, rows, shares, counts, n_components)
+    _check_merge(family, rows, shares, counts, n_components)
+    _check_divergence(family, rows)
+    _check_readers(family, counts, n_components, rng)
+
+
+def _collect(family: Any, rows: Any, shares: Array, n_components: int) -> dict[str, Array]:
+    counts = family.zeros(n_components)
+    family.mean_log(family.zeros(n_components)).collect(family.prepare(rows), np.asfortranarray(shares), counts)
+    return dict(counts)
+
+
+def _plus(family: Any, counts: dict[str, Array], row: Any, weight: float, n_components: int) -> dict[str, Array]:
+    more = {name: array.copy() for name, array in counts.items()}
+    family.mean_log(counts).collect(family.prepare(row), np.full((1, n_components), weight), more)
+    return more
+
+
+def _check_laws(family: Any, counts: dict[str, Array], row: Any, n_components: int) -> None:
+    prepared, h = family.prepare(row), 1e-4
+    for value, rule in (("log_marginal", "mean_log"), ("log_mode", "mode")):
+        f = getattr(family, value)
+        at = {step: f(_plus(family, counts, row, step, n_components)) for step in (-h, -h / 2, h / 2, h)}
+        slope = (8 * (at[h / 2] - at[-h / 2]) - (at[h] - at[-h])) / (6 * h)
+        found = getattr(family, rule)(counts).evidence(prepared)[0]
+        # extrapolated differences: rounding of the values over the step
+        _assert_close(slope, found, 1e-6, f"the derivative of {value} must be the {rule} evidence")
+    difference = family.log_marginal(_plus(family, counts, row, 1.0, n_components)) - family.log_marginal(counts)
+    found = family.log_mean(counts).evidence(prepared)[0]
+    _assert_close(difference, found, 1e-8, "the difference of log_marginal must be the log_mean evidence")
+
+
+def _check_sums(family: Any, rows: Any, shares: Array, counts: dict[str, Array], n_components: int) -> None:
+    half = int(rows.shape[0]) // 2
+    first = _collect(family, rows[:half], shares[:half], n_components)
+    second = _collect(family, rows[half:], shares[half:], n_components)
+    additive = {name for name, field in family.fields("component").items() if field.additive}
+    for name in additive:
+        _assert_close(first[name] + second[name], counts[name], 1e-9, f"{name} must add up over rows")
+    scores, prepared = family.mean_log(counts), family.prepare(rows)
+    evidence = scores.evidence(prepared)
+    assert evidence.shape == shares.shape, f"evidence has shape {evidence.shape}; expected {shares.shape}"
+    assert evidence.T.flags.c_contiguous, "the transpose of evidence must be C-contiguous"
+    _assert_close(scores.pair(counts), float((shares * evidence).sum()), 1e-8, "pair must be the sum of shares * evidence")
+
+
+def _check_merge(family: Any, rows: Any, shares: Array, counts: dict[str, Array], n_components: int) -> None:
+    merged = Fields(family.fields("component"), counts).merge("component", 0, 1)
+    joined = np.delete(shares, 1, axis=1)
+    joined[:, 0] += shares[:, 1]
+    expected = family.log_marginal(_collect(family, rows, joined, n_components - 1))
+    _assert_close(family.log_marginal(merged), expected, 1e-8, "merged counts must be the counts of merged shares")
+
+
+def _check_divergence(family: Any, rows: Any) -> None:
+    n = min(int(rows.shape[0]), 6)
+    own = _collect(family, rows[:n], np.eye(n), n)
+    means = family.smoothed_mean(own)
+    between = family.bregman(means, means)
+    assert (between > -1e-9).all(), f"a divergence is negative: {between.min()}"
+    _assert_close(np.diag(between), np.zeros(n), 1e-9, "the divergence of a mean from itself must be zero")
+    found = family.divergence(family.prepare(rows[:n]), 1)
+    _assert_close(found, between[:, 1], 1e-8, "divergence must be that of the rows' smoothed means")
+
+
+def _check_readers(family: Any, counts: dict[str, Array], n_components: int, rng: np.random.Generator) -> None:
+    labels = np.arange(n_components).repeat(2)
+    drawn = family.sample(counts, labels, rng)
+    assert len(drawn) == len(labels), f"sample gave {len(drawn)} rows for {len(labels)} labels"
+    for name, value in family.describe(counts).items():
+        assert len(value) == n_components, f"describe()[{name!r}] must have the component axis first"
+        assert np.isfinite(value).all(), f"describe()[{name!r}] is not finite"
+
+
+def _assert_close(found: Any, expected: Any, tolerance: float, what: str) -> None:
+    """Within tolerance of the larger of 1 and the value."""
+    gap = np.abs(np.asarray(found) - expected) / np.maximum(1.0, np.abs(expected))
+    assert gap.size == 0 or gap.max() <= tolerance, f"{what}: off by {gap.max():.2e}"
