@@ -46,8 +46,8 @@ layers: $(VENV)/.installed-dev ## check import direction only
 bench: $(VENV)/.installed-dev ## measure speed, memory and quality
 	$(PY) -m benchmarks.run
 
-experiments: $(VENV)/.installed-dev ## re-run the published tables
-	$(PY) -m experiments.run
+experiments: $(VENV)/.installed-dev ## re-run the published tables (ONLY=name for one)
+	$(PY) -m experiments.run $(ONLY)
 
 docs: $(VENV)/.installed-docs ## build the documentation in docs/_build
 	$(PY) -m sphinx -W --keep-going docs docs/_build

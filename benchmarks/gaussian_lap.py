@@ -67,7 +67,7 @@ def run(quick: bool = False) -> Report:
         n = n // 10 if quick else n
         X = clusters(n, D, K)
         laps = Laps(X, K)
-        ours, peer, alone = fastest(laps.lap, peer_iteration(X, laps), products_alone(laps), rounds=3 if quick else 7)
+        ours, peer, alone = fastest(laps.lap, peer_iteration(X, laps), products_alone(laps), rounds=3 if quick else 12)
         case, target_met = f"N={n} D={D} K={K}", None if quick else peer / ours >= target
         rows.append(Row(case, milliseconds(ours), milliseconds(peer), f"{peer / ours:.1f}x", f"{target}x", target_met))
         width, size = laps.model.family.width(), laps.model.block_rows(K)

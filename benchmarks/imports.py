@@ -20,12 +20,24 @@ sb.Mixture(8, random_state=0).fit(X)
 fitted = time.process_time()
 print(json.dumps([imported - began, found - began, fitted - ready]))
 """
+FLOOR = """
+import json, time
+began = time.process_time()
+import sklearn.base
+print(json.dumps(time.process_time() - began))
+"""
 TARGETS = [("import stickbreak", 0.3), ("import stickbreak, sb.Mixture", 1.5), ("first fit, 1000 x 2, K=8, beyond imports", 1.0)]
 
 
 def run(quick: bool = False) -> Report:
     run_python(CODE)  # warms numba's cache
-    found = [run_python(CODE) for _ in range(2 if quick else 5)]
-    best = [min(column) for column in zip(*found, strict=True)]
-    rows = [Row(what, milliseconds(s), target=f"under {t} s", met=s < t) for (what, t), s in zip(TARGETS, best, strict=True)]
-    return Report("Imports and first fit", rows, ("CPU time, fresh processes, warm cache of compiled kernels, least of five.",))
+    rounds = 2 if quick else 5
+    found, floors = zip(*[(run_python(CODE), run_python(FLOOR)) for _ in range(rounds)], strict=True)
+    best, floor = [min(column) for column in zip(*found, strict=True)], min(floors)
+    peers = ["-", milliseconds(floor), "-"]
+    rows = [
+        Row(what, milliseconds(s), peer, target=f"under {t} s", met=s < t)
+        for (what, t), s, peer in zip(TARGETS, best, peers, strict=True)
+    ]
+    note = f"CPU time, fresh processes, compiled kernels found on disk, least of {rounds}. `sb.Mixture` needs the peer's import itself."
+    return Report("Imports and first fit", rows, (note,), peer="import sklearn.base")

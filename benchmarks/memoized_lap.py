@@ -25,7 +25,7 @@ def visit_overhead(D: int, K: int) -> float:
     """Seconds of a visit to a batch of ten rows."""
     laps = Laps(clusters(20_000, D, K), K, n_batches=2_000)
     few = laps.batches[:50]
-    return fastest(lambda: [laps.visit(batch) for batch in few], rounds=5)[0] / len(few)
+    return fastest(lambda: [laps.visit(batch) for batch in few], rounds=20)[0] / len(few)
 
 
 def run(quick: bool = False) -> Report:
@@ -34,7 +34,7 @@ def run(quick: bool = False) -> Report:
         size, per_row, global_step = rows_of_a_batch(D, K)
         X = clusters(N_BATCHES * size, D, K)
         batch, memoized = Laps(X, K), Laps(X, K, N_BATCHES)
-        whole, parts = fastest(batch.lap, memoized.lap, rounds=3 if quick else 7)
+        whole, parts = fastest(batch.lap, memoized.lap, rounds=3 if quick else 20)
         ratio, local, case = parts / whole, per_row * size, f"D={D} K={K}"
         what = f"{case}: a lap, {N_BATCHES} batches of {size} rows"
         rows += [

@@ -24,6 +24,9 @@ HOW = """\
 Written by `python -m benchmarks.run`. Ratios are taken in one run: CPU time of the process, repetitions interleaved between the two
 sides, the least of several, one thread (BLAS and OpenMP held to one) unless a table says otherwise. Absolute figures hold for the
 machine below; ratios carry over, roughly."""
+BUSY = """\
+A load average well above 0 at the start means that others were working: ratios of CPU time then still hold, to 10 or 15 percent,
+absolute CPU times are too long (caches and cores are shared), and the wall clock says little."""
 
 
 def main() -> None:
@@ -31,7 +34,7 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES, action="append", help="run this one (may be repeated); prints, writes nothing")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; prints, writes nothing")
     options = parser.parse_args()
-    sections = ["# Benchmarks", HOW, f"Machine: {machine()}; load average at the start {load()}."]
+    sections = ["# Benchmarks", HOW, f"Machine: {machine()}; load average at the start {load()}.", BUSY]
     print("\n\n".join(sections), flush=True)
     with threadpool_limits(1):
         for name in options.only or NAMES:

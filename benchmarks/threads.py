@@ -27,7 +27,7 @@ def run(quick: bool = False) -> Report:
         rounds = 3 if quick else 10
         pair = (lambda: lap_with(one), lambda: lap_with(two))
         alone, shared = fastest(*pair, rounds=rounds, clock=time.perf_counter)
-        cpu_alone, cpu_shared = fastest(*pair, rounds=3)
+        cpu_alone, cpu_shared = fastest(*pair, rounds=rounds)
     ratio = alone / shared
     is_idle = before != "unknown" and float(before) <= IDLE and (os.cpu_count() or 1) >= 2
     met, target = ratio >= TARGET if is_idle else None, f"{TARGET}x"

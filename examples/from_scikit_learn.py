@@ -11,10 +11,10 @@ import stickbreak as sb
 
 
 def generate(seed: int) -> np.ndarray:
-    """Rows (300, 3) of three clusters."""
+    """Rows (600, 3) of three clusters."""
     rng = np.random.default_rng(seed)
     centers = np.array([[0.0, 0.0, 0.0], [5.0, 1.0, -2.0], [-3.0, 4.0, 3.0]])
-    return centers[rng.integers(3, size=300)] + rng.normal(size=(300, 3))
+    return centers[rng.integers(3, size=600)] + rng.normal(size=(600, 3))
 
 
 def main() -> None:

@@ -136,6 +136,9 @@ class Prior(Protocol):
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected share of each component; less than one in all where some mass is unused."""
 
+    def predictive(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
+        """Log potentials at posterior means, unused mass renormalized away: for held-out scores."""
+
     def order(self, total: Summary) -> Array | None:
         """The order of components that the bound likes best, or None when it does not care."""
 
@@ -185,8 +188,14 @@ class Structure(Protocol):
     def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """As `infer`, with the posterior replaced by its best single labelling."""
 
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Adds the prior's counts of a known labelling (n,) to `out`; -1 is unknown and counts for nobody."""
+
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best component of each row."""
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(units,) log normalizer of each unit: under predictive potentials, its log predictive density."""
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""

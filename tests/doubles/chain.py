@@ -56,6 +56,9 @@ class ChainRows:
         entered = counts["initial"] + counts["transition"].sum(0) + self.concentration
         return entered / entered.sum()
 
+    def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
+        return {n: ROWS.log_mean(counts[n], pseudo) for n, pseudo in self.pseudo(params, len(counts["initial"])).items()}
+
     def order(self, total: Summary) -> Array | None:
         return None
 
@@ -137,6 +140,20 @@ class Chain:
             np.add.at(out["transition"], (path[:-1], path[1:]), 1.0)
             log_z += value
         return Local(log_z, shares)
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        for lo, hi in pairwise(block.offsets):
+            path = labels[lo:hi]
+            if path[0] >= 0:
+                out["initial"][path[0]] += 1.0
+            known = (path[:-1] >= 0) & (path[1:] >= 0)
+            np.add.at(out["transition"], (path[:-1][known], path[1:][known]), 1.0)
+
+    def log_evidence(self, potentials: Any, block: Batch) -> Array:
+        evidence, top = to_linear(judge(potentials, block))
+        initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
+        scales = [forward(initial, transition, evidence[lo:hi])[1] for lo, hi in pairwise(block.offsets)]
+        return np.array([np.log(s).sum() for s in scales]) + np.add.reduceat(top, block.offsets[:-1])
 
     def decode(self, potentials: Any, block: Batch) -> Array:
         evidence, tables = judge(potentials, block), (potentials["initial"], potentials["transition"])

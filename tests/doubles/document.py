@@ -19,7 +19,7 @@ from stickbreak.protocols import Local
 from stickbreak.stats import Compose, Field, Fields, Insert, LinearFiller, Summary
 from stickbreak.structures.independent import judge
 
-from .chain import entropy, to_linear
+from .chain import to_linear
 
 Array = np.ndarray
 TINY = 1e-8  # stick fractions stay inside (TINY, 1 - TINY): digamma of zero is infinite
@@ -66,7 +66,10 @@ class FiniteTopics:
 
     def mean(self, counts: Any, params: Fields) -> Array:
         pseudo, _ = self.pseudo(params, len(counts["log_share"]))
-        return pseudo / self.concentration
+        return pseudo / pseudo.sum()
+
+    def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
+        return {"pseudo": self.concentration * self.mean(counts, params), "rest": 0.0}
 
     def order(self, total: Summary) -> Array | None:
         return None
@@ -93,15 +96,24 @@ class RestTopics(FiniteTopics):
 
     def update(self, total: Summary, params: Fields) -> Fields:
         """A few quasi-Newton steps on the sticks' logits; the old value stays when they find no better one."""
+        n_units, size = total.n_units, max(total.n_units, 1.0)
 
-        def at(x: Array) -> Fields:
-            u = np.clip(expit(x), TINY, 1.0 - TINY)
+        def at(u: Array) -> Fields:
             return replace(params, arrays={"root": u * np.r_[1.0, np.cumprod(1.0 - u)[:-1]]})
 
+        def loss(x: Array) -> tuple[float, Array]:
+            u = np.clip(expit(x), TINY, 1.0 - TINY)
+            tried = at(u)
+            pseudo, rest = self.pseudo(tried, len(u))
+            pulled = np.r_[pseudo * (total["log_share"] - n_units * digamma(pseudo)), rest * (total["log_rest"] - n_units * digamma(rest))]
+            later = pulled[::-1].cumsum()[::-1][1:]
+            slope = (1.0 + pulled[:-1]) * (1.0 - u) - (self.decay + later) * u
+            return -self.bound(total, tried) / size, -slope / size
+
         left = 1.0 - np.r_[0.0, params["root"].cumsum()[:-1]]
-        loss = lambda x: -self.bound(total, at(x)) / max(total.n_units, 1.0)
-        found = minimize(loss, logit(params["root"] / left), method="L-BFGS-B", options={"maxiter": 5})
-        return at(found.x) if self.bound(total, at(found.x)) > self.bound(total, params) else params
+        found = minimize(loss, logit(params["root"] / left), jac=True, method="L-BFGS-B", options={"maxiter": 5})
+        tried = at(np.clip(expit(found.x), TINY, 1.0 - TINY))
+        return tried if self.bound(total, tried) > self.bound(total, params) else params
 
 
 class FixedRoot(RestTopics):
@@ -223,16 +235,30 @@ class Document:
         own += gammaln(rest) - rest * log_rest if rest > 0 else 0.0
         return Unit(shares, counts, float(repeats @ np.log(normalizer)), float(own - counts @ used), log_share, float(log_rest))
 
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Shares of units are no function of labels alone; the first visit finds them."""
+
+    def log_evidence(self, potentials: Any, block: Batch) -> Array:
+        """(units,) a lower bound: the sum over all labellings has no closed form."""
+        pseudo, rest = potentials["pseudo"], potentials["rest"]
+        normalizer = gammaln(pseudo).sum() + (gammaln(rest) if rest > 0 else 0.0) - gammaln(pseudo.sum() + rest)
+        found = []
+        for d in range(block.n_spans):
+            out = self._empty(potentials)
+            local = self.infer(potentials, block.part(d, d + 1).alone(), None, out)
+            found.append(local.log_z + local.own_bound + pseudo @ out["log_share"] + rest * out["log_rest"] - normalizer)
+        return np.array(found)
+
     def decode(self, potentials: Any, block: Batch) -> Array:
-        return self._shares(potentials, block).argmax(1)
+        return self.infer_best(potentials, block, None, self._empty(potentials)).shares.argmax(1)
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
-        shares = self._shares(potentials, block)
+        shares = self.infer(potentials, block, None, self._empty(potentials)).shares
         return (shares.cumsum(1) < rng.random(len(shares))[:, None] * shares.sum(1, keepdims=True)).sum(1)
 
-    def _shares(self, potentials: Any, block: Batch) -> Array:
-        out = {"log_share": np.zeros(len(potentials["pseudo"])), "log_rest": np.zeros(())}
-        return self.infer(potentials, block, None, out).shares
+    @staticmethod
+    def _empty(potentials: Any) -> dict[str, Array]:
+        return {"log_share": np.zeros(len(potentials["pseudo"])), "log_rest": np.zeros(())}
 
     def merge_terms(self, potentials: Any, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """gain: entropy of the words and the units' own part; log_share: value of the merged entry. Two merges do not interact."""
@@ -253,5 +279,3 @@ class Document:
 def _cells(r: Array) -> Array:
     return -r * np.log(np.where(r > 0, r, 1.0))
 
-
-__all__ = ["Constant", "Document", "FiniteTopics", "FixedRoot", "RestTopics", "cut_from_rest", "entropy"]

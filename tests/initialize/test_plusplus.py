@@ -109,8 +109,8 @@ class ScriptedChoice:
 @every_family
 def test_B3_seeding_never_repeats_a_row(case: FamilyCase) -> None:
     rows = case.family.prepare(case.rows)
-    for seed in range(20):
-        for K in (1, 2, 7, 25):
+    for seed in range(10):
+        for K in (2, 7, 25):
             chosen = choose_plusplus(case.family, rows, np.ones(25), K, np.random.default_rng(seed))
             assert len(set(chosen.tolist())) == len(chosen) == K
 
@@ -204,9 +204,9 @@ def test_from_plusplus_counts_every_row(case: FamilyCase, allocation: str) -> No
     start = from_plusplus(model, table, 4, np.random.default_rng(0))
     assert start.seed["share"].sum() == pytest.approx(25.0)
     assert start.seed.n_units == 25.0
-    unrefined = from_plusplus(model, table, 4, np.random.default_rng(0), n_passes=0)
-    objective = lambda found: fit(model, HardEM(max_iter=1), table, found).bound
-    assert objective(start) >= objective(unrefined) - 1e-9  # two passes never lower what one more gives
+    passes = [from_plusplus(model, table, 4, np.random.default_rng(0), n_passes=i).seed for i in (1, 2, 3, 6)]
+    assert_never_drops([model.log_mode(seed, start.params) for seed in passes])
+    np.testing.assert_array_equal(passes[1]["share"], start.seed["share"])  # two passes unless told
 
 
 def test_from_plusplus_of_a_sample_is_scaled_to_the_data(monkeypatch: pytest.MonkeyPatch) -> None:

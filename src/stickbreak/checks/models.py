@@ -15,6 +15,7 @@ from stickbreak.inference import (
     Callback,
     Engine,
     Info,
+    MeanLog,
     MemoizedVB,
     Result,
     Start,

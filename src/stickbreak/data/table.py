@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -123,11 +124,13 @@ class Scale:
     largest: Array
 
 
-def measure(table: Table) -> Scale:
-    """One pass (two for the variance) over the table; a value that is not finite is an error that names its row."""
+def measure(table: Table, check: Callable[[Any, int], None] | None = None) -> Scale:
+    """Two passes over the table; a value that is not finite is an error that names its row, and so is what `check` finds."""
     first, largest, total = np.zeros(table.rows.shape[1]), np.full(table.rows.shape[1], -np.inf), 0.0
     for lo, rows, repeats in _scan(table):
         _check_finite(rows, lo)
+        if check is not None:
+            check(rows, lo)
         first += _column_sums(rows, repeats)
         total += float(repeats.sum())
         largest = np.maximum(largest, rows.max(axis=0).toarray().ravel() if is_sparse(rows) else rows.max(axis=0))

@@ -74,7 +74,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
         family = make_family(self.family)
-        scale = measure(table)
+        scale = measure(table, family.check_rows)
         if table.n_rows < self.n_components:
             warnings.warn(
                 f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",
@@ -194,6 +194,10 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_counts")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles leave data on disk where they are."""
+        return {**super().__getstate__(), "_data_on_disk": None} if hasattr(self, "_counts") else super().__getstate__()
 
     # ------------------------------------------------------------------------------------------ files
 

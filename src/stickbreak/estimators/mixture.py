@@ -39,14 +39,15 @@ class _MixtureEstimator(Estimator):
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         if self.warm_start and hasattr(self, "_counts"):
             start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
+            legal = self._legal_of_ids(legal, start.ids or ())
             return start if legal is None else replace(start, params=model.start_params(self.n_components_, legal))
         return from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
 
     def _prepare(self, X: Any, labels: Any, sample_weight: Any) -> tuple[Table, Array | None, bool]:
         """Checked arguments as a table, its legal sets, and whether it lives on disk."""
         self._check_arguments()
-        family = make_family(self.family)
         is_continued = self.warm_start and hasattr(self, "_counts")
+        family = self._model.family if is_continued else make_family(self.family)
         table = make_table(self, X, family, sample_weight=sample_weight, reset=not is_continued)
         on_disk = is_on_disk(table.rows)
         if labels is None:
@@ -312,7 +313,7 @@ class DPMixture(_MixtureEstimator):
     >>> import numpy as np, stickbreak as sb
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, (100, 2)), rng.normal(5, 1, (100, 2))])
-    >>> model = sb.DPMixture(10, random_state=0).fit(X)
+    >>> model = sb.DPMixture(5, random_state=0).fit(X)
     >>> model.n_effective_
     2
     """

@@ -48,7 +48,7 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
     if not on_disk:
-        family.check_rows(rows, None if reset else getattr(family, "largest", None))
+        family.check_rows(rows)
     repeats = None
     if sample_weight is not None:
         repeats = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)

@@ -29,8 +29,8 @@ class BaseFamily(Parameters):
         """Statistics of this family need no reference point."""
         return None
 
-    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
-        """Raise ValueError for rows that the family cannot read; real vectors can all be read."""
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
 
 
 def require_positive(**values: float) -> None:

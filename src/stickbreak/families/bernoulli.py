@@ -59,13 +59,13 @@ class Bernoulli(BaseFamily):
         require_positive(on=self.on, off=self.off)
         return replace(self, n_features=scale.n_features)
 
-    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+    def check_rows(self, rows: Any, first: int = 0) -> None:
         """Values must be 0 or 1."""
         values = np.asarray(rows)
         bad = (values != 0) & (values != 1)
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            raise ValueError(f"row {at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
+            raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Ones (K, D) and rows (K,)."""

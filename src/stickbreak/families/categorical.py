@@ -63,21 +63,17 @@ class Categorical(BaseFamily):
             raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
 
-    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
-        """Symbols must be whole numbers from -1 (missing) to n_symbols - 1."""
-        values = np.asarray(rows)
-        bad = (values < -1) | (values != np.floor(values))
-        if largest is not None:
-            bad |= values > largest
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Symbols are whole numbers from -1 (missing) to n_symbols - 1, where that is known."""
+        values = np.asarray(rows).reshape(len(rows), -1)
+        known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
+        bad = (values < -1) | (values != np.floor(values)) | (values >= known)
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            limit = "" if largest is None else f" below {int(largest[column]) + 1}"
-            raise ValueError(f"row {at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing")
-
-    @property
-    def largest(self) -> Array:
-        """(D,) largest legal symbol of each column."""
-        return np.asarray(self.n_symbols) - 1
+            limit = "" if self.n_symbols is None else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
+            raise ValueError(
+                f"row {first + at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing"
+            )
 
     @property
     def _offsets(self) -> Array:
@@ -100,8 +96,8 @@ class Categorical(BaseFamily):
 
     def prepare(self, rows: Any) -> Array:
         """(n, D) symbols to positions on the shared axis; -1 stays."""
-        symbols = np.asarray(rows).astype(np.int64)
-        symbols = symbols.reshape(len(symbols), -1)
+        self.check_rows(rows)  # kernels trust their input
+        symbols = np.asarray(rows).astype(np.int64).reshape(len(rows), -1)
         return np.where(symbols < 0, -1, symbols + self._offsets[:-1])
 
     # ------------------------------------------------------------------------------------------ posterior

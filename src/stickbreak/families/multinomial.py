@@ -43,16 +43,16 @@ def log_factorial_rows(matrix: Any) -> Array:
     return out
 
 
-def check_counts(rows: Any) -> None:
+def check_counts(rows: Any, first: int = 0) -> None:
     """Counts must not be negative."""
     values = rows.data if is_sparse(rows) else np.asarray(rows)
     if not (values < 0).any():
         return
     if is_sparse(rows):
         at = int(np.searchsorted(rows.indptr, int(np.argmax(values < 0)), side="right") - 1)
-        raise ValueError(f"row {at} has the count {values[values < 0][0]}; counts must not be negative")
+        raise ValueError(f"row {first + at} has the count {values[values < 0][0]}; counts must not be negative")
     at, column = np.argwhere(values < 0)[0]
-    raise ValueError(f"row {at}, column {column} is {values[at, column]}; counts must not be negative")
+    raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; counts must not be negative")
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ class Multinomial(BaseFamily):
         require_positive(concentration=self.concentration)
         return replace(self, n_symbols=scale.n_features)
 
-    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+    def check_rows(self, rows: Any, first: int = 0) -> None:
         """Counts must not be negative."""
-        check_counts(rows)
+        check_counts(rows, first)
 
     @property
     def _size(self) -> int:

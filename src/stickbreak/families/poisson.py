@@ -98,14 +98,14 @@ class Poisson(BaseFamily):
         require_positive(shape=float(shape.min()))
         return replace(self, shape=shape)
 
-    def check_rows(self, rows: Any, largest: Array | None = None) -> None:
+    def check_rows(self, rows: Any, first: int = 0) -> None:
         """Counts must be whole and not negative."""
-        check_counts(rows)
+        check_counts(rows, first)
         values = np.asarray(rows)
         bad = values != np.floor(values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            raise ValueError(f"row {at}, column {column} is {values[at, column]}; Poisson counts are whole numbers")
+            raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Poisson counts are whole numbers")
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Events (K, D), rows (K,), base (K,): minus the sum of log x!."""

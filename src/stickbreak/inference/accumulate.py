@@ -85,6 +85,8 @@ class Stochastic:
 
     def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
         """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
+        if not new.n_units > 0:
+            return  # every row of the batch has weight zero
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
         state.total = Tally(total).add(new.scale(rate * self.n_units / new.n_units))

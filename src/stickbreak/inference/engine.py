@@ -255,7 +255,7 @@ def run(
         for callback in engine.callbacks:
             callback.on_end()
     counts = state.counts
-    bound = math.nan if interrupted else engine.final_bound(model, data, counts, state.params, trace, pool)
+    bound = loop.bound() if interrupted else engine.final_bound(model, data, counts, state.params, trace, pool)
     return Result(
         replace(counts, sides={}),
         state.params,
@@ -263,7 +263,7 @@ def run(
         state.next_id,
         state.n_steps,
         trace,
-        bound,
+        math.nan if bound is None else bound,
         converged,
         interrupted,
     )

@@ -36,7 +36,7 @@ def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary
         shares = np.zeros((n_components, block.n_rows))
         shares[mine[known], known] = block.repeats_or_ones()[known]
         scores.collect(model.family.prepare(block.rows), shares.T, out)
-        out["share"] += shares.sum(1)
+        model.structure.count(mine, block, out)
     known_rows = labels >= 0
     part = Summary(empty.layout, out, n_units=float(batch.repeats_or_ones()[known_rows].sum()), index=empty.index)
     return Tally(zeros).add(part).summary()

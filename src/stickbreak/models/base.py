@@ -37,7 +37,7 @@ class ModelPotentials:
 
     def pair(self, counts: Mapping[str, Array]) -> float:
         """<potentials, counts>, from the sums and not row by row: also right when a family completes missing entries."""
-        tables = sum(float(pairing(np.atleast_2d(w), np.atleast_2d(counts[n]))) for n, w in self.tables.items() if n in counts)
+        tables = sum(float(pairing(np.ravel(w)[None], np.ravel(counts[n])[None])) for n, w in self.tables.items() if n in counts)
         return tables + self.scores.pair(counts)
 
 
@@ -75,9 +75,8 @@ class Model:
         return ModelPotentials(tables, rule.pick(self.family)(counts), counts.empty(), log_legal)
 
     def predictive(self, counts: Summary, params: Fields) -> ModelPotentials:
-        """Potentials with the parameters integrated out, shares renormalized over the components in use."""
-        share = self.prior.mean(counts, params)
-        return ModelPotentials({"share": np.log(share / share.sum())}, self.family.log_mean(counts), counts.empty())
+        """Potentials for held-out scores: the family's parameters integrated out, the prior at its posterior means."""
+        return ModelPotentials(self.prior.predictive(counts, params), self.family.log_mean(counts), counts.empty())
 
     def best_only(self) -> Model:
         """The same model whose local step takes the best labelling."""
@@ -140,7 +139,7 @@ class Model:
         return np.concatenate(list(pool(partial(_shares_lane, self, potentials), batch.lanes())))
 
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
-        """(n,) log normalizer of each row: log predictive density under predictive potentials (rows that are units)."""
+        """(units,) log normalizer of each unit: log predictive density under predictive potentials."""
         return np.concatenate(list(pool(partial(_evidence_lane, self, potentials), batch.lanes())))
 
 
@@ -168,10 +167,14 @@ def _infer_lane(
         for w in watches:
             sides[w.name] = w.observe(model, potentials, block, local, sides[w.name])
     local_bound = log_z + own_bound - potentials.pair(out)
+    _require_finite(log_z, potentials)
+    return replace(summary, arrays=out, sides=sides, local_bound=local_bound, log_z=log_z, n_units=lane.n_units), warm
+
+
+def _require_finite(log_z: float, potentials: ModelPotentials) -> None:
     if not math.isfinite(log_z):
         what = "not a number" if potentials.log_legal is None else "not a number, or a row without a legal component"
         raise NumericalError(f"the local step gave log_z = {log_z} ({what}); check the data's scale and the family's prior")
-    return replace(summary, arrays=out, sides=sides, local_bound=local_bound, log_z=log_z, n_units=lane.n_units), warm
 
 
 def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
@@ -183,17 +186,16 @@ def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
     parts = []
     for block in _prepared(model, potentials, lane):
         out = dict(potentials.empty.empty().arrays)
-        parts.append(np.ascontiguousarray(model.structure.infer(potentials, block, None, out).shares))
+        local = model.structure.infer(potentials, block, None, out)
+        _require_finite(local.log_z, potentials)
+        parts.append(np.ascontiguousarray(local.shares))
     return np.concatenate(parts)
 
 
 def _evidence_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
-    parts = []
-    for block in _prepared(model, potentials, lane):
-        logits = potentials.scores.evidence(block.rows) + potentials["share"]
-        top = logits.max(1)
-        parts.append(top + np.log(np.exp(logits - top[:, None]).sum(1)))
-    return np.concatenate(parts)
+    found = np.concatenate([model.structure.log_evidence(potentials, block) for block in _prepared(model, potentials, lane)])
+    _require_finite(float(found.sum()), potentials)
+    return found
 
 
 def _gather(results: Iterable[tuple[Summary, Fields | None]]) -> tuple[Summary, Fields | None]:

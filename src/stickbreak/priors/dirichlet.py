@@ -85,6 +85,11 @@ class SymmetricDirichlet:
         """(K,) expected shares; they sum to one."""
         return np.exp(ROWS.log_mean(counts["share"], self._pseudo(counts)))
 
+    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
+        """Log of the expected shares (K,), renormalized over the components in use."""
+        share = self.mean(counts, params)
+        return {"share": np.log(share / share.sum())}
+
     def order(self, total: Summary) -> Array | None:
         """The order of components does not matter."""
         return None

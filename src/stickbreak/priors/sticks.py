@@ -85,6 +85,11 @@ class Sticks:
         """(K,) expected shares; what they leave to one belongs to components not in use."""
         return np.exp(self.log_mean(counts))
 
+    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
+        """Log of the expected shares (K,), renormalized over the components in use."""
+        share = self.mean(counts, params)
+        return {"share": np.log(share / share.sum())}
+
     def order(self, total: Summary) -> Array | None:
         """Largest first: the best of all orders for given counts. None when they are in order."""
         order = np.argsort(-total["share"], kind="stable")

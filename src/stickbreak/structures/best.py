@@ -29,6 +29,14 @@ class BestOnly:
 
     infer_best = infer
 
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """As the wrapped structure."""
+        self.inner.count(labels, block, out)
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """As the wrapped structure."""
+        return self.inner.log_evidence(potentials, block)
+
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """As the wrapped structure."""
         return self.inner.decode(potentials, block)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
@@ -44,8 +45,18 @@ class Independent:
         repeats = block.repeats_or_ones()
         shares = np.zeros((len(potentials["share"]), len(best)))
         shares[best, np.arange(len(best))] = repeats
-        out["share"] += np.bincount(best, weights=repeats, minlength=len(shares))
+        self.count(best, block, out)
         return Local(float(repeats @ value), shares.T)
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Rows of each component."""
+        known = labels >= 0
+        out["share"] += np.bincount(labels[known], weights=block.repeats_or_ones()[known], minlength=len(out["share"]))
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) log sum over components."""
+        logits = judge(potentials, block) + potentials["share"]
+        return np.asarray(logsumexp(logits, axis=1))
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best component; ties go to the first."""

@@ -1,0 +1,1 @@
+"""Published comparisons, re-run: one small file each, `run() -> Experiment`."""

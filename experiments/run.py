@@ -1,0 +1,57 @@
+"""Run all experiments, or the ones named: `python -m experiments.run [NAME ...]`. Writes experiments/RESULTS.md."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from stickbreak import __version__
+
+from .frame import MissingDataError, Experiment
+
+EXPERIMENTS = ("dp_gaussian",)
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+def write_section(name: str, experiment: Experiment) -> str:
+    """One experiment as Markdown."""
+    lines = [f"## {experiment.title}", "", experiment.setting, "", f"Command: `make experiments ONLY={name}`", ""]
+    lines += ["| figure | ours | published | peer |", "|---|---|---|---|"]
+    lines += [f"| {row.what} | {row.ours} | {row.published or '-'} | {row.peer or '-'} |" for row in experiment.rows]
+    return "\n".join(lines) + "\n"
+
+
+def read_sections() -> dict[str, str]:
+    """Sections of the last run, by the name in their command."""
+    if not RESULTS.is_file():
+        return {}
+    found = {}
+    for section in RESULTS.read_text().split("\n## ")[1:]:
+        name = section.split("ONLY=")[1].split("`")[0]
+        found[name] = "## " + section.rstrip() + "\n"
+    return found
+
+
+def main(names: list[str]) -> int:
+    """Run what is asked; what cannot run for want of data keeps its last figures, with a note on the screen."""
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        print(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}", file=sys.stderr)
+        return 2
+    sections = read_sections()
+    for name in names or EXPERIMENTS:
+        try:
+            sections[name] = write_section(name, importlib.import_module(f"experiments.{name}").run())
+        except MissingDataError as missing:
+            print(f"{name}: left out ({missing})")
+            continue
+        print(sections[name])
+    kept = [sections[name] for name in EXPERIMENTS if name in sections]
+    title = f"# Experiments\n\nWritten by `make experiments`, stickbreak {__version__}. Figures are in nats unless they say so.\n\n"
+    RESULTS.write_text(title + "\n".join(kept))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

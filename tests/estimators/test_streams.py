@@ -1,0 +1,213 @@
+"""Data on disk, rows that come in parts, and many threads: the same answers."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from estimator_cases import CASES, NAMES, blobs
+
+import stickbreak as sb
+
+ESTIMATORS = (sb.Mixture, sb.DPMixture)
+LARGE = blobs(20_000, n_features=3, n_groups=4, seed=11)  # several lanes: there is work to share
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    np.save(tmp_path / "rows.npy", LARGE)
+    return tmp_path / "rows.npy"
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_two_jobs_give_the_same_bits_as_one(cls, engine):
+    def fit(n_jobs):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sb.ConvergenceWarning)  # five laps are enough to compare
+            inference = sb.Mixture(inference=engine)._engine(False).set_params(max_iter=5)
+            return cls(6, inference=inference, random_state=0, n_jobs=n_jobs).fit(LARGE)
+
+    one, two = fit(1), fit(2)
+    assert one.lower_bound_ == two.lower_bound_
+    np.testing.assert_array_equal(one.weights_, two.weights_)
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    np.testing.assert_array_equal(one.means_, two.means_)
+    np.testing.assert_array_equal(one.score_samples(LARGE), two.score_samples(LARGE))
+    np.testing.assert_array_equal(one.predict_proba(LARGE), two.predict_proba(LARGE))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predict_may_be_called_from_many_threads(name):
+    case = CASES[name]
+    model = sb.Mixture(3, family=name, random_state=0).fit(case.rows)
+    expected = model.predict(case.rows), model.predict_proba(case.rows), model.score_samples(case.rows)
+
+    def use(i: int):
+        model.n_jobs = 1 + i % 2
+        return model.predict(case.rows), model.predict_proba(case.rows), model.score_samples(case.rows)
+
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(use, range(40)):
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+# ---- data on disk ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_path_or_a_memory_map_equals_the_array_in_memory(cls, path):
+    inference = sb.MemoizedVB(n_batches=3)
+    make = lambda: cls(5, inference=inference, random_state=0)
+    memory = make().fit(LARGE)
+    mapped = np.load(path, mmap_mode="r")
+    for X in (str(path), path, mapped):
+        model = make().fit(X)
+        assert model.lower_bound_ == memory.lower_bound_
+        np.testing.assert_array_equal(model.weights_, memory.weights_)
+        np.testing.assert_array_equal(model.predict(X), memory.labels_)
+        np.testing.assert_array_equal(model.score_samples(X), memory.score_samples(LARGE))
+        np.testing.assert_array_equal(model.labels_, memory.labels_)
+        assert model.n_features_in_ == 3
+
+
+def test_data_on_disk_are_fitted_by_memoized_steps_unless_told_otherwise(path):
+    assert isinstance(sb.Mixture()._engine(True), sb.MemoizedVB)
+    assert isinstance(sb.Mixture()._engine(False), sb.BatchVB)
+    assert isinstance(sb.DPMixture()._engine(False), sb.MemoizedVB)
+    by_name = sb.Mixture(4, inference="batch", random_state=0).fit(path)
+    assert by_name.lower_bound_ == sb.Mixture(4, random_state=0).fit(LARGE).lower_bound_
+
+
+def test_labels_of_data_on_disk_are_computed_when_looked_at_and_never_stored(path):
+    model = sb.Mixture(4, random_state=0).fit(path)
+    before = set(vars(model))
+    np.testing.assert_array_equal(model.labels_, model.predict(path))
+    assert set(vars(model)) == before
+    small = len(LARGE) // 4  # bytes: less than a label a row
+    assert not any(isinstance(v, np.ndarray) and v.nbytes > small and not isinstance(v, np.memmap) for v in vars(model).values())
+
+
+def test_a_pickle_leaves_the_data_on_disk(path):
+    model = sb.Mixture(4, random_state=0).fit(path)
+    payload = pickle.dumps(model)
+    assert len(payload) < 20_000  # the table has 480,000 bytes
+    np.testing.assert_array_equal(pickle.loads(payload).predict(LARGE), model.predict(LARGE))
+
+
+def test_labels_and_weights_go_with_data_on_disk(path):
+    groups = np.argmin(np.abs(LARGE[:, :1] - 10.0 * np.arange(4)), axis=1)
+    labels = np.where(np.arange(len(LARGE)) % 10 == 0, groups, -1)
+    weights = np.full(len(LARGE), 2.0)
+    model = sb.Mixture(4, random_state=0).fit(path, labels=labels, sample_weight=weights)
+    assert model.counts_.sum() == pytest.approx(2 * len(LARGE), rel=1e-12)
+    assert (model.component_ids_[model.labels_] == groups).mean() > 0.999
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8])
+def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
+    X = np.abs(CASES["gaussian"].rows * 8).astype(dtype)
+    np.save(tmp_path / "rows.npy", X)
+    double = sb.Mixture(3, inference="memoized", random_state=0).fit(X.astype(float))
+    for rows in (X, tmp_path / "rows.npy"):
+        model = sb.Mixture(3, inference="memoized", random_state=0).fit(rows)
+        assert model.lower_bound_ == pytest.approx(double.lower_bound_, rel=1e-6)  # float32 sums enter the default prior
+        np.testing.assert_array_equal(model.labels_, double.labels_)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_reads_from_disk(name, tmp_path):
+    case = CASES[name]
+    np.save(tmp_path / "rows.npy", case.rows)
+    memory = sb.DPMixture(3, family=name, random_state=0).fit(case.rows)
+    disk = sb.DPMixture(3, family=name, random_state=0).fit(tmp_path / "rows.npy")
+    assert disk.lower_bound_ == pytest.approx(memory.lower_bound_, rel=1e-12)
+    np.testing.assert_array_equal(disk.labels_, memory.labels_)
+
+
+# ---- rows in parts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_parts_of_one_component_add_up_to_the_whole(cls, name):
+    rows = CASES[name].rows
+    rows = rows[np.argsort(rows.max(1))[::-1]]  # the first part has the largest symbol
+    parts = cls(1, family=name).partial_fit(rows[:50])
+    family = parts._model.family
+    parts.partial_fit(rows[50:90]).partial_fit(rows[90:])
+    whole = cls(1, family=family).fit(rows)
+    np.testing.assert_allclose(parts.counts_, whole.counts_, rtol=1e-12)
+    assert parts.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-9)
+    np.testing.assert_allclose(parts.score_samples(rows), whole.score_samples(rows), rtol=1e-8)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_same_rows_twice_count_twice(cls):
+    X = CASES["gaussian"].rows
+    model = cls(3, random_state=0).partial_fit(X)
+    once = model.counts_.sum()
+    model.partial_fit(X)
+    assert (once, model.counts_.sum()) == (pytest.approx(len(X), rel=1e-12), pytest.approx(2 * len(X), rel=1e-12))
+    assert np.isfinite(model.lower_bound_)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+
+
+def test_priors_and_scaling_are_fixed_by_the_first_part():
+    X = CASES["gaussian"].rows
+    model = sb.Mixture(3, random_state=0).partial_fit(X)
+    family = model._model.family
+    model.partial_fit(1000.0 + X)
+    for name, value in family.get_params().items():
+        np.testing.assert_array_equal(model._model.family.get_params()[name], value)
+    np.testing.assert_allclose(family.mean, X.mean(0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_total_samples_makes_each_part_a_stochastic_step(cls):
+    rng = np.random.default_rng(0)
+    model = cls(4, inference=sb.StochasticVB(kappa=0.7, delay=5.0), random_state=0)
+    for _ in range(60):
+        model.partial_fit(LARGE[rng.choice(len(LARGE), 200)], total_samples=len(LARGE))
+        assert model.counts_.sum() == pytest.approx(len(LARGE), rel=1e-9)
+    assert np.isnan(model.lower_bound_)  # no exact bound on the way
+    assert model.score(LARGE) > sb.Mixture(1).fit(LARGE).score(LARGE) + 1.0
+    rate = (5.0 + 61) ** -0.7
+    before = model.counts_
+    part = LARGE[:500]
+    new = model.predict_proba(part).sum(0) * len(LARGE) / len(part)
+    model.partial_fit(part, total_samples=len(LARGE))
+    np.testing.assert_allclose(model.counts_, (1 - rate) * before + rate * new, rtol=1e-9)
+
+
+def test_fit_forgets_and_partial_fit_goes_on():
+    X = CASES["gaussian"].rows
+    model = sb.Mixture(3, random_state=0).fit(X)
+    model.partial_fit(X[:10])
+    assert model.counts_.sum() == pytest.approx(len(X) + 10, rel=1e-12)
+    model.fit(X)
+    assert model.counts_.sum() == pytest.approx(len(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_labels_in_parts_name_the_same_components(cls):
+    case = CASES["gaussian"]
+    wanted = np.array([2, 0, 1])[case.groups]
+    model = cls(3, random_state=0)
+    for part in np.array_split(np.arange(len(wanted)), 3):
+        model.partial_fit(case.rows[part], labels=wanted[part])
+    np.testing.assert_array_equal(model.component_ids_[model.predict(case.rows)], wanted)
+
+
+def test_weights_in_parts_are_repeats():
+    X = CASES["gaussian"].rows
+    model = sb.Mixture(1).partial_fit(X, sample_weight=np.full(len(X), 3.0))
+    assert model.counts_.sum() == pytest.approx(3 * len(X), rel=1e-12)

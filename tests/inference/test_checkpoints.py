@@ -1,0 +1,236 @@
+"""Checkpoints: resuming continues bit for bit, damaged files say so, and a killed process loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
+from registers import FAMILIES
+
+from stickbreak.data import Table
+from stickbreak.errors import CheckpointError, ModelFileError
+from stickbreak.inference import EM, BatchVB, Callback, HardEM, Info, MemoizedVB, StochasticVB, read_checkpoint, run
+from stickbreak.persist import read_file, write_file
+
+ROWS = blobs(60, 3)
+MODEL = blob_model(ROWS)
+ENGINES = {
+    "memoized": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, trace_visits=True),
+    "fixed-order": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, shuffle=False, reorder=False, trace_visits=True),
+    "spilled": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, memory_limit=0, trace_visits=True),
+    "batch": BatchVB(max_iter=6, tol=0.0, trace_visits=True),
+    "stochastic": StochasticVB(batch_size=12, max_iter=6, tol=0.0),
+    "em": EM(max_iter=6, tol=0.0),
+    "hard-em": HardEM(max_iter=6, tol=0.0),
+}
+every_engine = pytest.mark.parametrize("name", ENGINES)
+
+
+class Stopped(Exception):
+    """What stands in for the end of a process."""
+
+
+class StopAt(Callback):
+    """Dies after some visit, before its checkpoint is written: the last one is of the visit before."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step(self, info: Info) -> None:
+        if info.step == self.step:
+            raise Stopped
+
+
+def with_settings(engine: Any, **settings: Any) -> Any:
+    return type(engine)(**{**engine.get_params(deep=False), **settings})
+
+
+def stop_and_resume(model: Any, engine: Any, table: Table, start: Any, path: Path, step: int) -> Any:
+    """Die at a visit, read the file, go on."""
+    saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
+    with pytest.raises(Stopped):
+        run(model, with_settings(saved, callbacks=(StopAt(step),)), table, start, seed=7)
+    _, snapshot = read_checkpoint(path)
+    assert snapshot.state.n_steps == step - 1
+    return run(model, saved, table, snapshot, seed=7)
+
+
+@every_engine
+def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
+    """Wherever it stopped: in the first lap, in the middle of one, at its end."""
+    engine, table = ENGINES[name], Table(ROWS)
+    start = random_start(MODEL, table, 4)
+    undisturbed = run(MODEL, engine, table, start, seed=7)
+    steps = range(2, undisturbed.n_steps + 1) if undisturbed.n_steps < 10 else (2, 4, 6, 7, 11, 14, 22, 30)
+    for step in steps:
+        resumed = stop_and_resume(MODEL, engine, table, start, tmp_path / "fit.checkpoint", step)
+        assert_same_fit(resumed, undisturbed)
+    assert os.listdir(tmp_path) == ["fit.checkpoint"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
+    case = FAMILIES[name]
+    model, table = MODELS["dp"](case.family, 1.0), Table(case.rows)
+    start = random_start(model, table, 3)
+    undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
+    for step in (4, 8, 16):
+        assert_same_fit(stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step), undisturbed)
+
+
+def test_resuming_follows_reference_points_and_legal_sets(tmp_path: Path) -> None:
+    rows = blobs(60, 4, spread=1e6)
+    model = blob_model(rows)
+    labels = np.where(np.arange(60) % 5 == 0, np.arange(60) % 3, -1)
+    table = Table(rows, repeats=1.0 + np.arange(60) % 2, sets=labels + 1)
+    start = random_start(model, table, 4, 0, np.concatenate([np.ones((1, 4)), np.eye(4)[:3]]))
+    undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
+    assert (undisturbed.counts["anchor"] != 0).any()
+    for step in (2, 7, 13, 21):
+        assert_same_fit(stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step), undisturbed)
+
+
+def test_a_fit_that_is_stopped_again_and_again_ends_the_same(tmp_path: Path) -> None:
+    engine, table, path = ENGINES["memoized"], Table(ROWS), tmp_path / "c"
+    start = random_start(MODEL, table, 4)
+    undisturbed = run(MODEL, engine, table, start, seed=7)
+    begin: Any = start
+    for step in (3, 4, 9, 10, 17, 28):
+        saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),))
+        with pytest.raises(Stopped):
+            run(MODEL, saved, table, begin, seed=7)
+        begin = read_checkpoint(path)[1]
+    assert_same_fit(run(MODEL, engine, table, begin, seed=7), undisturbed)
+
+
+def test_resuming_a_finished_fit_changes_nothing(tmp_path: Path) -> None:
+    path, table = tmp_path / "c", Table(ROWS)
+    for engine in (MemoizedVB(n_batches=3, max_iter=200, tol=1e-3), MemoizedVB(n_batches=3, max_iter=4, tol=0.0)):
+        saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
+        found = run(MODEL, saved, table, random_start(MODEL, table, 3), seed=7)
+        assert_same_fit(run(MODEL, saved, table, read_checkpoint(path)[1], seed=7), found)
+
+
+def test_nothing_is_written_before_it_is_due(tmp_path: Path) -> None:
+    fit(MODEL, MemoizedVB(n_batches=5, max_iter=3, tol=0.0, checkpoint=tmp_path / "c", checkpoint_every=3600.0), ROWS, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- files that are not what they should be ------------------------------------------------------------------------
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A checkpoint of the third visit, with its settings."""
+    path, table = tmp_path / "fit.checkpoint", Table(ROWS)
+    engine = with_settings(ENGINES["memoized"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(4),))
+    with pytest.raises(Stopped):
+        run(MODEL, engine, table, random_start(MODEL, table, 3), seed=7, settings={"data": "abc", "seed": 7})
+    return path
+
+
+def test_settings_are_kept_and_compared(saved: Path) -> None:
+    assert read_checkpoint(saved)[0] == {"data": "abc", "seed": 7}
+    assert read_checkpoint(saved, {"data": "abc"})[1].state.n_steps == 3
+    with pytest.raises(CheckpointError, match="written with data='abc'; this fit has 'other'"):
+        read_checkpoint(saved, {"data": "other"})
+    with pytest.raises(CheckpointError, match="colour"):
+        read_checkpoint(saved, {"colour": "red"})
+
+
+def test_a_missing_file_or_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
+        read_checkpoint(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="does not exist"):
+        fit(MODEL, MemoizedVB(checkpoint=tmp_path / "no" / "c"), ROWS, 2)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 8, 100, 0.5, 0.9, -1])
+def test_a_truncated_file_is_said(saved: Path, keep: float) -> None:
+    payload = saved.read_bytes()
+    saved.write_bytes(payload[: keep if isinstance(keep, int) else int(keep * len(payload))])
+    with pytest.raises(ModelFileError, match="damaged|foreign|not a stickbreak file"):
+        read_checkpoint(saved)
+
+
+@pytest.mark.parametrize("payload", [b"not a checkpoint at all", b"\x93NUMPY" + bytes(200), b"\xff" * 500, b"\x02" + bytes(7) + b"{}"])
+def test_a_foreign_file_is_said(saved: Path, payload: bytes) -> None:
+    saved.write_bytes(payload)
+    with pytest.raises(ModelFileError, match="damaged|foreign|not a stickbreak file"):
+        read_checkpoint(saved)
+
+
+def test_a_file_of_another_kind_is_said(saved: Path) -> None:
+    header, arrays = read_file(saved, "checkpoint")
+    write_file(saved, "model", header, arrays)
+    with pytest.raises(ModelFileError, match="'model' file; expected a 'checkpoint' file"):
+        read_checkpoint(saved)
+
+
+def test_a_file_of_a_later_version_is_said(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, arrays = read_file(saved, "checkpoint")
+    monkeypatch.setattr("stickbreak.persist.FORMAT_VERSION", 99)
+    write_file(saved, "checkpoint", header, arrays)
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="version '99'"):
+        read_checkpoint(saved)
+
+
+def test_a_header_that_lacks_or_garbles_an_entry_is_said(saved: Path) -> None:
+    header, arrays = read_file(saved, "checkpoint")
+    for name in header:
+        for bad in ("missing", "text", 5, [1], {"a": 1}):
+            broken = json.loads(json.dumps(header))
+            if bad == "missing":
+                del broken[name]
+            else:
+                broken[name] = bad
+            write_file(saved, "checkpoint", broken, arrays)
+            if bad == 5 and isinstance(header[name], int):
+                continue  # a whole number where one belongs
+            if name == "settings" and isinstance(bad, dict):
+                continue  # any object will do
+            with pytest.raises((ModelFileError, CheckpointError)):
+                read_checkpoint(saved)
+
+
+def test_a_file_without_one_of_its_arrays_is_said(saved: Path) -> None:
+    header, arrays = read_file(saved, "checkpoint")
+    for name in arrays:
+        write_file(saved, "checkpoint", header, {n: a for n, a in arrays.items() if n != name})
+        with pytest.raises(ModelFileError, match="damaged|lacks"):
+            read_checkpoint(saved)
+
+
+# ---- killed processes ----------------------------------------------------------------------------------------------
+KILLER = Path(__file__).parent / "killed_fits.py"
+
+
+def run_kills(folder: Path, *arguments: str) -> dict[str, Any]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, str(KILLER), str(folder), *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("estimator", ["DPMixture", "Mixture"])
+def test_killed_and_resumed_gives_the_same_bound(estimator: str, tmp_path: Path) -> None:
+    """SIGKILL at ten random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
+    found = run_kills(tmp_path, "fork", "10", estimator)
+    assert found["killed"] == 10
+    assert found["bounds"] == [found["undisturbed"]] * 10
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(tmp_path: Path) -> None:
+    """SIGKILL at twenty random moments after the first checkpoint; every fit is a process of its own."""
+    found = run_kills(tmp_path, "spawn", "20", "DPMixture")
+    assert found["killed"] == 20
+    assert found["bounds"] == [found["undisturbed"]] * 20
