@@ -39,5 +39,5 @@ def run(quick: bool = False) -> Report:
         Row(what, milliseconds(s), peer, target=f"under {t} s", met=s < t)
         for (what, t), s, peer in zip(TARGETS, best, peers, strict=True)
     ]
-    note = f"CPU time, fresh processes, compiled kernels found on disk, least of {rounds}. `sb.Mixture` needs the peer's import itself."
+    note = f"CPU time, fresh processes, compiled kernels found on disk, least of {rounds}. `sb.Mixture` needs the peer's import."
     return Report("Imports and first fit", rows, (note,), peer="import sklearn.base")

@@ -37,7 +37,7 @@ class Laps:
         self.batches = table.batches(n_batches)
         start = from_plusplus(self.model, table, n_components, np.random.default_rng(0))
         ids = tuple(range(n_components))
-        self.state = self.accumulator.begin(start, self.model.zeros(n_components), ids, n_batches)
+        self.state = self.accumulator.begin(start, ids, n_batches)
         self.upkeep()
         self.bounds: list[float] = []
         for _ in range(2):  # compiles, and leaves the first lap, in which the seed stands in for the total

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from numbers import Integral
 from typing import Any, Self
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "require_whole"]
+
+
+def require_whole(**values: Any) -> None:
+    """A clear error for a setting that must be a whole number of at least 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
 
 
 class Parameters:

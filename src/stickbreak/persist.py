@@ -71,7 +71,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
 def write_file(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays."""
     metadata = {"format": MAGIC, "version": str(FORMAT_VERSION), "kind": kind, "header": json.dumps(header)}
-    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # scalars stay scalars
     write_bytes(path, _save_tensors(tensors, metadata))
 
 
@@ -85,16 +85,16 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Ar
     if metadata.get("format") != MAGIC:
         raise ModelFileError(f"{path} is not a stickbreak file")
     version = metadata.get("version", "")
-    if not version.isdigit() or int(version) > FORMAT_VERSION:
+    if not (version.isascii() and version.isdigit() and len(version) < 9) or int(version) > FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has format version {version!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
+            f"{path} has format version {version[:20]!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
         )
     if metadata.get("kind") != kind:
         raise ModelFileError(f"{path} is a {metadata.get('kind')!r} file; expected a {kind!r} file")
     try:
         header = json.loads(metadata["header"])
         arrays = _load_tensors(payload)
-    except (SafetensorError, json.JSONDecodeError, KeyError, ValueError, TypeError) as error:
+    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is damaged: its header is not an object")

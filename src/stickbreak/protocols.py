@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "Local", "Model", "Pool", "Potentials", "Prior", "Rule", "Scores", "Structure", "Sweeping",
-    "Watch",
+    "Array", "Counts", "Family", "LiveFamily", "Local", "Model", "Pool", "Potentials", "Prior", "PseudoCounts", "Rule",
+    "Scores", "Structure", "Sweeping", "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -189,7 +189,10 @@ class Structure(Protocol):
         """As `infer`, with the posterior replaced by its best single labelling."""
 
     def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
-        """Adds the prior's counts of a known labelling (n,) to `out`; -1 is unknown and counts for nobody."""
+        """Adds to `out` what a labelling (n,) of the rows determines of the prior's counts; -1 counts for nobody.
+
+        Labels of words do not determine a tree, nor a document's own shares: such counts stay as they are.
+        """
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best component of each row."""
@@ -199,6 +202,25 @@ class Structure(Protocol):
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
+
+
+@runtime_checkable
+class LiveFamily(Protocol):
+    """A family that a compiled sweep can use: its counts as a NamedTuple, whose type selects the compiled functions."""
+
+    def live(self, counts: Counts) -> Any:
+        """A copy of the counts, with the prior, that a sweep may change."""
+
+    def settle(self, live: Any) -> dict[str, Array]:
+        """Fields back from live counts."""
+
+
+@runtime_checkable
+class PseudoCounts(Protocol):
+    """A prior that a compiled sweep can use: all that a predictive potential needs of it is pseudo-counts."""
+
+    def pseudo(self, params: Fields, n_components: int) -> Any:
+        """Prior counts of each table, unused mass apart."""
 
 
 @runtime_checkable
@@ -214,6 +236,7 @@ class Sweeping(Protocol):
         tables: dict[str, Array],
         pseudo: Any,
         lane: Batch,
+        legal: Array | None,
         own: Fields,
         out_live: Any,
         out: dict[str, Array],

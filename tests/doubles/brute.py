@@ -82,7 +82,8 @@ def log_evidence(model: Any, batch: Batch, n_components: int, labellings: Any) -
     scores, rows = model.family.mean_log(model.family.zeros(K)), model.family.prepare(batch.rows)
     for choice in product(*units):
         emitted = model.family.zeros(K)
-        scores.collect(rows, np.asfortranarray(np.eye(K)[sum((labels for labels, _ in choice), [])]), emitted)
+        labels = np.concatenate([labels for labels, _ in choice])
+        scores.collect(rows, np.asfortranarray(np.eye(K)[labels]), emitted)
         joint = float(model.family.log_marginal(emitted).sum())
         for name in choice[0][1]:
             table = sum(counts[name] for _, counts in choice)

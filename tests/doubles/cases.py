@@ -33,10 +33,10 @@ def lengths_to_offsets(lengths: Any) -> Array:
 def symbols(lengths: Any, n_symbols: int, seed: int) -> tuple[Array, Array]:
     """Rows (n, 1) of sticky symbols, some missing, and offsets."""
     rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
-    state = (rng.random(offsets[-1]) < 0.3).cumsum() % 3
-    rows = np.where(rng.random(offsets[-1]) < 0.8, 2 * state + rng.integers(0, 2, offsets[-1]), rng.integers(0, n_symbols, offsets[-1]))
+    n, state = offsets[-1], (rng.random(offsets[-1]) < 0.3).cumsum() % 3
+    rows = np.where(rng.random(n) < 0.8, 2 * state + rng.integers(0, 2, n), rng.integers(0, n_symbols, n))
     rows = np.minimum(rows, n_symbols - 1)
-    rows[rng.random(offsets[-1]) < 0.05] = -1
+    rows[rng.random(n) < 0.05] = -1
     rows[0] = n_symbols - 1
     return rows[:, None], offsets
 

@@ -32,6 +32,10 @@ class Ragged:
         return len(self.offsets) - 1
 
     @property
+    def n_spans(self) -> int:
+        return self.n_rows
+
+    @property
     def n_units(self) -> float:
         return float(self.n_rows)
 
@@ -83,4 +87,4 @@ def random_start(model: Any, batches: list[Batch], n_components: int, seed: int 
 def begin(model: Any, batches: list[Batch], n_components: int, seed: int = 0) -> State:
     """A memoized state before the first visit."""
     start = random_start(model, batches, n_components, seed)
-    return Memoized().begin(start, model.zeros(n_components), tuple(range(n_components)), len(batches))
+    return Memoized().begin(start, tuple(range(n_components)), len(batches))

@@ -105,7 +105,8 @@ class RestTopics(FiniteTopics):
             u = np.clip(expit(x), TINY, 1.0 - TINY)
             tried = at(u)
             pseudo, rest = self.pseudo(tried, len(u))
-            pulled = np.r_[pseudo * (total["log_share"] - n_units * digamma(pseudo)), rest * (total["log_rest"] - n_units * digamma(rest))]
+            mass, log_mass = np.r_[pseudo, rest], np.r_[total["log_share"], total["log_rest"]]
+            pulled = mass * (log_mass - n_units * digamma(mass))
             later = pulled[::-1].cumsum()[::-1][1:]
             slope = (1.0 + pulled[:-1]) * (1.0 - u) - (self.decay + later) * u
             return -self.bound(total, tried) / size, -slope / size
@@ -201,7 +202,8 @@ class Document:
         return self._infer(potentials, block, warm, out, lambda weights: weights)
 
     def infer_best(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
-        return self._infer(potentials, block, warm, out, lambda weights: weights * (np.arange(weights.shape[1]) == weights.argmax(1)[:, None]))
+        best_alone = lambda weights: weights * (np.arange(weights.shape[1]) == weights.argmax(1)[:, None])
+        return self._infer(potentials, block, warm, out, best_alone)
 
     def _infer(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array], choose: Any) -> Local:
         evidence, top = to_linear(judge(potentials, block))
@@ -278,4 +280,3 @@ class Document:
 
 def _cells(r: Array) -> Array:
     return -r * np.log(np.where(r > 0, r, 1.0))
-

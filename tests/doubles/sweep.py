@@ -66,7 +66,8 @@ def _(family: Categorical, counts: Any) -> LiveTable:
 def _(family: Gaussian, counts: Any) -> LiveGaussian:
     strength, mean, dof, inverse_scale = family._prior()
     jacobian = -float(np.log(family.scale).sum())
-    return LiveGaussian(counts["moments"].copy(), counts["anchor"].copy(), float(strength), mean, float(dof), inverse_scale, jacobian)
+    moments, anchor = counts["moments"].copy(), counts["anchor"].copy()
+    return LiveGaussian(moments, anchor, float(strength), mean, float(dof), inverse_scale, jacobian)
 
 
 @singledispatch

@@ -13,6 +13,7 @@ import pytest
 from registers import random_shares
 from sklearn.cluster import KMeans
 from sklearn.mixture import BayesianGaussianMixture
+from threadpoolctl import threadpool_limits
 
 import stickbreak as sb
 from stickbreak.data import Table, measure
@@ -34,7 +35,7 @@ def make_rows(n: int, seed: int) -> np.ndarray:
     return centers[rng.integers(0, 5, n)] + rng.normal(size=(n, 3)) @ skew
 
 
-X, X_NEW = make_rows(600, 1), make_rows(2000, 2)
+X, X_NEW = make_rows(400, 1), make_rows(2000, 2)
 SHARES = random_shares(len(X), K, 3)
 
 
@@ -48,7 +49,8 @@ def make_theirs(kind: str) -> BayesianGaussianMixture:
     """Their estimator, ready for `_m_step`."""
     weight = CONCENTRATION if kind == "dirichlet_process" else CONCENTRATION / K
     theirs = BayesianGaussianMixture(
-        n_components=K, covariance_type="full", reg_covar=0.0, weight_concentration_prior_type=kind, weight_concentration_prior=weight,
+        n_components=K, covariance_type="full", reg_covar=0.0,
+        weight_concentration_prior_type=kind, weight_concentration_prior=weight,
         mean_precision_prior=STRENGTH, mean_prior=MEAN, degrees_of_freedom_prior=DOF, covariance_prior=B,
     )  # fmt: skip
     theirs._check_parameters(X)
@@ -148,13 +150,14 @@ def converge_theirs(kind: str, shares: np.ndarray) -> BayesianGaussianMixture:
     theirs = make_theirs(kind)
     theirs._m_step(X, np.log(shares))
     before = -np.inf
-    for _ in range(2000):
-        _, log_shares = theirs._e_step(X)
-        theirs._m_step(X, log_shares)
-        now = theirs._compute_lower_bound(log_shares, None)
-        if abs(now - before) < 1e-12:
-            return theirs
-        before = now
+    with threadpool_limits(1):  # tiny products: more threads only wait for each other
+        for _ in range(2000):
+            _, log_shares = theirs._e_step(X)
+            theirs._m_step(X, log_shares)
+            now = theirs._compute_lower_bound(log_shares, None)
+            if abs(now - before) < 1e-12:
+                return theirs
+            before = now
     raise AssertionError("scikit-learn's steps did not settle")
 
 
@@ -165,7 +168,7 @@ def converge_ours(model, shares: np.ndarray, *, reorder: bool = False):
     return result
 
 
-@pytest.mark.parametrize("start", ["random", "k-means 0", "k-means 1"])
+@pytest.mark.parametrize("start", ["random", "k-means 0"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_converged_from_the_same_start_ours_predicts_no_worse(kind, start):
     shares = SHARES if start == "random" else start_shares(int(start[-1]))

@@ -23,8 +23,8 @@ import stickbreak as sb
 
 ESTIMATORS = (sb.Mixture, sb.DPMixture)
 WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "a start is drawn at random: the draws differ for repeated rows, as for KMeans",
-    "check_sample_weight_equivalence_on_sparse_data": "a start is drawn at random: the draws differ for repeated rows, as for KMeans",
+    "check_sample_weight_equivalence_on_dense_data": "a random start draws other rows when rows are repeated, as for KMeans",
+    "check_sample_weight_equivalence_on_sparse_data": "a random start draws other rows when rows are repeated, as for KMeans",
 }
 X = blobs()
 
@@ -133,7 +133,7 @@ def test_data_frames_are_read_and_their_names_kept(make):
     assert model.feature_names_in_.tolist() == ["height", "width"]
     np.testing.assert_array_equal(model.labels_, sb.Mixture(2, random_state=0).fit(X).labels_)
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
-    with pytest.raises(ValueError, match="(?s)feature names.*depth"):
+    with pytest.raises(ValueError, match=r"(?s)feature names.*depth"):
         model.predict(make({"height": X[:, 0], "depth": X[:, 1]}))
     with pytest.raises(ValueError, match="same order"):
         model.predict(make({"width": X[:, 1], "height": X[:, 0]}))

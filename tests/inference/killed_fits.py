@@ -2,7 +2,6 @@
 
 killed_fits.py FOLDER fork|spawn COUNT ESTIMATOR   kill COUNT fits; prints {"undisturbed", "bounds", "killed", "laps"} as JSON
 killed_fits.py FOLDER fit ESTIMATOR CHECKPOINT     the fit that is killed: slow on purpose
-killed_fits.py FOLDER resume ESTIMATOR CHECKPOINT  resume to the end; prints the bound
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 
 import stickbreak as sb
 
-LAPS, BATCHES, PAUSE = 12, 5, 0.002
+LAPS, BATCHES, PAUSE = 8, 5, 0.002
 
 
 class Slow(sb.Callback):
@@ -41,10 +40,6 @@ def fit(name: str, checkpoint: str | None, *callbacks: sb.Callback) -> float:
         n_batches=BATCHES, max_iter=LAPS, tol=0.0, checkpoint=checkpoint, checkpoint_every=0.0, callbacks=callbacks
     )
     return float(getattr(sb, name)(6, inference=engine, random_state=5).fit(rows()).lower_bound_)
-
-
-def resume(path: str) -> float:
-    return float(sb.resume(path, rows()).lower_bound_)
 
 
 def kill_when_due(pid: int, is_running: Callable[[], bool], checkpoint: Path, wait: float) -> bool:
@@ -81,11 +76,6 @@ def spawn_fit(name: str, checkpoint: Path, wait: float) -> bool:
     return killed
 
 
-def spawn_resume(name: str, checkpoint: Path) -> float:
-    command = [sys.executable, __file__, str(checkpoint.parent), "resume", name, str(checkpoint)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
 def kill_many(folder: Path, how: str, count: int, name: str) -> dict[str, object]:
     """Moments are spread over the time that an undisturbed fit takes after its first checkpoint."""
     undisturbed = fit(name, None)
@@ -102,7 +92,7 @@ def kill_many(folder: Path, how: str, count: int, name: str) -> dict[str, object
             continue
         killed += 1
         laps.append(len(sb.inference.read_checkpoint(checkpoint)[1].trace))
-        bounds.append(resume(str(checkpoint)) if how == "fork" else spawn_resume(name, checkpoint))
+        bounds.append(float(sb.resume(checkpoint, rows()).lower_bound_))
     return {"undisturbed": undisturbed, "bounds": bounds, "killed": killed, "laps": laps}
 
 
@@ -113,8 +103,6 @@ def main() -> None:
     folder, what, *rest = sys.argv[1:]
     if what == "fit":
         fit(rest[0], rest[1], Slow())
-    elif what == "resume":
-        sys.stdout.write(repr(resume(rest[1])))
     else:
         sys.stdout.write(json.dumps(kill_many(Path(folder), what, int(rest[0]), rest[1])))
 

@@ -16,8 +16,22 @@ from stickbreak import families
 from stickbreak.data import Table, measure
 from stickbreak.errors import NumericalError
 from stickbreak.inference import (
-    EM, BatchVB, BoundStopping, Callback, HardEM, Info, LapRecord, MeanLog, MemoizedVB, MonitorStopping, State, StochasticVB, Trace,
-    count_workers, executors, workers,
+    EM,
+    BatchVB,
+    BoundStopping,
+    Callback,
+    HardEM,
+    Info,
+    LapRecord,
+    MeanLog,
+    MemoizedVB,
+    MonitorStopping,
+    State,
+    StochasticVB,
+    Trace,
+    count_workers,
+    executors,
+    workers,
 )  # fmt: skip
 from stickbreak.structures import independent
 
@@ -225,8 +239,12 @@ def test_ctrl_c_in_a_callback_leaves_a_usable_result(engine: Any, where: dict[st
     assert found.is_interrupted
     assert not found.is_converged
     assert stop.ended == 1
-    assert math.isnan(found.bound)
     assert_counts_are_whole(found, 60)
+    is_first_lap = engine is ENGINES["memoized"] and "step" in where  # the seed stands in: there is no bound yet
+    if is_first_lap or engine is ENGINES["stochastic"]:
+        assert math.isnan(found.bound)
+    else:
+        assert found.bound == pytest.approx(engine.rule().bound(MODEL, found.counts, found.params), rel=1e-12)
     labels = MODEL.decode(MODEL.potentials(found.counts, found.params, MeanLog()), Table(ROWS).whole())
     assert ((labels >= 0) & (labels < 4)).all()
 
@@ -280,7 +298,7 @@ def test_a_value_that_is_not_finite_raises(engine: Any, name: str, bad: float) -
     rows, model = case.rows.copy(), MODELS["dp"](case.family, 1.0)
     start = random_start(model, Table(rows), 3)
     rows[17, 1] = bad
-    with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match="not a number|not finite|is nan|-inf"):
+    with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match=r"not a number|local bound is"):
         fit(model, engine, rows, start)
 
 

@@ -14,7 +14,14 @@ from stickbreak import families
 from stickbreak.data import Table, measure
 from stickbreak.inference import BatchVB, Hard, HardEM, Mode
 from stickbreak.initialize import (
-    choose_plusplus, choose_random, count_labels, from_labels, from_plusplus, from_previous, from_random, refine_hard,
+    choose_plusplus,
+    choose_random,
+    count_labels,
+    from_labels,
+    from_plusplus,
+    from_previous,
+    from_random,
+    refine_hard,
 )  # fmt: skip
 
 every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
@@ -241,6 +248,19 @@ def test_from_labels_counts_the_known_rows(case: FamilyCase) -> None:
     for name, array in hard.scale(25 / known.sum()).arrays.items():
         np.testing.assert_allclose(start.seed[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
     assert start.seed.n_units == pytest.approx(25.0)
+
+
+def test_from_labels_of_clusters_far_apart_finds_their_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics about reference points of their own, also when the rows fill several batches."""
+    monkeypatch.setattr("stickbreak.data.table.BATCH_ROWS", 20)
+    labels = np.arange(90) % 3
+    rows = blobs(90, 1, spread=0.0) + 1e6 * labels[:, None]
+    model = blob_model(rows, family=families.Gaussian(covariance=1.0))
+    seed = from_labels(model, Table(rows), labels, 3).seed
+    assert (seed["anchor"] != 0).any()
+    expected = np.array([rows[labels == k].mean(0) for k in range(3)])
+    # The prior mean, a million away, is worth 0.01 of 30 rows.
+    np.testing.assert_allclose(model.family.describe(seed)["mean"], (30 * expected + 0.01 * rows.mean(0)) / 30.01, atol=1e-3)
 
 
 def test_from_previous_scales_to_the_new_data_and_keeps_ids() -> None:

@@ -52,6 +52,11 @@ class Table:
         return int(self.rows.shape[0])
 
     @property
+    def n_spans(self) -> int:
+        """Units, repeats not counted: every row is one."""
+        return self.n_rows
+
+    @property
     def n_units(self) -> float:
         """Rows, repeats counted."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
@@ -81,7 +86,8 @@ class Table:
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
         for part in (self.repeats, self.sets):
             digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
-        row_bytes = max(1, self.rows.dtype.itemsize * int(self.rows.shape[1]))
+        stored = 2 * self.rows.nnz // max(1, self.n_rows) if is_sparse(self.rows) else int(self.rows.shape[1])
+        row_bytes = max(1, self.rows.dtype.itemsize * stored)
         size = max(1, HASH_BYTES // 16 // row_bytes)
         starts = np.arange(0, self.n_rows, size)
         if len(starts) > 16 and self.n_rows * row_bytes > HASH_BYTES:
@@ -161,8 +167,9 @@ def _column_sums(rows: Any, repeats: Array) -> Array:
 
 def _check_finite(rows: Any, lo: int) -> None:
     values = rows.data if is_sparse(rows) else rows
-    if np.isfinite(values.sum(dtype=float)):
-        return
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs, and sums of large values, have no sum
+        if np.isfinite(values.sum(dtype=float)):
+            return
     bad = ~np.isfinite(values)
     if is_sparse(rows) or not bad.any():
         if bad.any():

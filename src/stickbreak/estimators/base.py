@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
 from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
+from stickbreak.parameters import require_whole
 from stickbreak.persist import pack_fields, unpack_fields
 from stickbreak.stats import Array, Summary
 
@@ -52,13 +53,10 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------------------------------------ fitting
 
     def _check_arguments(self) -> None:
-        K = self.n_components
-        if isinstance(K, bool) or not isinstance(K, int | np.integer) or K < 1:
-            raise ValueError(f"n_components must be a whole number of at least 1; got {K!r}")
+        require_whole(n_components=self.n_components, n_init=self.n_init)
         if not (isinstance(self.concentration, Real) and 0 < float(self.concentration) < math.inf):
             raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
-        if self.n_init < 1:
-            raise ValueError(f"n_init must be at least 1; got {self.n_init!r}")
+        make_engine(self.inference, prefer_memoized=False).check()  # before the data change what is learned
 
     def _engine(self, on_disk: bool) -> Engine:
         engine = make_engine(self.inference, prefer_memoized=on_disk or self._is_unbounded)
@@ -253,6 +251,12 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} has shape {self._counts[name].shape}; expected {array.shape}")
             if not np.isfinite(self._counts[name]).all():
                 raise ValueError(f"{name} holds values that are not finite")
+            if expected.layout[name].nonnegative and (self._counts[name] < 0).any():
+                raise ValueError(f"{name} holds negative values")
+        found = {"weights": self._model.prior.mean(self._counts, self._params), **self._model.family.describe(self._counts)}
+        for name, array in found.items():
+            if not np.isfinite(array).all():
+                raise ValueError(f"the {name} that follow from the arrays are not finite")
 
     # ------------------------------------------------------------------------------------------ checkpoints
 

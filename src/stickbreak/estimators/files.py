@@ -23,6 +23,7 @@ PARTS: dict[str, type[Any]] = {
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError, MemoryError)
 LEFT_OUT = {"callbacks"}  # objects of the running program
 
 
@@ -100,6 +101,6 @@ def load(path: str | Path) -> Any:
         estimator._unpack(header["fitted"], arrays)
     except ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except DAMAGE as error:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     return estimator

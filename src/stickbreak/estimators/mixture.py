@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
@@ -23,6 +23,7 @@ from stickbreak.inference import (
 )
 from stickbreak.initialize import from_plusplus, from_previous
 from stickbreak.models import dp_mixture, finite_mixture
+from stickbreak.parameters import require_whole
 from stickbreak.stats import Array, Tally
 
 from .base import Estimator
@@ -152,7 +153,7 @@ class _MixtureEstimator(Estimator):
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))
-        return accumulator.begin(start, model.zeros(len(ids)), ids, 1)
+        return accumulator.begin(start, ids, 1)
 
     @staticmethod
     def _legal_of_ids(legal: Array | None, ids: tuple[int, ...]) -> Array | None:
@@ -194,7 +195,8 @@ class _MixtureEstimator(Estimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log predictive density per row, in nats; a row counts as often as its weight says."""
         values = self.score_samples(X)
-        return float(np.average(values, weights=sample_weight))
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+        return float(np.average(values, weights=weights))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw rows from the posterior predictive.
@@ -209,8 +211,7 @@ class _MixtureEstimator(Estimator):
         X (n, D) and the components (n,) they came from.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1; got {n_samples!r}")
+        require_whole(n_samples=n_samples)
         rng = np.random.default_rng(make_seed(self.random_state if random_state is None else random_state))
         labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
         return self._model.family.sample(self._counts, labels, rng), labels

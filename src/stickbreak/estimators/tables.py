@@ -20,8 +20,9 @@ def open_rows(X: Any) -> Any:
     if not isinstance(X, str | Path):
         return X
     path = Path(X)
-    if not path.is_file():
-        raise ValueError(f"X={str(path)!r}: no such file; expected an array, a data frame or a path to a .npy file")
+    if path.suffix != ".npy" or not path.is_file():
+        what = "no such file" if not path.is_file() else "not a .npy file"
+        raise ValueError(f"X={str(path)!r}: {what}; expected an array, a data frame or a path to a .npy file")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
@@ -71,7 +72,7 @@ def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Arra
     found = np.asarray(labels)
     if found.shape != (n_rows,):
         raise ValueError(f"labels has shape {found.shape} but X has {n_rows} rows")
-    if found.dtype.kind not in "iu" and not (found == np.floor(found)).all():
+    if found.dtype.kind not in "iubf" or not (np.isfinite(found) & (found == np.floor(found))).all():
         raise ValueError("labels must be whole numbers, -1 for unknown")
     found = found.astype(np.int64)
     if found.min() < -1 or found.max() >= n_components:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class BaseFamily(Parameters):
 def require_positive(**values: float) -> None:
     """A clear error for a hyperparameter that must be above zero."""
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (isinstance(value, Real) and 0 < float(value) < math.inf):
             raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 

@@ -67,6 +67,8 @@ class Categorical(BaseFamily):
         """Symbols are whole numbers from -1 (missing) to n_symbols - 1, where that is known."""
         values = np.asarray(rows).reshape(len(rows), -1)
         known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
+        if np.ndim(known) == 1 and np.size(known) != values.shape[1]:
+            raise ValueError(f"n_symbols has {np.size(known)} entries but the data have {values.shape[1]} columns")
         bad = (values < -1) | (values != np.floor(values)) | (values >= known)
         if bad.any():
             at, column = np.argwhere(bad)[0]

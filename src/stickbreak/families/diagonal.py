@@ -84,7 +84,7 @@ class DiagonalGaussian(BaseFamily):
     def resolve(self, scale: Scale) -> DiagonalGaussian:
         """Prior mean = column means; prior variance = 0.1 * column variances."""
         require_positive(mean_strength=self.mean_strength)
-        if self.dof <= 2:
+        if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")
         spread = column_spread(scale)
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * spread)

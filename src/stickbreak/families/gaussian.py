@@ -71,7 +71,7 @@ class Gaussian(BaseFamily):
         require_positive(mean_strength=self.mean_strength)
         variance = column_spread(scale)
         dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)
-        if dof <= scale.n_features + 1:
+        if not dof > scale.n_features + 1:
             raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
         return replace(
             self,

@@ -44,7 +44,7 @@ class ZeroMeanGaussian(BaseFamily):
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
         square = np.where(scale.square > 0, scale.square, 1.0)
         dof = scale.n_features + 2.0 if self.dof is None else float(self.dof)
-        if dof <= scale.n_features + 1:
+        if not dof > scale.n_features + 1:
             raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
         return replace(
             self,

@@ -8,7 +8,7 @@ from typing import Protocol
 from stickbreak.data import Batch
 from stickbreak.stats import Fields, Summary, Tally
 
-from .memory import Memory, RamMemory, SpillingMemory, Visit
+from .memory import SpillingMemory, Visit
 from .schedules import PowerDecay
 from .state import Start, State
 
@@ -23,7 +23,7 @@ class Accumulator(Protocol):
 
     is_exact: bool
 
-    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+    def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """The state before the first visit."""
         ...
 
@@ -43,11 +43,10 @@ class Memoized:
     memory_limit: int = 1 << 30
     is_exact = True
 
-    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+    def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """Nothing seen yet."""
-        size = sum(a.nbytes for a in start.seed.arrays.values())
-        memory: Memory = RamMemory() if size * n_batches <= self.memory_limit else SpillingMemory(self.memory_limit)
-        return State(Tally(zeros), start.params, start.seed, ids, n_batches, memory, next_id=max(ids) + 1)
+        memory = SpillingMemory(self.memory_limit)
+        return State(Tally(start.seed.empty()), start.params, start.seed, ids, n_batches, memory, next_id=max(ids) + 1)
 
     def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
         """Exchange the batch's old counts for its new ones."""
@@ -77,7 +76,7 @@ class Stochastic:
     schedule: PowerDecay
     is_exact = False
 
-    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+    def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """The seed, scaled to the data, is the total."""
         seen = start.seed.n_units
         seed = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
@@ -101,9 +100,9 @@ class Streaming:
 
     is_exact = True
 
-    def begin(self, start: Start, zeros: Summary, ids: tuple[int, ...], n_batches: int) -> State:
+    def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """Nothing seen yet; the seed stands in for the first batch."""
-        return State(Tally(zeros), start.params, start.seed, ids, 1, next_id=max(ids) + 1)
+        return State(Tally(start.seed.empty()), start.params, start.seed, ids, 1, next_id=max(ids) + 1)
 
     def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
         """Add what was seen."""

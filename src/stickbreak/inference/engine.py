@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.parameters import Parameters
+from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Model, Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary
 
@@ -31,6 +32,11 @@ class Data(Protocol):
     @property
     def n_rows(self) -> int:
         """Rows, repeats not counted."""
+        ...
+
+    @property
+    def n_spans(self) -> int:
+        """Units, repeats not counted: what `take` draws from."""
         ...
 
     @property
@@ -90,9 +96,8 @@ class Engine(Parameters):
 
     def check(self) -> None:
         """Raise ValueError for a setting that makes no sense."""
-        if self.max_iter < 1 or self.max_iter != int(self.max_iter):
-            raise ValueError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}")
-        if not self.tol >= 0:
+        require_whole(max_iter=self.max_iter)
+        if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise ValueError(f"tol must be zero or positive; got {self.tol!r}")
 
     def rule(self) -> Rule:
@@ -235,7 +240,7 @@ def run(
         state, trace = start.state, start.trace
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
-        state = engine.accumulator(data).begin(start, model.zeros(len(ids)), ids, plan.n_batches)
+        state = engine.accumulator(data).begin(start, ids, plan.n_batches)
         trace = Trace()
         for edit in model.upkeep(state.counts):
             state.edit(edit)

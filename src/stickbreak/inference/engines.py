@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool, Rule
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Memoized, Stochastic
 from .engine import Data, Engine, Visits
@@ -44,7 +45,7 @@ class FixedBatches:
 
 @dataclass(frozen=True)
 class RandomBatches:
-    """Rows drawn without replacement: each lap is a fresh permutation, cut into batches."""
+    """Units drawn without replacement: each lap is a fresh permutation, cut into batches."""
 
     data: Data
     batch_size: int
@@ -52,11 +53,11 @@ class RandomBatches:
     @property
     def n_batches(self) -> int:
         """Batches of a lap."""
-        return max(1, round(self.data.n_rows / self.batch_size))
+        return max(1, round(self.data.n_spans / self.batch_size))
 
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
-        """All rows once."""
-        order = np.random.default_rng([seed, lap]).permutation(self.data.n_rows)
+        """All units once."""
+        order = np.random.default_rng([seed, lap]).permutation(self.data.n_spans)
         for i, part in enumerate(np.array_split(order, self.n_batches)):
             yield self.data.take(part, i)
 
@@ -111,7 +112,7 @@ class MemoizedVB(_MemoizedEngine):
     def check(self) -> None:
         """Also n_batches."""
         super().check()
-        if self.n_batches != "auto" and (isinstance(self.n_batches, str) or self.n_batches < 1):
+        if self.n_batches != "auto" and (not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1):
             raise ValueError(f'n_batches must be "auto" or at least 1; got {self.n_batches!r}')
 
     def accumulator(self, data: Data) -> Accumulator:
@@ -142,8 +143,7 @@ class StochasticVB(Engine):
     def check(self) -> None:
         """Also the step sizes."""
         super().check()
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1; got {self.batch_size!r}")
+        require_whole(batch_size=self.batch_size)
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
             raise ValueError(f"kappa must lie in [0, 1] and delay be positive; got kappa={self.kappa!r}, delay={self.delay!r}")
 
@@ -166,11 +166,11 @@ class StochasticVB(Engine):
     def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
         """The exact bound of the final globals, by one pass over the data."""
         potentials = model.potentials(counts, params, self.rule())
-        log_z = 0.0
+        found = Tally(counts.empty())
         for batch in data.batches("auto"):
             restricted = model.potentials(counts.restrict(batch.symbols), params, self.rule())
-            log_z += model.local_step(restricted, batch, None, (), pool)[0].log_z
-        return float(model.bound_at(counts, params, potentials, log_z))
+            found.add(model.local_step(restricted, batch, None, (), pool)[0])
+        return float(model.bound_at(counts, params, potentials, found.summary()))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

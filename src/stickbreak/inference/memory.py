@@ -77,8 +77,8 @@ class SpillingMemory:
         self._used = 0
         self._visits: dict[int, Visit] = {}
         self._spilled: dict[int, Visit] = {}  # without their arrays
-        self._folder = Path(tempfile.mkdtemp(prefix="stickbreak-", dir=folder))
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._parent = folder
+        self._folder: Path | None = None  # made when the first visit is spilled
 
     def recall(self, batch_id: int) -> Visit | None:
         """The last visit of a batch, read back from disk if it was spilled."""
@@ -109,6 +109,9 @@ class SpillingMemory:
         return len(self._spilled)
 
     def _path(self, batch_id: int) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="stickbreak-", dir=self._parent))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder / f"{batch_id}.safetensors"
 
     def __len__(self) -> int:
@@ -123,7 +126,7 @@ def _arrays(visit: Visit) -> dict[str, Array]:
     found = {f"summary/{n}": a for n, a in visit.summary.arrays.items()}
     if visit.warm is not None:
         found |= {f"warm/{n}": a for n, a in visit.warm.arrays.items()}
-    return {n: np.ascontiguousarray(a) for n, a in found.items()}
+    return {n: np.asarray(a, order="C") for n, a in found.items()}  # not ascontiguousarray, which gives a scalar an axis
 
 
 def _size(visit: Visit) -> int:

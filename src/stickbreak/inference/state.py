@@ -78,10 +78,11 @@ class State:
             self.seed = None
 
     def edit(self, edit: Edit) -> None:
-        """A structural edit: now on total, seed and parameters, later on each remembered batch."""
+        """A structural edit: now on totals, seed and parameters, later on each remembered batch."""
         self.ids = edit.rename(self.ids, self.next_id)
         self.next_id = max((self.next_id, *(i + 1 for i in self.ids)))
         self.total = Tally(edit(self.total.summary()))
+        self.lap_total = None if self.lap_total is None else Tally(edit(self.lap_total.summary()))
         self.params = edit(self.params)
         self.seed = None if self.seed is None else edit(self.seed)
         self.log = self.log.then(edit)

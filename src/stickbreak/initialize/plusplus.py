@@ -11,7 +11,7 @@ from stickbreak.data import Batch
 from stickbreak.inference import Hard, Memoized, Mode, Start, step
 from stickbreak.inference.engine import Data
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Summary, Tally
+from stickbreak.stats import Summary
 
 from .counts import count_labels
 
@@ -61,7 +61,7 @@ def refine_hard(model: Any, batch: Batch, seed: Summary, params: Any, n_passes: 
     """Bregman k-means from seed counts: n_passes of Hard(Mode) on one batch."""
     counts, rule, accumulator = seed, Hard(Mode()), Memoized()
     for _ in range(n_passes):
-        state = accumulator.begin(Start(counts, params), model.zeros(seed.size(model.axis)), tuple(range(seed.size(model.axis))), 1)
+        state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)
         for edit in model.upkeep(counts):
             state.edit(edit)
         step(model, rule, accumulator, state, batch, (), pool)
@@ -137,12 +137,8 @@ def _examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generato
 
 def from_labels(model: Any, data: Data, labels: Array, n_components: int) -> Start:
     """Counts of rows with known components; -1 is unknown and counts for nobody."""
-    total = Tally(model.zeros(n_components))
-    at = 0
-    for batch in data.batches("auto"):
-        total.add(count_labels(model, batch, labels[at : at + batch.n_rows], n_components))
-        at += batch.n_rows
-    return Start(_scaled(total.summary(), data.n_units), model.start_params(n_components))
+    seed = count_labels(model, data.whole(), labels, n_components)  # block by block; one reference point for each component
+    return Start(_scaled(seed, data.n_units), model.start_params(n_components))
 
 
 def from_previous(counts: Summary, params: Any, ids: tuple[int, ...], n_units: float) -> Start:

@@ -1,6 +1,6 @@
 """Models: the one Model class, and the lines that name their parts."""
 
-from .base import Model, ModelPotentials
+from .base import Model, ModelPotentials, gather_lanes
 from .mixture import dp_mixture, finite_mixture
 
-__all__ = ["Model", "ModelPotentials", "dp_mixture", "finite_mixture"]
+__all__ = ["Model", "ModelPotentials", "dp_mixture", "finite_mixture", "gather_lanes"]

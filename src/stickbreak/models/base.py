@@ -14,13 +14,14 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import pairing
 from stickbreak.protocols import Array, Family, Pool, Prior, Rule, Scores, Structure, Watch
-from stickbreak.stats import Edit, Field, Fields, Permute, Summary, Tally, join
+from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly
 
-__all__ = ["Model", "ModelPotentials"]
+__all__ = ["Model", "ModelPotentials", "gather_lanes"]
 
 BLOCK_NUMBERS = 1 << 19  # numbers that a block's features and evidence may take: about 4 MB
-MIN_BLOCK, MAX_BLOCK = 64, 1024
+RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair"}
+MIN_BLOCK, MAX_BLOCK = 64, 2048
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Model:
     family: Family
     prior: Prior
     axis: str = "component"
+
+    def __post_init__(self) -> None:
+        if self.axis in RESERVED_AXES:
+            raise ValueError(f"axis={self.axis!r} is a name of our own; choose another than {', '.join(sorted(RESERVED_AXES))}")
 
     def layout(self) -> dict[str, Field]:
         """Every field that is counted."""
@@ -98,7 +103,7 @@ class Model:
         if warm is None:
             warm = self.structure.cold_start(batch, potentials.empty.size(self.axis), self.axis)
         jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in batch.lanes()]
-        return _gather(pool(partial(_infer_lane, self, potentials, tuple(watches)), jobs))
+        return gather_lanes(pool(partial(_infer_lane, self, potentials, tuple(watches)), jobs))
 
     def global_step(self, total: Summary, params: Fields) -> Fields:
         """Parameters that are not functions of the counts, refreshed."""
@@ -108,13 +113,16 @@ class Model:
         """Whole-data bound in nats, exact right after `global_step`: sum of log-partition rises plus the local part."""
         return self.prior.bound(total, params) + float(self.family.log_marginal(total).sum()) + total.local_bound
 
-    def bound_at(self, counts: Summary, params: Fields, potentials: ModelPotentials, log_z: float) -> float:
-        """The bound for globals that are not optimal: log_z of all data under `potentials` less KL(q(globals) || prior).
+    def bound_at(self, counts: Summary, params: Fields, potentials: ModelPotentials, found: Summary) -> float:
+        """The bound for globals that are not optimal, made from `counts`: `found` are all data's counts under `potentials`.
 
-        KL = <potentials, counts> - log-partition rise, for the counts that the globals were made from.
+        The local part with its pairing, less KL(q(globals) || prior) = <potentials, counts> - log-partition rise. Fields that
+        have no potentials (documents' E[log share]) are the data's own.
         """
-        rise = self.prior.bound(counts, params) + float(self.family.log_marginal(counts).sum())
-        return log_z + rise - potentials.pair(counts.arrays)
+        paired = {*potentials.tables, *self.family.fields(self.axis)}
+        mixed = replace(counts, arrays={n: (counts if n in paired else found)[n] for n in counts}, n_units=found.n_units)
+        rise = self.prior.bound(mixed, params) + float(self.family.log_marginal(counts).sum())
+        return rise + found.local_bound + potentials.pair(found.arrays) - potentials.pair(counts.arrays)
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """EM's objective: largest log joint over the global parameters, plus the local part."""
@@ -182,13 +190,14 @@ def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
-    lane = replace(lane, repeats=None)
     parts = []
     for block in _prepared(model, potentials, lane):
         out = dict(potentials.empty.empty().arrays)
-        local = model.structure.infer(potentials, block, None, out)
+        block = block.alone()
+        warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
+        local = model.structure.infer(potentials, block, warm, out)
         _require_finite(local.log_z, potentials)
-        parts.append(np.ascontiguousarray(local.shares))
+        parts.append(np.ascontiguousarray(local.shares) if block.repeats is None else local.shares / block.repeats[:, None])
     return np.concatenate(parts)
 
 
@@ -198,7 +207,7 @@ def _evidence_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Ar
     return found
 
 
-def _gather(results: Iterable[tuple[Summary, Fields | None]]) -> tuple[Summary, Fields | None]:
+def gather_lanes(results: Iterable[tuple[Summary, Fields | None]]) -> tuple[Summary, Fields | None]:
     """Sum in the order of the lanes, whoever computed them."""
     total: Tally | None = None
     kept: list[Fields] = []

@@ -71,10 +71,11 @@ class Insert:
     axis: str
     count: int
     fill: Mapping[str, Filler] = field(default_factory=dict)
+    bound_per_unit: float = 0.0  # what the empty slots add to the local bound of each unit
 
     def __call__(self, fields: F) -> F:
         known = {name: filler for name, filler in self.fill.items() if name in fields}
-        return fields.insert(self.axis, self.count, known)
+        return fields.insert(self.axis, self.count, known).add_bound(self.bound_per_unit)
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
         return ids + tuple(range(fresh, fresh + self.count))

@@ -40,17 +40,18 @@ class Field:
 
 @dataclass(frozen=True)
 class LinearFiller:
-    """per_unit * n_units + sum of coefficient * field: what an empty new slot of a tracked field is worth in *this* batch.
+    """constant + per_unit * n_units + sum of coefficient * field: what an empty new slot is worth in *this* batch.
 
     E.g. E[log share] of an unused topic is that of the remainder, shifted: LinearFiller(shift, {"log_rest": 1.0}).
     """
 
     per_unit: float = 0.0
     of: Mapping[str, float] | None = None
+    constant: float = 0.0
 
     def __call__(self, fields: Fields) -> Any:
         """The value of a new slot in these Fields."""
-        value: Any = self.per_unit * float(getattr(fields, "n_units", 0.0))
+        value: Any = self.constant + self.per_unit * float(getattr(fields, "n_units", 0.0))
         for name, coefficient in (self.of or {}).items():
             value = value + coefficient * fields[name]
         return value
@@ -167,6 +168,10 @@ class Fields:
 
     def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:
         """Add the side `name`; plain Fields have no sides."""
+        return self
+
+    def add_bound(self, per_unit: float) -> Self:
+        """Add to the local bound; plain Fields have none."""
         return self
 
     def forget(self) -> Self:

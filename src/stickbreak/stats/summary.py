@@ -70,11 +70,11 @@ class Summary(Fields):
         """
         if "merge" not in self.sides:
             return self
+        tracked = [name for name, declared in self.layout.items() if declared.merge == "tracked"]
         side, arrays = self.sides["merge"], dict(self.arrays)
-        for name, declared in self.layout.items():
-            if declared.merge == "tracked":
-                arrays[name] = arrays[name].copy()
-                arrays[name][keep] = side[name][pair]
+        for name in tracked:
+            arrays[name] = arrays[name].copy()
+            arrays[name][keep] = side[name][pair]
         gain = side["gain"][pair] + side["cross"][pair, list(earlier)].sum()
         return replace(self, arrays=arrays, local_bound=self.local_bound + float(gain))
 
@@ -96,6 +96,10 @@ class Summary(Fields):
             if self.layout[n].nonnegative:
                 np.maximum(arrays[n], 0.0, out=arrays[n])
         return replace(self, arrays=arrays, local_bound=self.local_bound + side.local_bound)
+
+    def add_bound(self, per_unit: float) -> Self:
+        """Add a constant per unit to the local bound."""
+        return replace(self, local_bound=self.local_bound + per_unit * self.n_units)
 
     def forget(self) -> Self:
         """Drop all sides: the lap's proposals have been decided."""
