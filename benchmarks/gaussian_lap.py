@@ -70,7 +70,7 @@ def run(quick: bool = False) -> Report:
         laps = Laps(X, K)
         ours, peer, alone = fastest(laps.lap, peer_iteration(X, laps), products_alone(laps), rounds=3 if quick else ROUNDS[K])
         case, target_met = f"N={n} D={D} K={K}", None if quick else peer / ours >= target
-        rows.append(Row(case, milliseconds(ours), milliseconds(peer), f"{peer / ours:.1f}x", f"{target}x", target_met))
+        rows.append(Row(case, milliseconds(ours), milliseconds(peer), f"{peer / ours:.2f}x", f"{target}x", target_met))
         width, size = laps.model.family.width(), laps.model.block_rows(K)
         for what, done, seconds in (("products per lap", n, ours), ("products alone", n - n % size, alone)):
             rate = 4.0 * done * width * K / seconds

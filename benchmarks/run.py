@@ -26,7 +26,7 @@ sides, the least of several, one thread (BLAS and OpenMP held to one) unless a t
 machine below; ratios carry over, roughly."""
 BUSY = """\
 A load average well above 0 at the start means that others were working: CPU times are then too long by
-amounts that vary (caches and cores are shared), ratios of laps of a few tens of ms have differed by a quarter and more between two
+amounts that vary (caches and cores are shared), ratios of laps of a few tens of ms have differed by a fifth between two
 such runs, and the wall clock says little. Judge a target that is missed or met by less than that on an idle machine."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stickbreak import __version__
 
-from .frame import MissingDataError, Experiment
+from .frame import Experiment, MissingDataError
 
 EXPERIMENTS = ("dp_gaussian",)
 RESULTS = Path(__file__).parent / "RESULTS.md"

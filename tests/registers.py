@@ -70,9 +70,7 @@ def _family_cases(n: int = 25) -> dict[str, FamilyCase]:
             real,
             conjugate.DiagonalGaussian(mean, strength, 4.5, b),
         ),
-        "zero_mean": _case(
-            families.ZeroMeanGaussian(dof=5.5, covariance=B / 1.5), real, conjugate.ZeroMeanGaussian(5.5, B)
-        ),
+        "zero_mean": _case(families.ZeroMeanGaussian(dof=5.5, covariance=B / 1.5), real, conjugate.ZeroMeanGaussian(5.5, B)),
         "fixed_variance": _case(
             families.FixedVarianceGaussian(variance=v, mean=mean, mean_strength=strength),
             real,

@@ -58,6 +58,10 @@ class Family(Protocol):
     its difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
     """
 
+    @property
+    def sparse(self) -> bool:
+        """Whether rows may be a CSR matrix."""
+
     def resolve(self, scale: Scale) -> Self:
         """The same family with every prior that was left open set from the data's scale."""
 
@@ -69,6 +73,12 @@ class Family(Protocol):
 
     def prepare(self, rows: Any) -> Any:
         """Rows of the user in the form that Scores read (features, symbols); made once a block."""
+
+    def prepare_seeding(self, rows: Any) -> Any:
+        """The part of `prepare` that `divergence` reads: a start holds it for all rows that it looks at."""
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Raise ValueError for rows that the family cannot read; `first` is the number of the first row."""
 
     def width(self) -> int:
         """Numbers that a prepared row takes: what bounds the size of a block."""

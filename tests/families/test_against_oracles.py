@@ -37,9 +37,7 @@ def test_log_marginal_equals_the_oracle(case: FamilyCase) -> None:
 
 
 @every_family
-@pytest.mark.parametrize(
-    ("rule", "oracle_rule"), [("mean_log", "expected_log_likelihood"), ("log_mean", "log_predictive")]
-)
+@pytest.mark.parametrize(("rule", "oracle_rule"), [("mean_log", "expected_log_likelihood"), ("log_mean", "log_predictive")])
 def test_evidence_equals_the_oracle(case: FamilyCase, rule: str, oracle_rule: str) -> None:
     w = weights(case.rows.shape[0], 3)
     scores = getattr(case.family, rule)(collect(case.family, case.rows, w))

@@ -114,9 +114,7 @@ def test_weighted_rows_are_repeated_rows(case: FamilyCase) -> None:
     n = case.rows.shape[0]
     repeats, shares = np.random.default_rng(2).integers(0, 4, n), random_shares(n, K, 5)
     at = np.repeat(np.arange(n), repeats)
-    assert_counts(
-        collect(case.family, case.rows, shares * repeats[:, None]), collect(case.family, case.rows[at], shares[at])
-    )
+    assert_counts(collect(case.family, case.rows, shares * repeats[:, None]), collect(case.family, case.rows[at], shares[at]))
 
 
 @every_family
@@ -300,8 +298,6 @@ def test_samples_have_the_predictive_mean(name: str) -> None:
             rows = (rows[:, :, None] == np.arange(5)).reshape(len(rows), -1)
         elif name.startswith("multinomial"):
             rows = rows / rows.sum(1, keepdims=True)
-        expected = (
-            np.zeros(3) if name == "zero_mean" else means.get("mean", means.get("probability", means.get("rate")))
-        )
+        expected = np.zeros(3) if name == "zero_mean" else means.get("mean", means.get("probability", means.get("rate")))
         error = rows.std(0) / np.sqrt(len(rows))
         assert (np.abs(rows.mean(0) - np.ravel(expected)) <= 5 * error + 1e-12).all()  # 5 sigma; 1e-12 for constants

@@ -134,9 +134,7 @@ def test_A3_rich_and_minimal_models_agree(case: Case) -> None:
     X, w = as_rows(case), np.ones(len(case.X))
     tau, nu = case.family.posterior(case.X, case.tau, case.nu)
     # Two routes through the same few terms of size <= 100.
-    assert case.rich.log_marginal(X, w) == pytest.approx(
-        case.family.log_marginal(case.X, case.tau, case.nu), rel=1e-12, abs=1e-11
-    )
+    assert case.rich.log_marginal(X, w) == pytest.approx(case.family.log_marginal(case.X, case.tau, case.nu), rel=1e-12, abs=1e-11)
     for x, row in zip(case.X, X, strict=True):
         expected = case.family.expected_log_likelihood(x, tau, nu)
         assert case.rich.expected_log_likelihood(row, X, w) == pytest.approx(expected, rel=1e-11, abs=1e-11)

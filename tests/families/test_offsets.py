@@ -10,8 +10,7 @@ from oracles import conjugate
 
 from stickbreak import families
 from stickbreak.data import Table, measure
-from stickbreak.stats import Reanchor
-from stickbreak.stats import Summary
+from stickbreak.stats import Reanchor, Summary
 
 D, PER, K = 3, 12, 3
 SD = np.array([1.0, 0.3, 20.0])  # of a cluster, column by column

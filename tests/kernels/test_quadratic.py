@@ -34,9 +34,7 @@ def test_features_equal_their_twins(n: int, D: int, seed: int, dtype: type) -> N
     rows, center, scale = rng.normal(3, 2, (n, D)).astype(dtype), rng.normal(size=D), rng.gamma(2.0, 1.0, D) + 0.1
     wide = rows.astype(float)  # rows of single precision are widened before anything is subtracted
     np.testing.assert_allclose(made(rows, center, scale, "full"), slow.full_features(wide, center, scale), **CLOSE)
-    np.testing.assert_allclose(
-        made(rows, center, scale, "diagonal"), slow.diagonal_features(wide, center, scale), **CLOSE
-    )
+    np.testing.assert_allclose(made(rows, center, scale, "diagonal"), slow.diagonal_features(wide, center, scale), **CLOSE)
 
 
 @given(n=st.integers(1, 20), D=st.integers(1, 5), seed=seeds)
@@ -80,9 +78,7 @@ def test_packing_keeps_symmetric_matrices(D: int, K: int, seed: int) -> None:
 def test_products_are_packed_like_matrices(D: int, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(1, D))
     features = made(rows, np.zeros(D), np.ones(D), "full")
-    np.testing.assert_allclose(
-        quadratic.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE
-    )
+    np.testing.assert_allclose(quadratic.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE)
 
 
 @pytest.mark.parametrize("fill", ["full", "diagonal"])

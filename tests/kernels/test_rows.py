@@ -214,9 +214,7 @@ def test_symbol_tables_equal_their_twins(n: int, D: int, K: int, seed: int) -> N
     exact, exact_totals = slow.scatter_symbols(symbols, shares, V)
     np.testing.assert_allclose(counts - 1, exact, rtol=CLOSE, atol=CLOSE)
     np.testing.assert_allclose(totals - 1, exact_totals, rtol=CLOSE, atol=CLOSE)
-    assert (shares * out).sum() == pytest.approx(
-        (table * (counts - 1)).sum(), abs=1e-11
-    )  # gather and scatter are adjoint
+    assert (shares * out).sum() == pytest.approx((table * (counts - 1)).sum(), abs=1e-11)  # gather and scatter are adjoint
 
 
 def test_gathered_symbols_keep_minus_infinity_and_nan() -> None:

@@ -13,7 +13,7 @@ from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
 from stickbreak.stats import Array
 
-__all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "save"]
+__all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "register_part", "save"]
 
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -33,6 +33,12 @@ def register(cls: type[Any]) -> type[Any]:
     return cls
 
 
+def register_part(cls: type[Any]) -> type[Any]:
+    """Make a family or engine of your own known to files by its class name; usable as a decorator."""
+    PARTS[cls.__name__] = cls
+    return cls
+
+
 def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """A constructor argument as JSON; arrays go to `arrays` under `name`."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -47,6 +53,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, list | tuple):
         return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, Parameters):
+        if PARTS.get(type(value).__name__) is not type(value):
+            raise ValueError(f"{type(value).__name__} is not known to files; make it so with estimators.register_part")
         kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
         return {"class": type(value).__name__, "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()}}
     return None  # random generators and the like: a loaded model draws afresh

@@ -30,6 +30,14 @@ class BaseFamily(Parameters):
         """Statistics of this family need no reference point."""
         return None
 
+    def prepare(self, rows: Any) -> Any:
+        """Rows in the form that Scores read."""
+        raise NotImplementedError
+
+    def prepare_seeding(self, rows: Any) -> Any:
+        """What `divergence` reads: here all that Scores read."""
+        return self.prepare(rows)
+
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
 

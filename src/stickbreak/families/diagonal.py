@@ -118,6 +118,10 @@ class DiagonalGaussian(BaseFamily):
         """(n, D) rows to features (1 + 2 D, n)."""
         return quadratic.prepare_diagonal(rows, self.center, self.scale)
 
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to [1, z] (1 + D, n)."""
+        return quadratic.prepare_standardized(rows, self.center, self.scale)
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:

@@ -75,6 +75,10 @@ class FixedVarianceGaussian(BaseFamily):
         """(n, D) rows to features (1 + 2 D, n)."""
         return quadratic.prepare_diagonal(rows, self.center, self.scale)
 
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to [1, z] (1 + D, n)."""
+        return quadratic.prepare_standardized(rows, self.center, self.scale)
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _variance(self) -> Array:

@@ -103,6 +103,10 @@ class Gaussian(BaseFamily):
         """(n, D) rows to features (P, n)."""
         return quadratic.prepare_full(rows, self.center, self.scale)
 
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to [1, z] (1 + D, n)."""
+        return quadratic.prepare_standardized(rows, self.center, self.scale)
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:

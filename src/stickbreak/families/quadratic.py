@@ -21,7 +21,7 @@ from stickbreak.stats import Field, Reanchor, triangle
 
 __all__ = [
     "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots", "moment_fields",
-    "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full", "spread", "unpack_symmetric",
+    "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full", "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5
@@ -71,6 +71,14 @@ def prepare_full(rows: Any, center: Array, scale: Array) -> Array:
     out = np.empty((n_full(rows.shape[1]), len(rows)))
     standardize(rows, center, 1.0 / scale, out)
     full_features(out, rows.shape[1])
+    return out
+
+
+def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
+    """(n, D) rows to [1, z] (1 + D, n)."""
+    rows = _as_rows(rows)
+    out = np.empty((1 + rows.shape[1], len(rows)))
+    standardize(rows, center, 1.0 / scale, out)
     return out
 
 

@@ -74,6 +74,10 @@ class ZeroMeanGaussian(BaseFamily):
         """(n, D) rows to features (P, n)."""
         return quadratic.prepare_full(rows, np.zeros(self.n_features), self.scale)
 
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to [1, z] (1 + D, n)."""
+        return quadratic.prepare_standardized(rows, np.zeros(self.n_features), self.scale)
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array]:

@@ -74,9 +74,21 @@ def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error!r}") from None
     for name, value in (settings or {}).items():
-        if found.get(name) != value:
-            raise CheckpointError(f"{path} was written with {name}={found.get(name)!r}; this fit has {value!r}")
+        difference = _first_difference(name, found.get(name), value)
+        if difference is not None:
+            raise CheckpointError(f"{path} was written with {difference}; a fit resumes with its own data and settings only")
     return found, snapshot
+
+
+def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:
+    """Where two nested settings part, in words; None where they agree."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted({*theirs, *ours}):
+            found = _first_difference(key if key in theirs and key in ours else f"{name}.{key}", theirs.get(key), ours.get(key))
+            if found is not None:
+                return found
+        return None
+    return None if theirs == ours else f"{name}={theirs!r}, this one has {ours!r}"
 
 
 def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:

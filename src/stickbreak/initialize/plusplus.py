@@ -39,7 +39,7 @@ def choose_plusplus(
 ) -> Array:
     """Bregman k-means++: each new row with probability proportional to its divergence from the nearest one chosen.
 
-    rows: prepared. given: rows already chosen. Rows that equal a chosen one are drawn only when no other is left.
+    rows: prepared for seeding. given: rows already chosen. Rows that equal a chosen one are drawn only when no other is left.
     """
     chosen = list(given) or [int(rng.choice(len(repeats), p=repeats / repeats.sum()))]
     nearest = np.full(len(repeats), np.inf)
@@ -111,7 +111,7 @@ def from_plusplus(
     """
     batch = _sample(data, rng, SAMPLE_ROWS)
     params = model.start_params(n_components, legal)
-    prepared = model.family.prepare(batch.rows)
+    prepared = model.family.prepare_seeding(batch.rows)
     own = _examples_of_sets(batch, legal, rng)
     given = tuple(own.values())
     chosen = choose_plusplus(model.family, prepared, batch.repeats_or_ones(), max(n_components, len(given)), rng, given)
