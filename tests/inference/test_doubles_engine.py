@@ -224,7 +224,7 @@ def test_subchains_scale_each_field_by_its_own_factor():
     n, part = len(rows), 10
     whole = replace(case.data.whole(), offsets=np.array([0, n]))
     windows = [Batch(at, rows[at : at + part], np.array([0, part])) for at in range(n - part)]
-    accumulator = Subchains(1.0, PowerDecay(0.6, 0.0), n)
+    accumulator = Subchains(1.0, 1.0, PowerDecay(0.6, 0.0), n)
     start = random_start(case.model, [whole], 3)
     state = accumulator.begin(start, (0, 1, 2), len(windows))
     log_z = lambda: brute.infer(case.model, case.model.potentials(state.total.view(), state.params, MeanLog()), whole)[0].log_z

@@ -322,7 +322,8 @@ BIG_ENGINES = {
 
 
 @pytest.mark.parametrize("engine", BIG_ENGINES.values(), ids=BIG_ENGINES.keys())
-def test_results_do_not_depend_on_the_number_of_workers(engine: Any) -> None:
+def test_results_do_not_depend_on_the_number_of_workers(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 2048)
     table = Table(BIG)
     start = random_start(BIG_MODEL, table, 5)
     assert len(engine.plan(table).lap(0, 0).__next__().lanes()) > 1

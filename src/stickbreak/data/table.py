@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .batches import Batch
 
-__all__ = ["Scale", "Table", "compact", "is_on_disk", "is_sparse", "measure"]
+__all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure"]
 
 Array = npt.NDArray[Any]
 
@@ -128,6 +128,13 @@ class Scale:
     variance: Array
     square: Array
     largest: Array
+
+
+def check_table(table: Table, check: Callable[[Any, int], None]) -> None:
+    """One pass over the table that raises ValueError for values that are not finite, and for what `check` finds."""
+    for lo, rows, _ in _scan(table):
+        _check_finite(rows, lo)
+        check(rows, lo)
 
 
 def measure(table: Table, check: Callable[[Any, int], None] | None = None) -> Scale:

@@ -42,7 +42,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------------------ to be provided
 
-    def _make_model(self, family: Any) -> Any:
+    def _make_model(self, family: Any, concentration: float) -> Any:
         """The model for a resolved family."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 DataWarning,
                 stacklevel=4,
             )
-        return self._make_model(family.resolve(scale))
+        return self._make_model(family.resolve(scale), float(self.concentration))
 
     def _fit_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
         """Run the engine from n_init starts and keep the best."""
@@ -93,17 +93,17 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
                 settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
                 found = run(model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings)
-                if best is None or found.bound > best.bound or found.is_interrupted:
+                if best is None or found.bound > best.bound:
                     best = found
                 if found.is_interrupted:
                     break
             assert best is not None
-            self._learn(model, engine, best, table, legal, on_disk, pool)
-        return self._finish(best, engine)
+            self._learn(model, engine, best, table, on_disk, pool)
+        return self._finish(best, engine, found.is_interrupted)
 
-    def _finish(self, result: Result, engine: Engine) -> Self:
+    def _finish(self, result: Result, engine: Engine, is_interrupted: bool) -> Self:
         """What a fit says when it is over; after Ctrl-C the model is usable as it is."""
-        if result.is_interrupted:
+        if is_interrupted:
             raise KeyboardInterrupt
         if not np.isfinite(result.bound):
             raise NumericalError(f"the fit ended with a bound of {result.bound}; check the data's scale and the family's prior")
@@ -116,11 +116,10 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def _learn(
-        self, model: Any, engine: Engine, result: Result, table: Table, legal: Array | None, on_disk: bool, pool: Any
-    ) -> None:
+    def _learn(self, model: Any, engine: Engine, result: Result, table: Table, on_disk: bool, pool: Any) -> None:
         """Copy results to the attributes that end in an underscore."""
         self._model, self._rule = model, engine.rule()
+        self._fitted_by = replace(engine, callbacks=())
         self._counts, self._params, self._next_id = result.counts, result.params, result.next_id
         self._n_steps = result.n_steps
         self.component_ids_ = np.array(result.ids)
@@ -207,7 +206,8 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
         return {
             "family": encode(self._model.family, "family", arrays),
-            "engine": encode(make_engine(self.inference, prefer_memoized=self._is_unbounded), "engine", arrays),
+            "concentration": float(self._model.prior.concentration),
+            "engine": encode(self._fitted_by, "engine", arrays),
             "counts": pack_fields(self._counts, "counts", arrays),
             "params": pack_fields(self._params, "params", arrays),
             "numbers": {n: getattr(self._counts, n) for n in ("local_bound", "log_z", "n_units")},
@@ -223,8 +223,9 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
         counts = unpack_fields(saved["counts"], "counts", arrays)
-        self._model = self._make_model(decode(saved["family"], arrays))
-        self._rule = decode(saved["engine"], arrays).rule()
+        self._model = self._make_model(decode(saved["family"], arrays), float(saved["concentration"]))
+        self._fitted_by = decode(saved["engine"], arrays)
+        self._rule = self._fitted_by.rule()
         local_bound, log_z, n_units = (float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units"))
         self._counts = Summary(counts.layout, counts.arrays, local_bound, log_z, n_units)
         self._params = unpack_fields(saved["params"], "params", arrays)
@@ -282,5 +283,5 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         settings = {**expected, "seed": seed}
         with workers(self.n_jobs) as pool:
             result = run(model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings)
-            self._learn(model, engine, result, table, legal, on_disk, pool)
-        return self._finish(result, engine)
+            self._learn(model, engine, result, table, on_disk, pool)
+        return self._finish(result, engine, result.is_interrupted)

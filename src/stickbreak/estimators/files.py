@@ -107,8 +107,8 @@ def load(path: str | Path) -> Any:
     try:
         estimator = read_estimator(header, arrays)
         estimator._unpack(header["fitted"], arrays)
-    except ModelFileError:
-        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     return estimator

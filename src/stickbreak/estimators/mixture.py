@@ -40,21 +40,31 @@ class _MixtureEstimator(Estimator):
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         if self.warm_start and hasattr(self, "_counts"):
             start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
-            legal = self._legal_of_ids(legal, start.ids or ())
             return start if legal is None else replace(start, params=model.start_params(self.n_components_, legal))
         return from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
 
     def _prepare(self, X: Any, labels: Any, sample_weight: Any) -> tuple[Table, Array | None, bool]:
         """Checked arguments as a table, its legal sets, and whether it lives on disk."""
-        self._check_arguments()
         is_continued = self.warm_start and hasattr(self, "_counts")
+        if is_continued and not self._is_unbounded and self.n_components != self.n_components_:
+            raise ValueError(f"n_components={self.n_components} but the model to continue has {self.n_components_} components")
+        table, legal = self._read(X, labels, sample_weight, is_continued)
+        return table, legal, is_on_disk(table.rows)
+
+    def _read(self, X: Any, labels: Any, sample_weight: Any, is_continued: bool) -> tuple[Table, Array | None]:
+        """Checked rows, and legal (S, K): which components each set of rows may use. Labels name permanent ids."""
+        self._check_arguments()
         family = self._model.family if is_continued else make_family(self.family)
         table = make_table(self, X, family, sample_weight=sample_weight, reset=not is_continued)
-        on_disk = is_on_disk(table.rows)
         if labels is None:
-            return table, None, on_disk
-        sets, legal = legal_sets(labels, table.n_rows, self.n_components)
-        return replace(table, sets=sets), legal, on_disk
+            return table, None
+        sets, legal = legal_sets(labels, table.n_rows, self._next_id if is_continued else self.n_components)
+        if is_continued:
+            legal = legal[:, self.component_ids_]
+        gone = np.flatnonzero(legal.sum(1) == 0)
+        if np.isin(gone, sets).any():
+            raise ValueError(f"labels holds {gone[0] - 1}, but the model has no component with that id any more")
+        return replace(table, sets=sets), legal
 
     def fit(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X.
@@ -110,20 +120,18 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        self._check_arguments()
         is_first = not hasattr(self, "_counts")
-        family = make_family(self.family) if is_first else self._model.family
-        table = make_table(self, X, family, sample_weight=sample_weight, reset=is_first)
-        legal = None
-        if labels is not None:
-            sets, legal = legal_sets(labels, table.n_rows, self.n_components)
-            table = replace(table, sets=sets)
+        table, legal = self._read(X, labels, sample_weight, not is_first)
         if total_samples is not None and not total_samples > 0:
             raise ValueError(f"total_samples must be positive; got {total_samples!r}")
         engine = make_engine(self.inference, prefer_memoized=True)
         model = self._resolve(table) if is_first else self._model
         kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
-        accumulator = Streaming() if total_samples is None else Stochastic(float(total_samples), PowerDecay(kappa, delay))
+        accumulator = (
+            Streaming()
+            if total_samples is None
+            else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
+        )
         with workers(self.n_jobs) as pool:
             state = self._stream_state(model, table, legal, accumulator, pool)
             step(model, engine.rule(), accumulator, state, table.whole(), (), pool)
@@ -140,25 +148,20 @@ class _MixtureEstimator(Estimator):
                 state.n_steps,
                 Trace(),
                 np.nan if bound is None else bound,
-                True,
+                is_converged=False,
             )
-            self._learn(model, engine, result, table, legal, False, pool)
+            self._learn(model, engine, result, table, False, pool)
         return self
 
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
         if hasattr(self, "_counts"):
             ids = tuple(int(i) for i in self.component_ids_)
-            params = model.start_params(len(ids), self._legal_of_ids(legal, ids))
+            params = model.start_params(len(ids), legal)
             return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, n_steps=self._n_steps)
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))
         return accumulator.begin(start, ids, 1)
-
-    @staticmethod
-    def _legal_of_ids(legal: Array | None, ids: tuple[int, ...]) -> Array | None:
-        """Labels name ids; legal sets name positions."""
-        return None if legal is None else legal[:, list(ids)]
 
     # ------------------------------------------------------------------------------------------ using a fitted model
 
@@ -278,8 +281,8 @@ class Mixture(_MixtureEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _make_model(self, family: Any) -> Any:
-        return finite_mixture(family, float(self.concentration))
+    def _make_model(self, family: Any, concentration: float) -> Any:
+        return finite_mixture(family, concentration)
 
 
 @register
@@ -344,5 +347,5 @@ class DPMixture(_MixtureEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _make_model(self, family: Any) -> Any:
-        return dp_mixture(family, float(self.concentration))
+    def _make_model(self, family: Any, concentration: float) -> Any:
+        return dp_mixture(family, concentration)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from stickbreak.data import Table, is_on_disk, is_sparse
+from stickbreak.data import Table, check_table, is_on_disk, is_sparse
 from stickbreak.stats import Array
 
 __all__ = ["legal_sets", "make_table", "open_rows"]
@@ -55,7 +55,10 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
         repeats = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         if not repeats.sum() > 0:
             raise ValueError("sample_weight is zero for every row; at least one must be positive")
-    return Table(rows, repeats)
+    table = Table(rows, repeats)
+    if on_disk and not reset:  # the first fit checks as it measures
+        check_table(table, family.check_rows)
+    return table
 
 
 def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:

@@ -20,8 +20,9 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, triangle
 
 __all__ = [
-    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots", "moment_fields",
-    "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full", "prepare_standardized", "spread", "unpack_symmetric",
+    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots",
+    "moment_fields", "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full",
+    "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5

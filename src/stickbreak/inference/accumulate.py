@@ -31,6 +31,10 @@ class Accumulator(Protocol):
         """What a visit does to the total."""
         ...
 
+    def resume(self, state: State) -> State:
+        """A state read from a checkpoint, as this accumulator keeps it."""
+        ...
+
     def end_lap(self, state: State) -> None:
         """What the end of a lap does to the total."""
         ...
@@ -61,6 +65,16 @@ class Memoized:
         state.lap_total.add(new)
         state.remember(batch, new, warm)
 
+    def resume(self, state: State) -> State:
+        """What is remembered moves to a memory with a limit."""
+        memory = SpillingMemory(self.memory_limit)
+        for batch_id in state.memory:
+            visit = state.memory.recall(batch_id)
+            assert visit is not None
+            memory.remember(batch_id, visit)
+        state.memory = memory
+        return state
+
     def end_lap(self, state: State) -> None:
         """The sum of this lap's visits is the same total, fresh, and reads no memory."""
         if state.lap_total is not None:
@@ -70,8 +84,13 @@ class Memoized:
 
 @dataclass(frozen=True)
 class Stochastic:
-    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed is the first total."""
+    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed is the first total.
 
+    n_spans, n_units : units of the whole data, repeats not counted and counted. Batches are drawn by units, so that scaling
+    by n_spans over the batch's is unbiased for any repeats.
+    """
+
+    n_spans: float
     n_units: float
     schedule: PowerDecay
     is_exact = False
@@ -84,11 +103,13 @@ class Stochastic:
 
     def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
         """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
-        if not new.n_units > 0:
-            return  # every row of the batch has weight zero
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
-        state.total = Tally(total).add(new.scale(rate * self.n_units / new.n_units))
+        state.total = Tally(total).add(new.scale(rate * self.n_spans / batch.n_spans))
+
+    def resume(self, state: State) -> State:
+        """Nothing is remembered."""
+        return state
 
     def end_lap(self, state: State) -> None:
         """Nothing to re-sum."""
@@ -108,6 +129,10 @@ class Streaming:
         """Add what was seen."""
         state.total.add(new)
         state.seed = None
+
+    def resume(self, state: State) -> State:
+        """Nothing is remembered."""
+        return state
 
     def end_lap(self, state: State) -> None:
         """Nothing to re-sum."""

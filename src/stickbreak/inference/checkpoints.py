@@ -142,8 +142,20 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
         int(header["n_steps"]),
         None if lap_total is None else Tally(lap_total),
     )
+    _check_consistent(state)
     visits = tuple((float(a), float(b)) for a, b in header["visits"])
     return Snapshot(state, Trace.from_dict(header["trace"]), visits)
+
+
+def _check_consistent(state: State) -> None:
+    """The parts of a file must fit each other."""
+    K = len(state.ids)
+    if min(state.lap, state.position, state.n_steps) < 0 or state.n_batches < 1 or len(set(state.ids)) != K or K < 1:
+        raise ValueError("counters or component ids make no sense")
+    for name, array in state.total.view().arrays.items():
+        for part in (state.seed, None if state.lap_total is None else state.lap_total.view()):
+            if part is not None and part[name].shape != array.shape:
+                raise ValueError(f"{name} has shape {array.shape} here and {part[name].shape} there")
 
 
 def _pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.errors import CheckpointError
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Model, Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary
@@ -237,7 +238,9 @@ def run(
     engine.check()
     plan = engine.plan(data)
     if isinstance(start, Snapshot):
-        state, trace = start.state, start.trace
+        state, trace = engine.accumulator(data).resume(start.state), start.trace
+        if state.total.view().size(model.axis) != state.n_components:
+            raise CheckpointError(f"the checkpoint names {state.n_components} components but counts others: it is damaged")
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
         state = engine.accumulator(data).begin(start, ids, plan.n_batches)

@@ -153,7 +153,7 @@ class StochasticVB(Engine):
 
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * scaled new."""
-        return Stochastic(data.n_units, PowerDecay(self.kappa, self.delay))
+        return Stochastic(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
 
     def stopping(self) -> Stopping:
         """By the noisy monitor."""

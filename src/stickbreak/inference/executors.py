@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 from stickbreak.protocols import Pool
 
@@ -27,15 +27,25 @@ class _BlasLimit:
     def acquire(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+                _take_control()
+                self._limit = threadpoolctl.ThreadpoolController().limit(limits=1, user_api="blas")
             self._users += 1
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
+                _take_control()
                 self._limit.restore_original_limits()
+                _take_control()
                 self._limit = None
+
+
+def _take_control() -> None:
+    """Later releases of threadpoolctl let only the first thread that set a limit change OpenBLAS; ours may be any."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 _BLAS = _BlasLimit()

@@ -14,7 +14,7 @@ class PowerDecay:
     Examples
     --------
     >>> round(PowerDecay(kappa=0.9, delay=10.0).rate(1), 6)
-    0.115543
+    0.115544
     """
 
     kappa: float = 0.6

@@ -79,13 +79,17 @@ class State:
 
     def edit(self, edit: Edit) -> None:
         """A structural edit: now on totals, seed and parameters, later on each remembered batch."""
-        self.ids = edit.rename(self.ids, self.next_id)
-        self.next_id = max((self.next_id, *(i + 1 for i in self.ids)))
-        self.total = Tally(edit(self.total.summary()))
-        self.lap_total = None if self.lap_total is None else Tally(edit(self.lap_total.summary()))
-        self.params = edit(self.params)
-        self.seed = None if self.seed is None else edit(self.seed)
-        self.log = self.log.then(edit)
+        ids = edit.rename(self.ids, self.next_id)
+        edited = {
+            "ids": ids,
+            "next_id": max((self.next_id, *(i + 1 for i in ids))),
+            "total": Tally(edit(self.total.summary())),
+            "lap_total": None if self.lap_total is None else Tally(edit(self.lap_total.summary())),
+            "params": edit(self.params),
+            "seed": None if self.seed is None else edit(self.seed),
+            "log": self.log.then(edit),
+        }
+        self.__dict__.update(edited)  # in one go: Ctrl-C must not leave half an edit
 
     def recover(self, model: Model) -> None:
         """A consistent total after an interruption in the middle of a step: the sum of what is remembered."""

@@ -6,20 +6,21 @@ reassociation. Kernels that call each other share a file, because the cache does
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core import config as _config
-
 __all__ = ["cache_folder", "inline", "kernel"]
 
-config: Any = _config  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LOCK = threading.RLock()
 
 
 def cache_folder() -> Path:
@@ -27,15 +28,17 @@ def cache_folder() -> Path:
 
     Never beside the source: site-packages may be read-only.
     """
-    if config.CACHE_DIR:
-        return Path(config.CACHE_DIR)
+    from numba.core import config
+
+    if config.CACHE_DIR:  # type: ignore[attr-defined]
+        return Path(config.CACHE_DIR)  # type: ignore[attr-defined]
     folder = _user_cache() / "stickbreak" / "numba"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
     except OSError:
         writable = False
-    return folder if writable else Path(tempfile.gettempdir()) / "stickbreak-numba"
+    return folder if writable else _temporary_folder()
 
 
 def _user_cache() -> Path:
@@ -46,18 +49,59 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
+def _temporary_folder() -> Path:
+    """A folder that nobody else can write to: compiled code is loaded from it."""
+    folder = Path(tempfile.gettempdir()) / f"stickbreak-numba-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    is_ours = not hasattr(os, "getuid") or (folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022)
+    return folder if is_ours and not folder.is_symlink() else Path(tempfile.mkdtemp(prefix="stickbreak-numba-"))
+
+
+class _Lazy:
+    """A function that is compiled when it is first called, so that importing costs neither numba nor its cache."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options = function, options
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._compiled is None:
+            self.compile()
+        return self._compiled(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Statistics and signatures of the compiled function."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.compile(), name)
+
+    def compile(self) -> Any:
+        """The compiled function; others of the same file that it may call are compiled with it."""
+        with _LOCK:
+            if self._compiled is None:
+                import numba
+                from numba.core import config
+
+                before = config.CACHE_DIR  # type: ignore[attr-defined]
+                # read while decorating only, so that the user's own functions are not moved
+                config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+                try:
+                    self._compiled = numba.njit(error_model="numpy", **self._options)(self.py_func)
+                finally:
+                    config.CACHE_DIR = before  # type: ignore[attr-defined]
+                names = self.py_func.__globals__
+                for name, value in list(names.items()):
+                    if isinstance(value, _Lazy):
+                        names[name] = value.compile()
+            return self._compiled
+
+
 def kernel(function: Function) -> Function:
-    """Compile at the first call of each signature; found on disk by the next process."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder())  # read while decorating only, so that the user's own functions are not moved
-    try:
-        compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-        return cast(Function, compiled)
-    finally:
-        config.CACHE_DIR = before
+    """Compile at the first call; found on disk by the next process."""
+    return cast(Function, _Lazy(function, nogil=True, cache=True))
 
 
 def inline(function: Function) -> Function:
     """A small function that is copied into its callers."""
-    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
-    return cast(Function, compiled)
+    return cast(Function, _Lazy(function, inline="always"))
