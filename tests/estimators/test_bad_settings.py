@@ -218,7 +218,7 @@ def test_resume_needs_the_right_checkpoint(tmp_path):
     for wrong in (X + 1e-9, X[:50], X.astype(np.float32)):
         with pytest.raises(sb.CheckpointError, match="was written with data="):
             make().resume(wrong)
-    with pytest.raises(sb.CheckpointError, match="was written with concentration=1.0"):
+    with pytest.raises(sb.CheckpointError, match=r"was written with concentration=1\.0"):
         make(concentration=2.0).resume(X)
     with pytest.raises(sb.CheckpointError, match="was written with"):
         make().resume(X, sample_weight=2 * ONES)

@@ -70,7 +70,7 @@ class DiagonalGaussian(BaseFamily):
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
     dof : degrees of freedom of each column's precision, above 2. Default 4.
-    variance : prior expected variance, a number or (D,). Default: a tenth of each column's variance.
+    variance : prior expected variance, a number or (D,). Default: a quarter of each column's variance.
     center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
     """
 
@@ -82,7 +82,7 @@ class DiagonalGaussian(BaseFamily):
     scale: Any = None
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:
-        """Prior mean = column means; prior variance = 0.1 * column variances."""
+        """Prior mean = column means; prior variance = 0.25 * column variances."""
         require_positive(mean_strength=self.mean_strength)
         if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")

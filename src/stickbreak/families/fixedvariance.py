@@ -28,7 +28,7 @@ class FixedVarianceGaussian(BaseFamily):
 
     Parameters
     ----------
-    variance : known variance of a component, a number or (D,). Default: a tenth of each column's variance.
+    variance : known variance of a component, a number or (D,). Default: a quarter of each column's variance.
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
     center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
@@ -41,7 +41,7 @@ class FixedVarianceGaussian(BaseFamily):
     scale: Any = None
 
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:
-        """Variance = 0.1 * column variances; prior mean = column means."""
+        """Variance = 0.25 * column variances; prior mean = column means."""
         require_positive(mean_strength=self.mean_strength)
         spread = column_spread(scale)
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * spread)

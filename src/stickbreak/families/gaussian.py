@@ -25,7 +25,7 @@ from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_posi
 
 __all__ = ["Gaussian", "gaussian_divergence", "prior_matrix", "spiked_divergence"]
 
-DEFAULT_SHARE = 0.1  # of a column's variance that one component is expected to have
+DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
 
 
 class NormalWishart(NamedTuple):
@@ -49,7 +49,7 @@ class Gaussian(BaseFamily):
     mean_strength : how many rows the prior mean is worth. Default 0.01.
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
-        Default: diagonal, a tenth of each column's variance.
+        Default: diagonal, a quarter of each column's variance.
     center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
 
     Examples
@@ -67,7 +67,7 @@ class Gaussian(BaseFamily):
     scale: Any = None
 
     def resolve(self, scale: Scale) -> Gaussian:
-        """Prior mean = column means; prior covariance = diag(0.1 * column variances); dof = D + 3."""
+        """Prior mean = column means; prior covariance = diag(0.25 * column variances); dof = D + 3."""
         require_positive(mean_strength=self.mean_strength)
         variance = column_spread(scale)
         dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)

@@ -9,25 +9,32 @@ gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its mo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.quadratic import diagonal_features, full_features, shifted_features, standardize
+from stickbreak.kernels.quadratic import (
+    diagonal_features,
+    full_features,
+    shifted_features,
+    standardize,
+    standardized_diagonal,
+    standardized_full,
+)
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, triangle
 
 __all__ = [
     "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots",
-    "moment_fields", "moment_zeros", "n_diagonal", "n_full", "pack_symmetric", "prepare_diagonal", "prepare_full",
+    "moment_fields", "moment_zeros", "n_diagonal", "n_full", "prepare_diagonal", "prepare_full",
     "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5
 """Squared distance from the anchor, in standard deviations, beyond which a square loses more than 2e-11 (its rounding error)."""
-
 
 EMPTY = 1e-8
 """Fewer rows than this are what running differences leave of none: their average means nothing."""
@@ -55,12 +62,6 @@ def unpack_symmetric(packed: Array, n_features: int) -> Array:
     return out
 
 
-def pack_symmetric(matrices: Array) -> Array:
-    """(K, D, D) to upper triangles (K, D (D + 1) / 2)."""
-    rows, columns = triangle(matrices.shape[-1])
-    return matrices[:, rows, columns]
-
-
 def _as_rows(rows: Any) -> Array:
     rows = np.asarray(rows)
     return np.ascontiguousarray(rows) if rows.dtype in (np.float64, np.float32) else rows.astype(float, order="C")
@@ -70,8 +71,7 @@ def prepare_full(rows: Any, center: Array, scale: Array) -> Array:
     """(n, D) rows to features (P, n)."""
     rows = _as_rows(rows)
     out = np.empty((n_full(rows.shape[1]), len(rows)))
-    standardize(rows, center, 1.0 / scale, out)
-    full_features(out, rows.shape[1])
+    standardized_full(rows, center, 1.0 / scale, out)
     return out
 
 
@@ -87,8 +87,7 @@ def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array:
     """(n, D) rows to features [1, z, z**2] (1 + 2 D, n)."""
     rows = _as_rows(rows)
     out = np.empty((n_diagonal(rows.shape[1]), len(rows)))
-    standardize(rows, center, 1.0 / scale, out)
-    diagonal_features(out, rows.shape[1])
+    standardized_diagonal(rows, center, 1.0 / scale, out)
     return out
 
 
@@ -238,10 +237,15 @@ class _Collecting:
 
     form: Any
 
+    @cached_property
+    def anchored(self) -> list[int]:
+        """Components with a reference point of their own."""
+        return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
+
     def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
         """Add moments about each component's anchor."""
         moments = shares.T @ rows.T
-        for k in np.flatnonzero((self.form.anchor != 0).any(1)):
+        for k in self.anchored:
             moments[k] = self.form.seen_from(k, rows) @ shares[:, k]
         out["moments"] += moments
 

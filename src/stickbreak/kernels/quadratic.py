@@ -6,7 +6,15 @@ import math
 
 from .compile import kernel
 
-__all__ = ["diagonal_features", "full_features", "shifted_features", "standardize", "update_factors"]
+__all__ = [
+    "diagonal_features",
+    "full_features",
+    "shifted_features",
+    "standardize",
+    "standardized_diagonal",
+    "standardized_full",
+    "update_factors",
+]
 
 
 @kernel
@@ -43,6 +51,20 @@ def diagonal_features(out, n_features):
         source, target = out[1 + d], out[1 + n_features + d]
         for i in range(n):
             target[i] = source[i] * source[i]
+
+
+@kernel
+def standardized_full(rows, center, inverse_scale, out):
+    """`standardize`, then `full_features`."""
+    standardize(rows, center, inverse_scale, out)
+    full_features(out, rows.shape[1])
+
+
+@kernel
+def standardized_diagonal(rows, center, inverse_scale, out):
+    """`standardize`, then `diagonal_features`."""
+    standardize(rows, center, inverse_scale, out)
+    diagonal_features(out, rows.shape[1])
 
 
 @kernel

@@ -21,7 +21,7 @@ __all__ = ["Model", "ModelPotentials", "gather_lanes"]
 
 BLOCK_NUMBERS = 1 << 19  # numbers that a block's features and evidence may take: about 4 MB
 RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair"}
-MIN_BLOCK, MAX_BLOCK = 64, 2048
+MIN_BLOCK, MAX_BLOCK = 64, 4096  # larger blocks spend less time in Python, where threads wait for each other
 
 
 @dataclass(frozen=True)
