@@ -33,7 +33,7 @@ TARGETS = [("import stickbreak", 0.3), ("import stickbreak, sb.Mixture", 1.5), (
 
 def run(quick: bool = False) -> Report:
     run_python(CODE)  # warms numba's cache
-    rounds = 2 if quick else 9
+    rounds = 2 if quick else 15
     found, floors = zip(*[(run_python(CODE), run_python(FLOOR)) for _ in range(rounds)], strict=True)
     best, floor = [min(column) for column in zip(*found, strict=True)], min(floors)
     peers = ["-", milliseconds(floor), "-"]

@@ -37,6 +37,29 @@ __all__ = ["DPMixture", "Mixture"]
 class _MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
 
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        family: Any = "gaussian",
+        inference: Any = None,
+        concentration: float = 1.0,
+        random_state: Any = None,
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.family = family
+        self.inference = inference
+        self.concentration = concentration
+        self.random_state = random_state
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         if self.warm_start and hasattr(self, "_counts"):
             start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
@@ -258,29 +281,6 @@ class Mixture(_MixtureEstimator):
     [50, 50]
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        family: Any = "gaussian",
-        inference: Any = None,
-        concentration: float = 1.0,
-        random_state: Any = None,
-        n_init: int = 1,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.concentration = concentration
-        self.random_state = random_state
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
-
     def _make_model(self, family: Any, concentration: float) -> Any:
         return finite_mixture(family, concentration)
 
@@ -337,15 +337,17 @@ class DPMixture(_MixtureEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.concentration = concentration
-        self.random_state = random_state
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
+        super().__init__(
+            n_components,
+            family=family,
+            inference=inference,
+            concentration=concentration,
+            random_state=random_state,
+            n_init=n_init,
+            n_jobs=n_jobs,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
 
     def _make_model(self, family: Any, concentration: float) -> Any:
         return dp_mixture(family, concentration)

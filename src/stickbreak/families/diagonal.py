@@ -14,10 +14,10 @@ from scipy.special import digamma, gammaln
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit, Field
+from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
@@ -62,7 +62,7 @@ class ColumnStudentScores:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagonalGaussian(BaseFamily):
+class DiagonalGaussian(quadratic.DiagonalMoments):
     """Gaussian with independent columns, Normal-Gamma prior.
 
     Parameters
@@ -97,31 +97,6 @@ class DiagonalGaussian(BaseFamily):
             scale=np.sqrt(spread) if self.scale is None else np.asarray(self.scale, dtype=float),
         )
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.center)
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sum z**2] about the anchor."""
-        return quadratic.moment_fields(axis)
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return quadratic.moment_zeros(n_components, quadratic.n_diagonal(self.n_features), self.n_features)
-
-    def width(self) -> int:
-        """Features of a row."""
-        return quadratic.n_diagonal(self.n_features)
-
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (1 + 2 D, n)."""
-        return quadratic.prepare_diagonal(rows, self.center, self.scale)
-
-    def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to [1, z] (1 + D, n)."""
-        return quadratic.prepare_standardized(rows, self.center, self.scale)
-
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
@@ -134,9 +109,6 @@ class DiagonalGaussian(BaseFamily):
         n = moments[:, 0]
         mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], strength, prior_mean - anchor)
         return NormalGamma(strength + n, mean, dof + n, prior_scatter + scatter + pull**2, anchor)
-
-    def _log_jacobian(self) -> float:
-        return -float(np.log(self.scale).sum())
 
     def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
         D = self.n_features

@@ -13,17 +13,17 @@ import numpy as np
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit, Field
+from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
 __all__ = ["FixedVarianceGaussian"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FixedVarianceGaussian(BaseFamily):
+class FixedVarianceGaussian(quadratic.DiagonalMoments):
     """Gaussian whose variances are known, independent columns: soft k-means with a prior.
 
     Parameters
@@ -53,31 +53,6 @@ class FixedVarianceGaussian(BaseFamily):
             center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
             scale=np.sqrt(spread) if self.scale is None else np.asarray(self.scale, dtype=float),
         )
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.center)
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sum z**2] about the anchor; the squares carry the constants of the data."""
-        return quadratic.moment_fields(axis)
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return quadratic.moment_zeros(n_components, quadratic.n_diagonal(self.n_features), self.n_features)
-
-    def width(self) -> int:
-        """Features of a row."""
-        return quadratic.n_diagonal(self.n_features)
-
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (1 + 2 D, n)."""
-        return quadratic.prepare_diagonal(rows, self.center, self.scale)
-
-    def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to [1, z] (1 + D, n)."""
-        return quadratic.prepare_standardized(rows, self.center, self.scale)
 
     # ------------------------------------------------------------------------------------------ posterior
 

@@ -18,10 +18,10 @@ from scipy.special import digamma, gammaln, multigammaln
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit, Field
+from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, BaseFamily, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_vector, require_positive
 
 __all__ = ["Gaussian", "gaussian_divergence", "prior_matrix", "spiked_divergence"]
 
@@ -40,7 +40,7 @@ class NormalWishart(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(BaseFamily):
+class Gaussian(quadratic.FullMoments):
     """Gaussian with full covariance, Normal-Wishart prior.
 
     Parameters
@@ -82,31 +82,6 @@ class Gaussian(BaseFamily):
             scale=np.sqrt(variance) if self.scale is None else np.asarray(self.scale, dtype=float),
         )
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return len(self.center)
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sum z z' (upper triangle)] about the anchor."""
-        return quadratic.moment_fields(axis)
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return quadratic.moment_zeros(n_components, quadratic.n_full(self.n_features), self.n_features)
-
-    def width(self) -> int:
-        """Features of a row."""
-        return quadratic.n_full(self.n_features)
-
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (P, n)."""
-        return quadratic.prepare_full(rows, self.center, self.scale)
-
-    def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to [1, z] (1 + D, n)."""
-        return quadratic.prepare_standardized(rows, self.center, self.scale)
-
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
@@ -124,9 +99,6 @@ class Gaussian(BaseFamily):
         update_factors(factor, pull)  # not added to the scatter: a long pull would bury the other directions
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
         return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
-
-    def _log_jacobian(self) -> float:
-        return -float(np.log(self.scale).sum())
 
     def _log_partition(self, strength: Any, dof: Any, log_det: Any) -> Any:
         D = self.n_features

@@ -27,9 +27,11 @@ from stickbreak.kernels.quadratic import (
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, triangle
 
+from .base import BaseFamily
+
 __all__ = [
-    "FAR", "DiagonalForm", "FullForm", "QuadraticScores", "StudentScores", "cholesky", "far_averages", "far_slots",
-    "moment_fields", "moment_zeros", "n_diagonal", "n_full", "prepare_diagonal", "prepare_full",
+    "FAR", "DiagonalForm", "DiagonalMoments", "FullForm", "FullMoments", "QuadraticScores", "StudentScores", "cholesky",
+    "far_averages", "far_slots", "moment_fields", "moment_zeros", "n_diagonal", "n_full", "prepare_diagonal", "prepare_full",
     "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
@@ -162,6 +164,62 @@ def cholesky(scatter: Array, squares: Array) -> Array:
 def far_slots(squared: Array, anchor: Array) -> tuple[int, ...]:
     """Components that the shared matrix product must not judge: anchored elsewhere, or too far from their anchor."""
     return tuple(np.flatnonzero((squared > FAR) | (anchor != 0).any(1)).tolist())
+
+
+class MomentFamily(BaseFamily):
+    """A family of vectors whose statistics are moments about anchors, in the frame (center, scale)."""
+
+    center: Any
+    scale: Any
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.center)
+
+    def width(self) -> int:
+        """Features of a row."""
+        raise NotImplementedError
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Moments [n, sum z, sums of products] about the anchor, and the anchor."""
+        return moment_fields(axis)
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return moment_zeros(n_components, self.width(), self.n_features)
+
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to [1, z] (1 + D, n)."""
+        return prepare_standardized(rows, self.center, self.scale)
+
+    def _log_jacobian(self) -> float:
+        """Log density in the user's units minus that in the frame."""
+        return -float(np.log(self.scale).sum())
+
+
+class FullMoments(MomentFamily):
+    """Products of all pairs of columns."""
+
+    def width(self) -> int:
+        """Features of a row."""
+        return n_full(self.n_features)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to features (P, n)."""
+        return prepare_full(rows, self.center, self.scale)
+
+
+class DiagonalMoments(MomentFamily):
+    """Squares of columns only."""
+
+    def width(self) -> int:
+        """Features of a row."""
+        return n_diagonal(self.n_features)
+
+    def prepare(self, rows: Any) -> Array:
+        """(n, D) rows to features (1 + 2 D, n)."""
+        return prepare_diagonal(rows, self.center, self.scale)
 
 
 # ---------------------------------------------------------------------------------------------- quadratic forms

@@ -19,9 +19,11 @@ from stickbreak.stats import Field
 
 from . import quadratic
 from .base import LOG_2PI, BaseFamily
-from .gaussian import DEFAULT_SHARE, gaussian_divergence, prior_matrix, spiked_divergence
+from .gaussian import gaussian_divergence, prior_matrix, spiked_divergence
 
 __all__ = ["ZeroMeanGaussian"]
+
+DEFAULT_SHARE = 0.1  # of a column's mean square: components differ in scale alone, and the widest one sets that of the table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +34,7 @@ class ZeroMeanGaussian(BaseFamily):
     ----------
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
-        Default: diagonal, a quarter of each column's mean square.
+        Default: diagonal, a tenth of each column's mean square.
     scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
     """
 
@@ -41,7 +43,7 @@ class ZeroMeanGaussian(BaseFamily):
     scale: Any = None
 
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
-        """Prior covariance = diag(0.25 * column mean squares); dof = D + 2."""
+        """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
         square = np.where(scale.square > 0, scale.square, 1.0)
         dof = scale.n_features + 2.0 if self.dof is None else float(self.dof)
         if not dof > scale.n_features + 1:

@@ -15,37 +15,39 @@ from stickbreak.stats import Fields, Summary
 __all__ = ["Hard", "LogMean", "MeanLog", "Mode"]
 
 
-class _Expecting:
-    """Rules whose local step takes expectations."""
+class _BaseRule:
+    """What rules share: a visit makes potentials from the counts, then takes the model's local step."""
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """The method of a family or table that makes this rule's potentials."""
+        raise NotImplementedError
 
     def local_model(self, model: Any) -> Any:
         """The model whose local step the rule takes."""
         return model
 
+    def visit(
+        self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch under the potentials of `counts`."""
+        potentials = model.potentials(counts, params, self)
+        found, warm = self.local_model(model).local_step(potentials, batch, warm, watches, pool)
+        self.check(found)
+        return found, warm
+
+    def check(self, found: Summary) -> None:
+        """Rules with a bound refuse one that is not a number."""
+        if not math.isfinite(found.local_bound):
+            raise NumericalError(f"the local bound is {found.local_bound}; check the data's scale and the family's prior")
+
 
 @dataclass(frozen=True)
-class MeanLog(_Expecting):
+class MeanLog(_BaseRule):
     """Expected log: variational Bayes."""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`mean_log` of a family or table."""
         return table.mean_log
-
-    def visit(
-        self,
-        model: Any,
-        counts: Summary,
-        params: Fields,
-        batch: Batch,
-        warm: Fields | None,
-        watches: Sequence[Watch],
-        pool: Pool,
-    ) -> tuple[Summary, Fields | None]:
-        """Potentials from the counts, then the local step."""
-        found, warm = model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)
-        if not math.isfinite(found.local_bound):
-            raise NumericalError(f"the local bound is {found.local_bound}; check the data's scale and the family's prior")
-        return found, warm
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """The whole-data bound."""
@@ -53,7 +55,7 @@ class MeanLog(_Expecting):
 
 
 @dataclass(frozen=True)
-class Mode(MeanLog):
+class Mode(_BaseRule):
     """Mode in natural coordinates: EM. A flat prior gives maximum likelihood."""
 
     def pick(self, table: Any) -> Callable[..., Any]:
@@ -66,25 +68,15 @@ class Mode(MeanLog):
 
 
 @dataclass(frozen=True)
-class LogMean(_Expecting):
+class LogMean(_BaseRule):
     """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference. There is no bound."""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
         return table.log_mean
 
-    def visit(
-        self,
-        model: Any,
-        counts: Summary,
-        params: Fields,
-        batch: Batch,
-        warm: Fields | None,
-        watches: Sequence[Watch],
-        pool: Pool,
-    ) -> tuple[Summary, Fields | None]:
-        """Potentials from the counts, then the local step."""
-        return model.local_step(model.potentials(counts, params, self), batch, warm, watches, pool)
+    def check(self, found: Summary) -> None:
+        """There is no bound to check."""
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """None: log_z of a batch is a predictive monitor."""
@@ -92,7 +84,7 @@ class LogMean(_Expecting):
 
 
 @dataclass(frozen=True)
-class Hard:
+class Hard(_BaseRule):
     """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman k-means."""
 
     rule: Rule
@@ -104,19 +96,6 @@ class Hard:
     def local_model(self, model: Any) -> Any:
         """The model that decodes."""
         return model.best_only()
-
-    def visit(
-        self,
-        model: Any,
-        counts: Summary,
-        params: Fields,
-        batch: Batch,
-        warm: Fields | None,
-        watches: Sequence[Watch],
-        pool: Pool,
-    ) -> tuple[Summary, Fields | None]:
-        """The wrapped rule's visit on the model that decodes."""
-        return self.rule.visit(self.local_model(model), counts, params, batch, warm, watches, pool)
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """The wrapped rule's objective; the labels have no entropy."""

@@ -9,7 +9,9 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Field, Fields, Summary
+from stickbreak.stats import Fields, Summary
+
+from .shares import ShareCounts
 
 __all__ = ["ROWS", "DirichletRows", "SymmetricDirichlet"]
 
@@ -42,22 +44,10 @@ ROWS = DirichletRows()
 
 
 @dataclass(frozen=True)
-class SymmetricDirichlet:
+class SymmetricDirichlet(ShareCounts):
     """shares ~ Dirichlet(concentration / K) over K components; K comes from the counts."""
 
     concentration: float = 1.0
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """Share (K,): expected rows of each component."""
-        return {"share": Field((axis,))}
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return {"share": np.zeros(n_components)}
-
-    def start(self, n_components: int, axis: str) -> Fields:
-        """All parameters are functions of the counts."""
-        return Fields({}, {})
 
     def _pseudo(self, counts: Counts) -> Array:
         n_components = len(counts["share"])
@@ -66,10 +56,6 @@ class SymmetricDirichlet:
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
         """Share (K,) log potentials."""
         return {"share": rule.pick(ROWS)(counts["share"], self._pseudo(counts))}
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        """Nothing is stored."""
-        return params
 
     def bound(self, total: Summary, params: Fields) -> float:
         """log-partition of the posterior minus that of the prior."""
@@ -84,11 +70,6 @@ class SymmetricDirichlet:
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; they sum to one."""
         return np.exp(ROWS.log_mean(counts["share"], self._pseudo(counts)))
-
-    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """Log of the expected shares (K,), renormalized over the components in use."""
-        share = self.mean(counts, params)
-        return {"share": np.log(share / share.sum())}
 
     def order(self, total: Summary) -> Array | None:
         """The order of components does not matter."""

@@ -12,28 +12,18 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Field, Fields, Summary
+from stickbreak.stats import Fields, Summary
+
+from .shares import ShareCounts
 
 __all__ = ["Sticks"]
 
 
 @dataclass(frozen=True)
-class Sticks:
+class Sticks(ShareCounts):
     """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts: nothing is stored."""
 
     concentration: float = 1.0
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """Share (K,): expected rows of each component."""
-        return {"share": Field((axis,))}
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return {"share": np.zeros(n_components)}
-
-    def start(self, n_components: int, axis: str) -> Fields:
-        """All parameters are functions of the counts."""
-        return Fields({}, {})
 
     def _beta(self, counts: Counts) -> tuple[Array, Array]:
         """Beta parameters (K,), (K,)."""
@@ -65,10 +55,6 @@ class Sticks:
         """The mode in natural (logit) coordinates is the mean."""
         return self.log_mean(counts)
 
-    def update(self, total: Summary, params: Fields) -> Fields:
-        """Nothing is stored."""
-        return params
-
     def bound(self, total: Summary, params: Fields) -> float:
         """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the concentration."""
         n, c = total["share"], self.concentration
@@ -84,11 +70,6 @@ class Sticks:
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; what they leave to one belongs to components not in use."""
         return np.exp(self.log_mean(counts))
-
-    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """Log of the expected shares (K,), renormalized over the components in use."""
-        share = self.mean(counts, params)
-        return {"share": np.log(share / share.sum())}
 
     def order(self, total: Summary) -> Array | None:
         """Largest first: the best of all orders for given counts. None when they are in order."""
