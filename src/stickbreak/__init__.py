@@ -43,6 +43,7 @@ _HOMES = {
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
 }  # fmt: skip
+_SUBMODULES = {"checks", "data", "errors", "estimators", "families", "inference", "initialize", "models", "priors", "structures"}
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -75,6 +76,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
         globals()[name] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -33,13 +34,16 @@ MAX_HEADER = 100_000_000  # as safetensors itself has it
 
 def write_bytes(path: str | Path, payload: bytes) -> None:
     """Replace a file whole or not at all: temporary name in the same folder, fsync, rename."""
-    path = Path(path)
+    path = Path(path).resolve()  # through a link, not over it
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"no such folder: {path.parent}")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(payload)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -47,15 +51,23 @@ def write_bytes(path: str | Path, payload: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def _umask() -> int:
+    """The mask of new files; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _sync_folder(folder: Path) -> None:
     """Make the rename itself durable, where folders can be opened (not on Windows)."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with contextlib.suppress(OSError):  # some file systems refuse; the file itself is safe
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:

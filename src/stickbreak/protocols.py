@@ -62,6 +62,10 @@ class Family(Protocol):
     def sparse(self) -> bool:
         """Whether rows may be a CSR matrix."""
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row, once resolved."""
+
     def resolve(self, scale: Scale) -> Self:
         """The same family with every prior that was left open set from the data's scale."""
 

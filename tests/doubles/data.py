@@ -28,22 +28,21 @@ class Ragged:
 
     @property
     def n_rows(self) -> int:
-        """What random batches draw: units."""
-        return len(self.offsets) - 1
+        return len(self.rows)
 
     @property
     def n_spans(self) -> int:
-        return self.n_rows
+        return len(self.offsets) - 1
 
     @property
     def n_units(self) -> float:
-        return float(self.n_rows)
+        return float(self.n_spans)
 
     def whole(self) -> Batch:
         return Batch(0, self.rows, self.offsets, self.repeats)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        cuts = np.linspace(0, self.n_rows, (1 if n_batches == "auto" else int(n_batches)) + 1).astype(int)
+        cuts = np.linspace(0, self.n_spans, (1 if n_batches == "auto" else int(n_batches)) + 1).astype(int)
         parts = [replace(self.whole().part(lo, hi).alone(), id=i) for i, (lo, hi) in enumerate(pairwise(cuts.tolist()))]
         return [rename_symbols(part) for part in parts] if self.own_vocabulary else parts
 
@@ -53,6 +52,10 @@ class Ragged:
         lengths = [u.stop - u.start for u in units]
         batch = Batch(id, pick(self.rows), np.r_[0, np.cumsum(lengths)], pick(self.repeats))
         return rename_symbols(batch) if self.own_vocabulary else batch
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        count = min(self.n_spans, max(1, size * self.n_spans // self.n_rows))
+        return self.take(rng.choice(self.n_spans, count, replace=False))
 
     def fingerprint(self) -> str:
         return hashlib.blake2b(self.rows.tobytes() + self.offsets.tobytes(), digest_size=16).hexdigest()

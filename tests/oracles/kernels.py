@@ -56,9 +56,11 @@ def log_factorials(matrix: Array) -> Array:
     return np.array([sum(lgamma(x + 1) for x in row) for row in matrix])
 
 
-def rising_factorials(matrix: Array, alpha: Array) -> Array:
-    """(n, K) sum over v of log Gamma(alpha_v + x_v) - log Gamma(alpha_v)."""
-    return np.array([[np.sum(gammaln(a + x) - gammaln(a)) for a in alpha.T] for x in matrix])
+def dirichlet_multinomial(matrix: Array, alpha: Array) -> Array:
+    """(n, K) log probability of count rows without their multinomial coefficients."""
+    rising = np.array([[np.sum(gammaln(a + x) - gammaln(a)) for a in alpha.T] for x in matrix])
+    total, tokens = alpha.sum(0), matrix.sum(1)[:, None]
+    return rising - gammaln(total + tokens) + gammaln(total)
 
 
 def poisson_predictive(rows: Array, shape: Array, rate: Array) -> Array:

@@ -81,6 +81,27 @@ class Table:
         repeats = None if self.repeats is None else self.repeats[at]
         return compact(Batch(id, self.rows[at], repeats=repeats, sets=None if self.sets is None else self.sets[at]))
 
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """At most `size` rows that count, drawn without replacement; rows with a legal set of their own are well represented."""
+        possible = None if self.repeats is None else np.flatnonzero(self.repeats > 0)
+        n = self.n_rows if possible is None else len(possible)
+        if n <= size:
+            return self.take(np.arange(n) if possible is None else possible)
+        drawn = rng.choice(n, size, replace=False)
+        drawn = drawn if possible is None else possible[drawn]
+        return self.take(drawn if self.sets is None else np.union1d(drawn[: size // 2], self._of_sets(size // 2, rng)))
+
+    def _of_sets(self, size: int, rng: np.random.Generator) -> Array:
+        """Up to `size` rows, spread evenly over the sets other than 0 (which allows everything)."""
+        assert self.sets is not None
+        found = []
+        counts = np.ones(self.n_rows) if self.repeats is None else self.repeats
+        names = np.unique(self.sets[self.sets != 0])
+        for name in names:
+            rows = np.flatnonzero((self.sets == name) & (counts > 0))
+            found.append(rng.choice(rows, min(len(rows), max(1, size // len(names))), replace=False))
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
     def fingerprint(self) -> str:
         """A digest that tells these data from others; large tables are read at evenly spaced places only."""
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
@@ -119,7 +140,7 @@ class Scale:
     """What default priors are made from: weighted moments of each column, repeats counted.
 
     mean, variance, square (D,): square is the mean of x**2; variance is about the mean, 0 for a constant column.
-    largest (D,): the largest value of each column.
+    largest (D,): the largest value of each column, that of rows without weight included (they are read all the same).
     """
 
     n_features: int

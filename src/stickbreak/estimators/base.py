@@ -85,12 +85,20 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Run the engine from n_init starts and keep the best."""
         engine = self._engine(on_disk)
         is_continued = self.warm_start and hasattr(self, "_counts")
+        if is_continued and engine.checkpoint is not None:
+            raise ValueError("checkpoint= cannot save a warm start, which needs the model it continues; use warm_start=False")
         model = self._model if is_continued else self._resolve(table)
         seed = make_seed(self.random_state)
         best: Result | None = None
         with workers(self.n_jobs) as pool:
             for i in range(1 if is_continued else self.n_init):
-                start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
+                try:
+                    start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
+                except KeyboardInterrupt:
+                    if best is None:
+                        raise
+                    found = replace(best, is_interrupted=True)
+                    break
                 settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
                 found = run(model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings)
                 if best is None or found.bound > best.bound:
@@ -107,7 +115,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt
         if not np.isfinite(result.bound):
             raise NumericalError(f"the fit ended with a bound of {result.bound}; check the data's scale and the family's prior")
-        if not result.is_converged:
+        if not result.is_converged and len(result.trace) >= engine.max_iter:
             warnings.warn(
                 f"stopped at max_iter={engine.max_iter} before the bound settled to tol={engine.tol}; "
                 "raise max_iter or tol, or check trace_",
@@ -232,20 +240,26 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.component_ids_ = np.array([int(i) for i in saved["ids"]])
         self._next_id, self._n_steps = int(saved["next_id"]), int(saved["n_steps"])
         self.n_components_ = len(self.component_ids_)
-        self._check_shapes()
+        self.n_features_in_ = int(saved["n_features_in"])
+        names = saved["feature_names_in"]
+        self._check_shapes(None if names is None else len(names))
         self.lower_bound_ = float(saved["lower_bound"])
         self.converged_ = bool(saved["converged"])
         self.trace_ = Trace.from_dict(saved["trace"])
         self.n_iter_ = len(self.trace_)
-        self.n_features_in_ = int(saved["n_features_in"])
-        if saved["feature_names_in"] is not None:
-            self.feature_names_in_ = np.array(saved["feature_names_in"], dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         share = self._model.prior.mean(self._counts, self._params)
         self.weights_ = share / share.sum()
         self._data_on_disk = None
 
-    def _check_shapes(self) -> None:
-        """A file's arrays must fit each other."""
+    def _check_shapes(self, n_names: int | None) -> None:
+        """A file's numbers and arrays must fit each other: kernels trust them."""
+        columns = self._model.family.n_columns
+        if self.n_features_in_ != columns or (n_names is not None and n_names != columns):
+            raise ValueError(f"the model says {self.n_features_in_} columns, its family has {columns}")
+        if "legal" in self._params and self._params["legal"].shape[1:] != (self.n_components_,):
+            raise ValueError(f"legal has shape {self._params['legal'].shape} for {self.n_components_} components")
         expected = self._model.zeros(self.n_components_)
         for name, array in expected.arrays.items():
             if self._counts[name].shape != array.shape or self._counts[name].dtype != np.float64:

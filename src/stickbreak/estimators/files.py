@@ -57,7 +57,11 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
             raise ValueError(f"{type(value).__name__} is not known to files; make it so with estimators.register_part")
         kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
         return {"class": type(value).__name__, "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()}}
-    return None  # random generators and the like: a loaded model draws afresh
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return None  # a loaded model draws afresh
+    if hasattr(value, "__array__"):
+        return encode(np.asarray(value, dtype=float), name, arrays)
+    raise ValueError(f"{name.rpartition('.')[2]}={value!r} cannot be written to a file")
 
 
 def decode(value: Any, arrays: dict[str, Array]) -> Any:
@@ -75,6 +79,8 @@ def decode(value: Any, arrays: dict[str, Array]) -> Any:
 
 def save(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator."""
+    if ESTIMATORS.get(type(estimator).__name__) is not type(estimator):
+        raise ValueError(f"{type(estimator).__name__} is not known to files; only registered estimators can be saved")
     arrays: dict[str, Array] = {}
     header = {
         "estimator": type(estimator).__name__,

@@ -20,11 +20,11 @@ class Progress(Callback):
         self._began = self._shown = time.monotonic()
         self._seen = 0.0
         self._status = self._console.status("starting") if self._console.is_terminal else None
-        if self._status is not None:
-            self._status.start()
 
     def on_step(self, info: Info) -> None:
         """Refresh the live line a few times a second."""
+        if self._status is not None and self._seen == 0.0:
+            self._status.start()
         self._seen += info.n_units
         if self._status is not None and time.monotonic() - self._shown > 0.2:
             self._shown = time.monotonic()

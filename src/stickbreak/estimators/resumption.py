@@ -10,7 +10,7 @@ import numpy as np
 from stickbreak.errors import CheckpointError
 from stickbreak.inference import read_checkpoint
 
-from .files import ESTIMATORS, decode
+from .files import DAMAGE, ESTIMATORS, decode
 
 __all__ = ["resume"]
 
@@ -31,8 +31,11 @@ def resume(path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any =
     settings, _ = read_checkpoint(path)
     if settings.get("estimator") not in ESTIMATORS:
         raise CheckpointError(f"{path} holds an unknown estimator {settings.get('estimator')!r}")
-    arrays = {name: np.array(values) for name, values in settings["arguments"]["arrays"].items()}
-    params = {name: decode(value, arrays) for name, value in settings["arguments"]["params"].items()}
-    params["inference"].set_params(checkpoint=str(path))
-    estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs)
+    try:
+        arrays = {name: np.array(values) for name, values in settings["arguments"]["arrays"].items()}
+        params = {name: decode(value, arrays) for name, value in settings["arguments"]["params"].items()}
+        params["inference"].set_params(checkpoint=str(path))
+        estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs)
+    except DAMAGE as error:
+        raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     return estimator.resume(X, labels=labels, sample_weight=sample_weight)

@@ -15,7 +15,7 @@ from stickbreak.parameters import Parameters
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-__all__ = ["LOG_2PI", "BaseFamily", "column_spread", "prior_vector", "require_positive"]
+__all__ = ["LOG_2PI", "BaseFamily", "column_spread", "prior_frame", "prior_vector", "require_positive"]
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -25,6 +25,11 @@ class BaseFamily(Parameters):
 
     sparse = False
     """Whether rows may be a CSR matrix."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        raise NotImplementedError
 
     def refine(self, counts: Counts) -> Edit | None:
         """Statistics of this family need no reference point."""
@@ -59,6 +64,13 @@ def prior_vector(name: str, value: Any, default: Array) -> Array:
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} must be finite; got {value!r}")
     return np.array(np.broadcast_to(vector, default.shape))
+
+
+def prior_frame(center: Any, scale: Any, default_center: Array, default_scale: Array) -> dict[str, Any]:
+    """The frame in which statistics are kept: center and scale (D,), as given or as the data have them."""
+    frame = {"center": prior_vector("center", center, default_center), "scale": prior_vector("scale", scale, default_scale)}
+    require_positive(scale=float(frame["scale"].min()))
+    return frame
 
 
 def column_spread(scale: Scale) -> Array:

@@ -67,6 +67,11 @@ class Bernoulli(BaseFamily):
             at, column = np.argwhere(bad)[0]
             raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return int(self.n_features or 0)
+
     def fields(self, axis: str) -> dict[str, Field]:
         """Ones (K, D) and rows (K,)."""
         return {"ones": Field((axis, None)), "rows": Field((axis,))}

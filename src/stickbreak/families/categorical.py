@@ -81,6 +81,11 @@ class Categorical(BaseFamily):
     def _offsets(self) -> Array:
         return np.r_[0, np.cumsum(self.n_symbols)]
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return len(self.n_symbols)
+
     def fields(self, axis: str) -> dict[str, Field]:
         """Emission (V, K) over the symbols of all columns; emission_total (D, K)."""
         return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}

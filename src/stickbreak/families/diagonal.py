@@ -17,7 +17,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
@@ -93,8 +93,7 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
             self,
             mean=prior_vector("mean", self.mean, scale.mean),
             variance=variance,
-            center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
-            scale=np.sqrt(spread) if self.scale is None else np.asarray(self.scale, dtype=float),
+            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
     # ------------------------------------------------------------------------------------------ posterior

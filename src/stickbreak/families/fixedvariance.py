@@ -16,7 +16,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
 __all__ = ["FixedVarianceGaussian"]
@@ -50,8 +50,7 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
             self,
             variance=variance,
             mean=prior_vector("mean", self.mean, scale.mean),
-            center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
-            scale=np.sqrt(spread) if self.scale is None else np.asarray(self.scale, dtype=float),
+            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
     # ------------------------------------------------------------------------------------------ posterior

@@ -21,7 +21,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import quadratic
-from .base import LOG_2PI, column_spread, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 
 __all__ = ["Gaussian", "gaussian_divergence", "prior_matrix", "spiked_divergence"]
 
@@ -78,8 +78,7 @@ class Gaussian(quadratic.FullMoments):
             mean=prior_vector("mean", self.mean, scale.mean),
             dof=dof,
             covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * variance),
-            center=scale.mean if self.center is None else np.asarray(self.center, dtype=float),
-            scale=np.sqrt(variance) if self.scale is None else np.asarray(self.scale, dtype=float),
+            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
 
     # ------------------------------------------------------------------------------------------ posterior

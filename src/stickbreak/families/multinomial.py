@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from stickbreak.data import Scale, is_sparse
-from stickbreak.kernels.rows import log_factorials, pairing, rising_factorials
+from stickbreak.kernels.rows import dirichlet_multinomial, log_factorials, pairing
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
 
@@ -84,8 +84,9 @@ class DirichletMultinomialScores:
     def evidence(self, rows: CountRows) -> Array:
         """(n, K) log Dirichlet-multinomial probability."""
         matrix = sparse.csr_array(rows.matrix)
-        out = rows.base[:, None] + gammaln(self.total) - gammaln(self.total + rows.total[:, None])
-        rising_factorials(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, self.alpha, out)
+        out = np.repeat(rows.base[:, None], len(self.total), axis=1)
+        at, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+        dirichlet_multinomial(at, columns, matrix.data, self.alpha, self.total, out)
         return np.asfortranarray(out)
 
     def collect(self, rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
@@ -132,6 +133,11 @@ class Multinomial(BaseFamily):
     def _size(self) -> int:
         assert self.n_symbols is not None
         return self.n_symbols
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return self._size
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Emission (V, K) tokens, emission_total (K,), rows (K,), base (K,): sum of log multinomial coefficients."""

@@ -107,6 +107,11 @@ class Poisson(BaseFamily):
             at, column = np.argwhere(bad)[0]
             raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Poisson counts are whole numbers")
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return len(self.shape)
+
     def fields(self, axis: str) -> dict[str, Field]:
         """Events (K, D), rows (K,), base (K,): minus the sum of log x!."""
         return {"events": Field((axis, None)), "rows": Field((axis,)), "base": Field((axis,), nonnegative=False)}

@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 FAR = 1e5
-"""Squared distance from the anchor, in standard deviations, beyond which a square loses more than 2e-11 (its rounding error)."""
+"""Size of a quadratic form's terms beyond which their sum loses more than 2e-11 (it is of order 1; they round at 2e-16)."""
 
 EMPTY = 1e-8
 """Fewer rows than this are what running differences leave of none: their average means nothing."""
@@ -161,9 +161,9 @@ def cholesky(scatter: Array, squares: Array) -> Array:
         ) from None
 
 
-def far_slots(squared: Array, anchor: Array) -> tuple[int, ...]:
-    """Components that the shared matrix product must not judge: anchored elsewhere, or too far from their anchor."""
-    return tuple(np.flatnonzero((squared > FAR) | (anchor != 0).any(1)).tolist())
+def far_slots(size: Array, anchor: Array) -> tuple[int, ...]:
+    """Components that the shared matrix product must not judge: anchored elsewhere, or with terms too large to add up."""
+    return tuple(np.flatnonzero((size > FAR) | (anchor != 0).any(1)).tolist())
 
 
 class MomentFamily(BaseFamily):
@@ -176,6 +176,11 @@ class MomentFamily(BaseFamily):
     def n_features(self) -> int:
         """Number of columns."""
         return len(self.center)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return self.n_features
 
     def width(self) -> int:
         """Features of a row."""
@@ -229,7 +234,7 @@ class DiagonalMoments(MomentFamily):
 class FullForm:
     """(z - mean)' precision (z - mean) for K components; precision = weight * inverse(factor factor').
 
-    mean (K, D) from the anchor; factor (K, D, D) lower; weight (K,); anchor (K, D); far: components to judge directly.
+    mean (K, D) from the anchor; factor (K, D, D) lower; weight (K,); anchor (K, D).
     """
 
     mean: Array
@@ -238,14 +243,20 @@ class FullForm:
     anchor: Array
 
     def coefficients(self) -> tuple[Array, Array]:
-        """(K, P) coefficients of the form on features about the anchor, and mean' precision mean (K,)."""
+        """(K, P) coefficients of the form on features about the anchor, and the size (K,) of the terms that they add up.
+
+        The size is that of a typical row, |mean| plus one standard deviation: what is left of it after cancellation is
+        about 1, so it tells how many digits go.
+        """
         inverse = np.linalg.inv(self.factor)
         precision = self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
         pull = (precision @ self.mean[:, :, None])[:, :, 0]
         squared = (pull * self.mean).sum(1)
         rows, columns = triangle(self.mean.shape[1])
         products = precision[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
-        return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1), squared
+        typical = np.abs(self.mean) + np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
+        size = np.einsum("kd,kde,ke->k", typical, np.abs(precision), typical)
+        return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1), size
 
     def direct(self, k: int, features: Array) -> Array:
         """(n,) the form of one component without differences of squares."""
@@ -271,10 +282,11 @@ class DiagonalForm:
     anchor: Array
 
     def coefficients(self) -> tuple[Array, Array]:
-        """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor, and the form at z = anchor."""
+        """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor, and the size (K,) of the terms that they add up."""
         pull = self.precision * self.mean
         squared = (pull * self.mean).sum(1)
-        return np.concatenate([squared[:, None], -2.0 * pull, self.precision], axis=1), squared
+        size = ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).sum(1)
+        return np.concatenate([squared[:, None], -2.0 * pull, self.precision], axis=1), size
 
     def direct(self, k: int, features: Array) -> Array:
         """(n,) the form of one component without differences of squares."""
@@ -320,10 +332,10 @@ class QuadraticScores(_Collecting):
     @classmethod
     def make(cls, form: Any, constant: Array) -> QuadraticScores:
         """Constant (K,): the evidence at the component's mean."""
-        coefficients, squared = form.coefficients()
+        coefficients, size = form.coefficients()
         linear = -0.5 * coefficients
         linear[:, 0] += constant
-        return cls(form, constant, linear, far_slots(squared, form.anchor))
+        return cls(form, constant, linear, far_slots(size, form.anchor))
 
     def evidence(self, rows: Array) -> Array:
         """(n, K) log evidence of features (P, n)."""
@@ -346,11 +358,16 @@ class StudentScores(_Collecting):
     power: Array
     dof: Array
 
+    @cached_property
+    def _judging(self) -> tuple[Array, tuple[int, ...]]:
+        coefficients, size = self.form.coefficients()
+        return coefficients, far_slots(size, self.form.anchor)
+
     def evidence(self, rows: Array) -> Array:
         """(n, K) log predictive density of features (P, n)."""
-        coefficients, squared = self.form.coefficients()
+        coefficients, far = self._judging
         out = np.maximum(coefficients @ rows, 0.0)
-        for k in far_slots(squared, self.form.anchor):
+        for k in far:
             out[k] = self.form.direct(k, rows)
         out /= self.dof[:, None]
         np.log1p(out, out=out)

@@ -18,7 +18,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
 from . import quadratic
-from .base import LOG_2PI, BaseFamily
+from .base import LOG_2PI, BaseFamily, prior_frame
 from .gaussian import gaussian_divergence, prior_matrix, spiked_divergence
 
 __all__ = ["ZeroMeanGaussian"]
@@ -52,13 +52,18 @@ class ZeroMeanGaussian(BaseFamily):
             self,
             dof=dof,
             covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * square),
-            scale=np.sqrt(square) if self.scale is None else np.asarray(self.scale, dtype=float),
+            scale=prior_frame(None, self.scale, scale.mean, np.sqrt(square))["scale"],
         )
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return len(self.scale)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return self.n_features
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Moments [n, sum z, sum z z' (upper triangle)]; the first moments are not used."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stickbreak.errors import CheckpointError, ModelFileError
+from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
 from stickbreak.stats import Array, EditLog, Fields, Summary, Tally
 
@@ -58,18 +59,25 @@ class Checkpointer:
         if time.monotonic() - self.last < self.every:
             return
         header, arrays = _pack(snapshot)
-        write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
         self.last = time.monotonic()
+        try:
+            write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
+        except OSError as error:  # a full disk must not cost the fit; the last file is intact
+            warnings.warn(f"no checkpoint could be written to {self.path}: {error}", StickbreakWarning, stacklevel=2)
+            return
         log.info("checkpoint written to %s at lap %d, visit %d", self.path, snapshot.state.lap + 1, snapshot.state.position)
 
 
 def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Snapshot]:
     """Settings and snapshot of a checkpoint. With `settings`, those must be equal to the file's."""
     if not Path(path).is_file():
-        raise CheckpointError(f"there is no checkpoint at {path}: the fit ended, or was stopped before the first one was written")
+        raise CheckpointError(
+            f"there is no checkpoint at {path}: the fit was stopped before the first one was written, or wrote none"
+        )
     header, arrays = read_file(path, "checkpoint")
     try:
         found = dict(header["settings"])
+        found["seed"] = int(found.get("seed", 0))
         snapshot = _unpack(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error!r}") from None

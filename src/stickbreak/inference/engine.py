@@ -57,6 +57,10 @@ class Data(Protocol):
         """Some rows (or units) as a batch."""
         ...
 
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """Units for a start to look at, of about `size` rows at most."""
+        ...
+
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""
         ...
@@ -100,6 +104,9 @@ class Engine(Parameters):
         require_whole(max_iter=self.max_iter)
         if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise ValueError(f"tol must be zero or positive; got {self.tol!r}")
+
+        if isinstance(self.checkpoint_every, bool) or not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
+            raise ValueError(f"checkpoint_every must be zero or more seconds; got {self.checkpoint_every!r}")
 
     def rule(self) -> Rule:
         """Counts to potentials."""
@@ -203,6 +210,7 @@ class _Loop:
         """Fresh sums, upkeep, order, bound."""
         state = self.state
         self.accumulator.end_lap(state)
+        state.log = state.log.trim(state.lap_version)  # every batch was visited since
         for edit in self.model.upkeep(state.total.view()):
             state.edit(edit)
         order = self.model.order(state.total.view()) if self.engine.reorder else None
@@ -211,6 +219,7 @@ class _Loop:
         state.params = self.model.global_step(state.total.view(), state.params)
         log_z, units = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
+        state.lap_version = len(state.log)
         seconds = time.monotonic() - self.began
         return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds)
 
@@ -251,11 +260,11 @@ def run(
     if isinstance(start, Snapshot):
         loop.visits = list(start.visits)
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
-    interrupted = False
+    interrupted = stopped = False
     converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_units)
     try:
-        while not converged and len(trace) < engine.max_iter:
-            converged = _run_lap(loop, plan, saver)
+        while not converged and not stopped and len(trace) < engine.max_iter:
+            converged, stopped = _run_lap(loop, plan, saver)
     except KeyboardInterrupt:
         interrupted = True
         state.recover(model)
@@ -277,8 +286,8 @@ def run(
     )
 
 
-def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> bool:
-    """One lap, from wherever a checkpoint left it. Returns whether the fit is done."""
+def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[bool, bool]:
+    """One lap, from wherever a checkpoint left it. Returns whether the fit has converged, and whether a callback ended it."""
     state, engine = loop.state, loop.engine
     for batch in islice(plan.lap(loop.seed, state.lap), state.position, None):
         info = loop.visit(batch)
@@ -294,5 +303,5 @@ def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> bool:
         for callback in engine.callbacks:
             callback.on_lap(record)
     except StopIteration:
-        return True
-    return engine.stopping().is_converged(loop.trace, loop.data.n_units)
+        return False, True
+    return engine.stopping().is_converged(loop.trace, loop.data.n_units), False

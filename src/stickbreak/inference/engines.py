@@ -23,6 +23,9 @@ from .trace import Trace
 __all__ = ["EM", "ENGINES", "BatchVB", "HardEM", "MemoizedVB", "StochasticVB"]
 
 
+ORDER = 1  # sets the draws of batches apart from those of starts, which use the same seed
+
+
 @dataclass(frozen=True)
 class FixedBatches:
     """The same batches each lap, in a random order that depends on the seed and the lap alone."""
@@ -39,7 +42,7 @@ class FixedBatches:
         """All batches once."""
         if not self.shuffle or len(self.batches) == 1:
             return iter(self.batches)
-        order = np.random.default_rng([seed, lap]).permutation(len(self.batches))
+        order = np.random.default_rng([seed, ORDER, lap]).permutation(len(self.batches))
         return (self.batches[i] for i in order)
 
 
@@ -57,7 +60,7 @@ class RandomBatches:
 
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
         """All units once."""
-        order = np.random.default_rng([seed, lap]).permutation(self.data.n_spans)
+        order = np.random.default_rng([seed, ORDER, lap]).permutation(self.data.n_spans)
         for i, part in enumerate(np.array_split(order, self.n_batches)):
             yield self.data.take(part, i)
 
@@ -145,7 +148,9 @@ class StochasticVB(Engine):
         super().check()
         require_whole(batch_size=self.batch_size)
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
-            raise ValueError(f"kappa must lie in [0, 1] and delay be positive; got kappa={self.kappa!r}, delay={self.delay!r}")
+            raise ValueError(
+                f"kappa must lie in [0, 1] and delay be zero or positive; got kappa={self.kappa!r}, delay={self.delay!r}"
+            )
 
     def rule(self) -> Rule:
         """Variational Bayes."""

@@ -40,6 +40,7 @@ class State:
     """The engine's own: totals are added to in place, everything else is replaced. Only the loop that owns it writes to it.
 
     seed : stands in for the total until every batch has been seen (memoized lap 1); None afterwards
+    lap_version : how many edits there were when this lap began; older ones have been replayed everywhere at its end
     lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
     """
 
@@ -55,6 +56,7 @@ class State:
     position: int = 0
     n_steps: int = 0
     lap_total: Tally | None = None
+    lap_version: int = 0
 
     @property
     def counts(self) -> Summary:

@@ -69,12 +69,6 @@ def refine_hard(model: Any, batch: Batch, seed: Summary, params: Any, n_passes: 
     return counts
 
 
-def _sample(data: Data, rng: np.random.Generator, size: int) -> Batch:
-    if data.n_rows <= size:
-        return data.take(np.arange(data.n_rows))
-    return data.take(rng.choice(data.n_rows, size, replace=False))
-
-
 def _scaled(seed: Summary, n_units: float) -> Summary:
     """A sample's counts, as large as the data's."""
     return seed.scale(n_units / seed.n_units) if seed.n_units > 0 else seed
@@ -89,7 +83,7 @@ def _one_each(model: Any, batch: Batch, chosen: Array, n_components: int) -> Sum
 
 def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator) -> Start:
     """Distinct random rows, one for each component."""
-    batch = _sample(data, rng, SAMPLE_ROWS)
+    batch = data.sample(SAMPLE_ROWS, rng)
     chosen = choose_random(batch.repeats_or_ones(), n_components, rng)
     seed = _one_each(model, batch, chosen, n_components)
     return Start(_scaled(seed, data.n_units), model.start_params(n_components))
@@ -109,7 +103,7 @@ def from_plusplus(
 
     legal (S, K): which components each legal set of the rows may use; a set with a single component seeds that component.
     """
-    batch = _sample(data, rng, SAMPLE_ROWS)
+    batch = data.sample(SAMPLE_ROWS, rng)
     params = model.start_params(n_components, legal)
     prepared = model.family.prepare_seeding(batch.rows)
     own = _examples_of_sets(batch, legal, rng)

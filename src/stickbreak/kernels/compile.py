@@ -32,12 +32,12 @@ def cache_folder() -> Path:
 
     if config.CACHE_DIR:  # type: ignore[attr-defined]
         return Path(config.CACHE_DIR)  # type: ignore[attr-defined]
-    folder = _user_cache() / "stickbreak" / "numba"
     try:
+        folder = _user_cache() / "stickbreak" / "numba"
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
+    except (OSError, RuntimeError):  # a user without a home
+        return _temporary_folder()
     return folder if writable else _temporary_folder()
 
 
@@ -51,7 +51,8 @@ def _user_cache() -> Path:
 
 def _temporary_folder() -> Path:
     """A folder that nobody else can write to: compiled code is loaded from it."""
-    folder = Path(tempfile.gettempdir()) / f"stickbreak-numba-{getpass.getuser()}"
+    who = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
+    folder = Path(tempfile.gettempdir()) / f"stickbreak-numba-{who}"
     folder.mkdir(mode=0o700, exist_ok=True)
     is_ours = not hasattr(os, "getuid") or (folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022)
     return folder if is_ours and not folder.is_symlink() else Path(tempfile.mkdtemp(prefix="stickbreak-numba-"))

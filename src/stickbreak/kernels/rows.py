@@ -13,11 +13,11 @@ from .compile import inline, kernel
 
 __all__ = [
     "best_rows",
+    "dirichlet_multinomial",
     "gather_symbols",
     "log_factorials",
     "pairing",
     "poisson_predictive",
-    "rising_factorials",
     "scatter_symbols",
     "softmax_rows",
 ]
@@ -152,36 +152,52 @@ def log_factorials(values, bounds, out):
                 out[i] += math.lgamma(values[j] + 1.0)
 
 
+@inline
+def log_rising(a, x):
+    """lgamma(a + x) - lgamma(a) - x log(a): for large a by a difference of Stirling series, which loses no digits."""
+    if a < 1e3:
+        return math.lgamma(a + x) - math.lgamma(a) - x * math.log(a)
+    b = a + x
+    series = (1.0 / b - 1.0 / a) / 12.0 - (1.0 / (b * b * b) - 1.0 / (a * a * a)) / 360.0
+    return (b - 0.5) * math.log1p(x / a) - x + series
+
+
 @kernel
-def rising_factorials(indptr, indices, data, alpha, out):
-    """Out (n, K) += sum over a row's entries of lgamma(alpha[v] + x) - lgamma(alpha[v]); CSR rows, alpha (V, K) above zero."""
+def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
+    """Add to out (n, K) the log probability of CSR rows, without their coefficients; alpha (V, K), total (K,) its sum.
+
+    sum_v [log rising(alpha_v, x_v)] - log rising(total, sum of x): the leading terms are x_v log(alpha_v / total).
+    """
     K = alpha.shape[1]
+    log_total = np.log(total)
     for i in range(out.shape[0]):
+        tokens = 0.0
         for j in range(indptr[i], indptr[i + 1]):
             x, row = data[j], alpha[indices[j]]
+            tokens += x
             if x == 1.0:
                 for k in range(K):
-                    out[i, k] += math.log(row[k])
+                    out[i, k] += math.log(row[k]) - log_total[k]
             else:
                 for k in range(K):
-                    out[i, k] += math.lgamma(row[k] + x) - math.lgamma(row[k])
+                    out[i, k] += x * (math.log(row[k]) - log_total[k]) + log_rising(row[k], x)
+        for k in range(K):
+            out[i, k] -= log_rising(total[k], tokens)
 
 
 @kernel
 def poisson_predictive(rows, shape, rate, out):
-    """Out (n, K) = log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows.
+    """Log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows, into out (n, K).
 
-    shape (K, D), rate (K,): lgamma(shape + x) - lgamma(shape) + shape log(rate / (rate + 1)) - x log(rate + 1).
+    shape (K, D), rate (K,): log rising(shape, x) + shape log(rate / (rate + 1)) - x log(rate + 1).
     """
     n, D = rows.shape
     K = shape.shape[0]
     for k in range(K):
-        log_stop, log_go = math.log(rate[k]) - math.log(rate[k] + 1.0), -math.log(rate[k] + 1.0)
-        base = 0.0
-        for d in range(D):
-            base += shape[k, d] * log_stop - math.lgamma(shape[k, d])
+        log_stop, log_go = -math.log1p(1.0 / rate[k]), math.log(rate[k] + 1.0)
         for i in range(n):
-            value = base
+            value = 0.0
             for d in range(D):
-                value += math.lgamma(shape[k, d] + rows[i, d]) + rows[i, d] * log_go
+                a, x = shape[k, d], rows[i, d]
+                value += a * log_stop + x * (math.log(a) - log_go) + log_rising(a, x)
             out[i, k] = value

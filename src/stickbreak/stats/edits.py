@@ -149,16 +149,24 @@ class EditLog:
     """All edits so far. Whoever remembers a Summary also remembers the log's length, and replays the rest later."""
 
     edits: tuple[Edit, ...] = ()
+    dropped: int = 0  # edits that nobody needs any more
 
     def __len__(self) -> int:
-        return len(self.edits)
+        return self.dropped + len(self.edits)
 
     def then(self, edit: Edit) -> EditLog:
         """The log with one more edit."""
-        return EditLog((*self.edits, edit))
+        return EditLog((*self.edits, edit), self.dropped)
+
+    def trim(self, before: int) -> EditLog:
+        """The log without the first `before` edits, which everybody has seen."""
+        surplus = max(0, before - self.dropped)
+        return EditLog(self.edits[surplus:], self.dropped + surplus)
 
     def replay(self, fields: F, since: int) -> F:
         """Fields that had seen the first `since` edits, brought up to date."""
-        for edit in self.edits[since:]:
+        if since < self.dropped:
+            raise ValueError(f"edits {since} to {self.dropped} have been dropped")
+        for edit in self.edits[since - self.dropped :]:
             fields = edit(fields)
         return fields

@@ -138,7 +138,8 @@ class Tally:
             raise ValueError("a compact Summary adds up with others of the same symbols only; add it to a whole one")
         for name, array in mine.arrays.items():
             if mine.layout[name].additive:
-                _add_array(mine.layout[name], array, other.arrays[name], sign, None if mine.index is not None else other.index)
+                index = None if mine.index is not None else other.index
+                _add_array(mine.layout[name], array, _about(mine, other, name), sign, index)
         sides = dict(mine.sides)
         for name, side in other.sides.items():
             begun = sides[name] if name in sides else _empty_side(side, mine)
@@ -169,6 +170,14 @@ def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: 
         at = np.ix_(*[index if label == SYMBOL else np.arange(size) for label, size in zip(declared.axes, mine.shape, strict=True)])
     changed = mine[at] + sign * theirs
     mine[at] = np.maximum(changed, 0.0) if sign < 0 and declared.nonnegative else changed
+
+
+def _about(mine: Summary, other: Summary, name: str) -> Array:
+    """The other's values; moments about other reference points are shifted to mine."""
+    about = mine.layout[name].about
+    if about is None or np.array_equal(mine[about], other[about]):
+        return other.arrays[name]
+    return shift_moments(other.arrays[name], mine[about] - other[about])
 
 
 def _empty_side(side: Summary, total: Summary) -> Summary:
