@@ -54,7 +54,7 @@ def main() -> None:
     rows, held_out = generate(1000, seed=0), generate(1000, seed=1)
     live = int(sys.stderr.isatty())  # a progress line on a terminal, nothing in a log
     model = sb.DPMixture(15, n_init=5, random_state=0, verbose=live).fit(rows)
-    show(console, model, f"Generated table: 5 clusters went in, {model.n_effective_} came out (of at most 15)", ["x", "y"])
+    show(console, model, f"5 clusters went in, {model.n_effective_} came out", ["x", "y"])
 
     other = BayesianGaussianMixture(n_components=15, n_init=5, max_iter=500, random_state=0).fit(rows)
     console.print(f"held-out score, nats per row: stickbreak {model.score(held_out):.3f}, scikit-learn {other.score(held_out):.3f}")

@@ -144,7 +144,7 @@ def saved(tmp_path: Path) -> Path:
 def test_settings_are_kept_and_compared(saved: Path) -> None:
     assert read_checkpoint(saved)[0] == {"data": "abc", "seed": 7}
     assert read_checkpoint(saved, {"data": "abc"})[1].state.n_steps == 3
-    with pytest.raises(CheckpointError, match="written with data='abc', this one has 'other'"):
+    with pytest.raises(CheckpointError, match="written for other data"):
         read_checkpoint(saved, {"data": "other"})
     with pytest.raises(CheckpointError, match="colour"):
         read_checkpoint(saved, {"colour": "red"})

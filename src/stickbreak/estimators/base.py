@@ -171,7 +171,10 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_effective_(self) -> int:
-        """Components that hold at least one training row in expectation."""
+        """Components that hold at least one training row in expectation.
+
+        A component may win a row with less (then `labels_` names it all the same), or hold one in pieces and win none.
+        """
         return int((self.counts_ >= 1.0).sum())
 
     @property

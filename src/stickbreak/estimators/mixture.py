@@ -289,6 +289,9 @@ class Mixture(_MixtureEstimator):
 class DPMixture(_MixtureEstimator):
     """Dirichlet process mixture: uses as many components as the data support, up to a truncation.
 
+    Components are not split or joined during a fit, so one start may keep a cluster in two pieces; compare several
+    (`n_init`) and a few truncations by `lower_bound_`, which are comparable.
+
     Parameters
     ----------
     n_components : truncation, the largest number of components.

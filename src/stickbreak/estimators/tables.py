@@ -26,7 +26,8 @@ def open_rows(X: Any) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a .npy file of numbers: {error}") from None
+        why = "it is not in NumPy's format, or holds objects" if "pickle" in str(error) else str(error)
+        raise ValueError(f"{path} is not a .npy file of numbers: {why}") from None
 
 
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:

@@ -81,7 +81,7 @@ def column_spread(scale: Scale) -> Array:
         where = np.flatnonzero(constant)
         shown = ", ".join(map(str, where[:5])) + ("..." if len(where) > 5 else "")
         warnings.warn(
-            f"column {shown} is constant: it cannot tell components apart, and its prior variance is set to 1",
+            f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling components apart; prior variance is 1",
             DataWarning,
             stacklevel=2,
         )

@@ -18,6 +18,8 @@ from .base import BaseFamily, require_positive
 
 __all__ = ["Categorical", "TableScores"]
 
+MAX_SYMBOLS = 10_000_000  # in a column, unless n_symbols asks for more: a table that large is rarely meant
+
 
 @dataclass(frozen=True)
 class TableScores:
@@ -61,6 +63,9 @@ class Categorical(BaseFamily):
         if (wanted < seen).any():
             d = int(np.flatnonzero(wanted < seen)[0])
             raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
+        if self.n_symbols is None and seen.max() > MAX_SYMBOLS:
+            d = int(np.argmax(seen))
+            raise ValueError(f"column {d} has symbol {seen[d] - 1}; recode symbols as 0, 1, 2, ... or give n_symbols")
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
 
     def check_rows(self, rows: Any, first: int = 0) -> None:

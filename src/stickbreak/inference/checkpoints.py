@@ -82,6 +82,8 @@ def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error!r}") from None
     for name, value in (settings or {}).items():
+        if name == "data" and found.get(name) != value:
+            raise CheckpointError(f"{path} was written for other data: a fit resumes with its own rows, weights and labels only")
         difference = _first_difference(name, found.get(name), value)
         if difference is not None:
             raise CheckpointError(f"{path} was written with {difference}; a fit resumes with its own data and settings only")

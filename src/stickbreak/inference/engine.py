@@ -108,6 +108,9 @@ class Engine(Parameters):
         if isinstance(self.checkpoint_every, bool) or not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
             raise ValueError(f"checkpoint_every must be zero or more seconds; got {self.checkpoint_every!r}")
 
+        if not all(isinstance(callback, Callback) for callback in self.callbacks):
+            raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
+
     def rule(self) -> Rule:
         """Counts to potentials."""
         raise NotImplementedError
