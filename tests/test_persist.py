@@ -230,7 +230,7 @@ BAD = {
 }  # fmt: skip
 
 
-def refuses(path: Path, payload: bytes, message: str) -> None:
+def assert_refused(path: Path, payload: bytes, message: str) -> None:
     path.write_bytes(payload)
     with pytest.raises(sb.ModelFileError, match=message) as caught:
         sb.load(path)
@@ -242,11 +242,11 @@ def refuses(path: Path, payload: bytes, message: str) -> None:
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_file_gives_one_clear_error(case, payload, tmp_path):
     make, message = BAD[case]
-    refuses(tmp_path / "m.stickbreak", make(payload), message)
+    assert_refused(tmp_path / "m.stickbreak", make(payload), message)
 
 
 def test_a_header_that_asks_for_all_memory_is_refused(counts_payload, tmp_path):
-    refuses(tmp_path / "m.stickbreak", rewrite(counts_payload, header={f"{FITTED}.n_symbols": HUGE}), "damaged")
+    assert_refused(tmp_path / "m.stickbreak", rewrite(counts_payload, header={f"{FITTED}.n_symbols": HUGE}), "damaged")
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -23,7 +23,7 @@ def with_value(rows, value, at=(7, 1)):
     return changed
 
 
-def refuses(match: str, act) -> None:
+def assert_refused(match: str, act) -> None:
     """One ValueError whose first line says what is wrong."""
     with pytest.raises(ValueError, match=match) as caught:
         act()
@@ -56,10 +56,10 @@ ROWS = {
 def test_bad_rows_are_refused(cls, case):
     family, rows, message = ROWS[case]
     model = cls(2, family=family, random_state=0)
-    refuses(message, lambda: model.fit(rows))
+    assert_refused(message, lambda: model.fit(rows))
     with pytest.raises(NotFittedError):
         model.predict(X)
-    refuses(message, lambda: model.partial_fit(rows))
+    assert_refused(message, lambda: model.partial_fit(rows))
 
 
 ON_DISK = {k: v for k, v in ROWS.items() if k not in ("one dimension", "three dimensions", "text", "complex", "no columns")}
@@ -71,8 +71,8 @@ def test_bad_rows_on_disk_are_refused_by_row(case, tmp_path):
     if case in ("infinite", "minus infinite", "not a number"):
         message = "row 7, column 1 is -?(inf|nan); values must be finite"
     np.save(tmp_path / "rows.npy", rows)
-    refuses(message, lambda: sb.Mixture(2, family=family, random_state=0).fit(tmp_path / "rows.npy"))
-    refuses(message, lambda: sb.Mixture(2, family=family, random_state=0).partial_fit(tmp_path / "rows.npy"))
+    assert_refused(message, lambda: sb.Mixture(2, family=family, random_state=0).fit(tmp_path / "rows.npy"))
+    assert_refused(message, lambda: sb.Mixture(2, family=family, random_state=0).partial_fit(tmp_path / "rows.npy"))
 
 
 def test_a_bad_row_far_down_a_file_is_named(tmp_path):
@@ -80,10 +80,10 @@ def test_a_bad_row_far_down_a_file_is_named(tmp_path):
     rows[::2] = 1.0
     rows[612_345, 1] = np.nan
     np.save(tmp_path / "rows.npy", rows)
-    refuses("row 612345, column 1 is nan", lambda: sb.Mixture(2).fit(tmp_path / "rows.npy"))
+    assert_refused("row 612345, column 1 is nan", lambda: sb.Mixture(2).fit(tmp_path / "rows.npy"))
     rows[612_345, 1] = 3.0
     np.save(tmp_path / "rows.npy", rows)
-    refuses("row 612345, column 1 is 3.0", lambda: sb.Mixture(2, family="bernoulli").fit(tmp_path / "rows.npy"))
+    assert_refused("row 612345, column 1 is 3.0", lambda: sb.Mixture(2, family="bernoulli").fit(tmp_path / "rows.npy"))
 
 
 USES = ("predict", "predict_proba", "score_samples", "score", "partial_fit")
@@ -94,10 +94,12 @@ def test_a_fitted_model_refuses_other_rows(use, tmp_path):
     model = sb.Mixture(2, random_state=0).fit(X)
     symbols = sb.Mixture(2, family="categorical", random_state=0).fit(SYMBOLS)
     before = model.score_samples(X)
-    refuses("X has 1 features, but Mixture is expecting 2 features", lambda: getattr(model, use)(X[:, :1]))
-    refuses("infinity", lambda: getattr(model, use)(with_value(X, np.inf)))
-    refuses("NaN", lambda: getattr(model, use)(with_value(X, np.nan)))
-    refuses("row 7, column 1 is 9.0; symbols are whole numbers below 3", lambda: getattr(symbols, use)(with_value(SYMBOLS, 9)))
+    assert_refused("X has 1 features, but Mixture is expecting 2 features", lambda: getattr(model, use)(X[:, :1]))
+    assert_refused("infinity", lambda: getattr(model, use)(with_value(X, np.inf)))
+    assert_refused("NaN", lambda: getattr(model, use)(with_value(X, np.nan)))
+    assert_refused(
+        "row 7, column 1 is 9.0; symbols are whole numbers below 3", lambda: getattr(symbols, use)(with_value(SYMBOLS, 9))
+    )
     np.testing.assert_array_equal(model.score_samples(X), before)
 
 
@@ -109,16 +111,18 @@ def test_a_fitted_model_refuses_other_rows_on_disk(use, tmp_path):
     for name, rows in {"wide": X[:, :1], "inf": with_value(X, np.inf), "nan": with_value(X, np.nan)}.items():
         np.save(tmp_path / f"{name}.npy", rows)
     np.save(tmp_path / "symbols.npy", with_value(SYMBOLS, 9))
-    refuses("1 features", lambda: getattr(model, use)(tmp_path / "wide.npy"))
-    refuses("row 7, column 1 is 9.0; symbols", lambda: getattr(symbols, use)(tmp_path / "symbols.npy"))
+    assert_refused("1 features", lambda: getattr(model, use)(tmp_path / "wide.npy"))
+    assert_refused("row 7, column 1 is 9.0; symbols", lambda: getattr(symbols, use)(tmp_path / "symbols.npy"))
     for name in ("inf", "nan"):  # found by what comes of them
-        refuses("row 7|not a number", lambda n=name: getattr(model, use)(tmp_path / f"{n}.npy"))
+        assert_refused("row 7|not a number", lambda n=name: getattr(model, use)(tmp_path / f"{n}.npy"))
 
 
 def test_sparse_rows():
     model = sb.Mixture(2, family="multinomial", random_state=0)
-    refuses("row 7 has the count -3.0; counts must not be negative", lambda: model.fit(sparse.csr_array(with_value(COUNTS, -3))))
-    refuses("infinity", lambda: model.fit(sparse.csr_array(with_value(COUNTS, np.inf))))
+    assert_refused(
+        "row 7 has the count -3.0; counts must not be negative", lambda: model.fit(sparse.csr_array(with_value(COUNTS, -3)))
+    )
+    assert_refused("infinity", lambda: model.fit(sparse.csr_array(with_value(COUNTS, np.inf))))
     for family in ("gaussian", "diagonal", "poisson", "bernoulli", "categorical"):  # as scikit-learn words and types it
         with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
             sb.Mixture(2, family=family).fit(sparse.csr_array(BINARY))
@@ -151,19 +155,19 @@ def test_bad_files_are_refused(case, tmp_path):
     content, message = FILES[case]
     path = tmp_path / "rows.npy"
     write(path, content)
-    refuses(message, lambda: sb.Mixture(2).fit(path))
-    refuses(message, lambda: sb.Mixture(2).fit(str(path)))
+    assert_refused(message, lambda: sb.Mixture(2).fit(path))
+    assert_refused(message, lambda: sb.Mixture(2).fit(str(path)))
     assert [p.name for p in tmp_path.iterdir()] == ["rows.npy"]
 
 
 def test_a_file_that_is_not_there_or_cut_short_or_of_another_kind(tmp_path):
-    refuses(r"X='.*none.npy': no such file; expected .*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "none.npy"))
-    refuses("no such file", lambda: sb.Mixture(2).fit(tmp_path))
+    assert_refused(r"X='.*none.npy': no such file; expected .*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "none.npy"))
+    assert_refused("no such file", lambda: sb.Mixture(2).fit(tmp_path))
     np.save(tmp_path / "rows.npy", X)
     (tmp_path / "short.npy").write_bytes((tmp_path / "rows.npy").read_bytes()[:-100])
-    refuses("short.npy is not a .npy file of numbers", lambda: sb.Mixture(2).fit(tmp_path / "short.npy"))
+    assert_refused("short.npy is not a .npy file of numbers", lambda: sb.Mixture(2).fit(tmp_path / "short.npy"))
     np.savez(tmp_path / "rows.npz", X=X)
-    refuses(r"rows.npz.*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "rows.npz"))
+    assert_refused(r"rows.npz.*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "rows.npz"))
 
 
 # ---- odd but usable --------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ X = blobs(60)
 WIDE = np.diag([1.0, -1.0])
 
 
-def refuses(match: str, act) -> None:
+def assert_refused(match: str, act) -> None:
     with pytest.raises(ValueError, match=match) as caught:
         act()
     assert "\n" not in str(caught.value)
@@ -26,7 +26,7 @@ def fit(rows=X, **settings):
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_n_components_is_a_whole_number(cls, value):
     for method in ("fit", "partial_fit"):
-        refuses(r"n_components must be a whole number of at least 1; got ", lambda m=method: getattr(cls(value), m)(X))
+        assert_refused(r"n_components must be a whole number of at least 1; got ", lambda m=method: getattr(cls(value), m)(X))
 
 
 SETTINGS = {
@@ -54,7 +54,7 @@ SETTINGS = {
 @pytest.mark.parametrize("case", SETTINGS)
 def test_bad_settings_are_refused(case):
     settings, message = SETTINGS[case]
-    refuses(message, lambda: fit(**settings))
+    assert_refused(message, lambda: fit(**settings))
 
 
 ENGINES = {
@@ -77,7 +77,7 @@ ENGINES = {
 @pytest.mark.parametrize("case", ENGINES)
 def test_bad_engines_are_refused(case):
     engine, message = ENGINES[case]
-    refuses(message, lambda: fit(inference=engine))
+    assert_refused(message, lambda: fit(inference=engine))
 
 
 FAMILIES = {
@@ -114,13 +114,13 @@ OTHERS = {
 @pytest.mark.parametrize("case", FAMILIES)
 def test_bad_priors_of_real_vectors_are_refused(case):
     family, message = FAMILIES[case]
-    refuses(message, lambda: fit(family=family))
+    assert_refused(message, lambda: fit(family=family))
 
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_bad_priors_of_counts_and_symbols_are_refused(case):
     family, message = OTHERS[case]
-    refuses(message, lambda: fit(CASES[case.split()[0]].rows, family=family))
+    assert_refused(message, lambda: fit(CASES[case.split()[0]].rows, family=family))
 
 
 ONES = np.ones(len(X))
@@ -163,14 +163,14 @@ LABELS = {
 def test_bad_labels_are_refused(case):
     labels, message = LABELS[case]
     for method in ("fit", "partial_fit"):
-        refuses(message, lambda m=method: getattr(sb.Mixture(2, random_state=0), m)(X, labels=labels))
+        assert_refused(message, lambda m=method: getattr(sb.Mixture(2, random_state=0), m)(X, labels=labels))
 
 
 def test_bad_arguments_of_a_fitted_model_are_refused():
     model = fit()
-    refuses("n_samples must be .*at least 1; got 0", lambda: model.sample(0))
-    refuses("n_samples must be .*at least 1; got 2.5", lambda: model.sample(2.5))
-    refuses("total_samples must be positive; got 0", lambda: model.partial_fit(X, total_samples=0))
+    assert_refused("n_samples must be .*at least 1; got 0", lambda: model.sample(0))
+    assert_refused("n_samples must be .*at least 1; got 2.5", lambda: model.sample(2.5))
+    assert_refused("total_samples must be positive; got 0", lambda: model.partial_fit(X, total_samples=0))
     for weights in (ONES[:3], 0 * ONES):
         with pytest.raises(ValueError, match=r"(?i)weight"):
             model.score(X, sample_weight=weights)
@@ -200,15 +200,15 @@ def engine(path, **settings):
 
 def test_bad_checkpoint_places_are_refused_before_the_fit(tmp_path):
     missing = tmp_path / "none" / "fit.ckpt"
-    refuses("checkpoint='.*fit.ckpt': the folder '.*none' does not exist", lambda: fit(inference=engine(missing)))
-    refuses("a checkpoint holds one start; got n_init=2", lambda: fit(inference=engine(tmp_path / "c"), n_init=2))
+    assert_refused("checkpoint='.*fit.ckpt': the folder '.*none' does not exist", lambda: fit(inference=engine(missing)))
+    assert_refused("a checkpoint holds one start; got n_init=2", lambda: fit(inference=engine(tmp_path / "c"), n_init=2))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_resume_needs_the_right_checkpoint(tmp_path):
     path = tmp_path / "fit.ckpt"
     make = lambda **settings: sb.Mixture(2, inference=engine(path), random_state=0, **settings)
-    refuses("resume needs an engine with checkpoint=", lambda: sb.Mixture(2).resume(X))
+    assert_refused("resume needs an engine with checkpoint=", lambda: sb.Mixture(2).resume(X))
     with pytest.raises(sb.CheckpointError, match=r"there is no checkpoint at .*fit\.ckpt"):
         make().resume(X)
     with pytest.raises(sb.CheckpointError, match=r"there is no checkpoint at .*fit\.ckpt"):
@@ -235,6 +235,6 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):
     whole = path.read_bytes()
     for payload in (whole[:200], whole[:-5], b"", b"hello, world", (tmp_path / "model").read_bytes()):
         path.write_bytes(payload)
-        refuses("fit.ckpt", lambda: make().resume(X))
-        refuses("fit.ckpt", lambda: sb.resume(path, X))
-    refuses("'checkpoint' file; expected a 'model' file", lambda: (path.write_bytes(whole), sb.load(path)))
+        assert_refused("fit.ckpt", lambda: make().resume(X))
+        assert_refused("fit.ckpt", lambda: sb.resume(path, X))
+    assert_refused("'checkpoint' file; expected a 'model' file", lambda: (path.write_bytes(whole), sb.load(path)))
