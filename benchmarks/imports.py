@@ -49,6 +49,6 @@ def run(quick: bool = False) -> Report:
     note = (
         f"CPU time, fresh processes, compiled kernels found on disk, least and median of {rounds}; judged by the least. "
         "scikit-learn loads pandas when it is installed; we do not depend on it. "
-        "`sb.Mixture` needs the peer's import, which is most of its time."
+        "Fitting an array imports no scikit-learn."
     )
     return Report("Imports and first fit", rows, (note,), peer="import sklearn.base")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -205,3 +207,36 @@ def test_the_constructor_stores_and_computes_nothing():
     assert model.n_components == "many"
     assert model.family is odd
     assert set(vars(model)) == set(model.get_params(deep=False))
+
+
+def test_metadata_requests_and_the_notebook_picture_come_from_sklearn():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = sb.Mixture(2).set_fit_request(sample_weight=True)
+        routed = clone(model).get_metadata_routing()
+        assert routed.fit.requests == {"labels": None, "sample_weight": True}
+        weights = np.arange(len(X), dtype=float)
+        found = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model.set_params(random_state=0)).fit(
+            X, sample_weight=weights
+        )
+    assert found[-1].counts_.sum() == pytest.approx(weights.sum())
+    assert "Mixture" in model._repr_html_()
+    assert "text/html" in model._repr_mimebundle_()
+
+
+def test_a_fit_to_an_array_leaves_sklearn_alone():
+    code = (
+        "import sys, numpy as np, stickbreak as sb\n"
+        "X = np.random.default_rng(0).normal(size=(50, 2))\n"
+        "model = sb.Mixture(1, random_state=0).fit(X)\n"
+        "model.predict(X), model.score(X), model.sample(3), repr(model)\n"
+        "sys.exit('sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_parameters_by_name_as_in_sklearn():
+    model = sb.Mixture(3, inference=sb.BatchVB(max_iter=7))
+    assert model.get_params(deep=False)["n_components"] == 3
+    assert repr(model) == "Mixture(n_components=3, inference=BatchVB(max_iter=7))"
+    with pytest.raises(ValueError, match="Invalid parameter 'colour'"):
+        model.set_params(colour="red")

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
 from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
@@ -22,6 +20,7 @@ from stickbreak.parameters import require_whole
 from stickbreak.persist import pack_fields, unpack_fields
 from stickbreak.stats import Array, Summary
 
+from .conventions import Conventions
 from .files import decode, encode, save
 from .parts import make_engine, make_family, make_seed
 from .progress import Progress
@@ -35,7 +34,7 @@ NOT_IDENTITY = {
 }  # settings that may differ between a fit and its resumption
 
 
-class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(Conventions):
     """What fit, resume, save and the learned attributes need; models add their data and their words."""
 
     _is_unbounded = False
@@ -154,7 +153,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def labels_(self) -> Array:
         """(n,) best component of each training row; for data on disk computed at the first look, never stored."""
-        check_is_fitted(self)
+        self._require_fitted()
         if "_labels" in self.__dict__:
             return self._labels
         if self._data_on_disk is None:
@@ -166,7 +165,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def counts_(self) -> Array:
         """(K,) expected number of training rows of each component."""
-        check_is_fitted(self)
+        self._require_fitted()
         return self._counts["share"].copy()
 
     @property
@@ -180,7 +179,7 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def posterior_(self) -> dict[str, Array]:
         """Posterior summaries of the components in the data's units, by name; component axis first."""
-        check_is_fitted(self)
+        self._require_fitted()
         return dict(self._model.family.describe(self._counts))
 
     @property
@@ -205,13 +204,13 @@ class Estimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles leave data on disk where they are."""
-        return {**super().__getstate__(), "_data_on_disk": None} if hasattr(self, "_counts") else super().__getstate__()
+        return {**self.__dict__, "_data_on_disk": None} if hasattr(self, "_counts") else self.__dict__.copy()
 
     # ------------------------------------------------------------------------------------------ files
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no pickle."""
-        check_is_fitted(self)
+        self._require_fitted()
         save(self, path)
 
     def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
@@ -29,7 +28,7 @@ from stickbreak.stats import Array, Tally
 from .base import Estimator
 from .files import register
 from .parts import make_engine, make_family, make_seed
-from .tables import legal_sets, make_table
+from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
 
@@ -189,7 +188,7 @@ class _MixtureEstimator(Estimator):
     # ------------------------------------------------------------------------------------------ using a fitted model
 
     def _rows(self, X: Any) -> Table:
-        check_is_fitted(self)
+        self._require_fitted()
         return make_table(self, X, self._model.family, reset=False)
 
     def predict(self, X: Any) -> Array:
@@ -221,7 +220,7 @@ class _MixtureEstimator(Estimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log predictive density per row, in nats; a row counts as often as its weight says."""
         values = self.score_samples(X)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+        weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
@@ -236,7 +235,7 @@ class _MixtureEstimator(Estimator):
         -------
         X (n, D) and the components (n,) they came from.
         """
-        check_is_fitted(self)
+        self._require_fitted()
         require_whole(n_samples=n_samples)
         rng = np.random.default_rng(make_seed(self.random_state if random_state is None else random_state))
         labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)

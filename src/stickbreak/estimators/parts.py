@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from stickbreak import families
 from stickbreak.inference import ENGINES, BatchVB, Engine, MemoizedVB
@@ -54,4 +54,8 @@ def make_seed(random_state: Any) -> int:
     """One whole number from an int, None, a RandomState or a Generator."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(np.random.RandomState(int(random_state)).randint(2**31 - 1))
+    from sklearn.utils import check_random_state
+
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from stickbreak.data import Table, check_table, is_on_disk, is_sparse
 from stickbreak.stats import Array
 
-__all__ = ["legal_sets", "make_table", "open_rows"]
+__all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
 
 
 def open_rows(X: Any) -> Any:
@@ -34,18 +33,7 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
     X = open_rows(X)
     on_disk = isinstance(X, np.ndarray) and is_on_disk(X)
-    rows = (
-        validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if family.sparse else False,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not on_disk,
-        )
-        if not on_disk
-        else _check_mapped(estimator, X, reset)
-    )
+    rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
     if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
@@ -53,7 +41,7 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
         family.check_rows(rows)
     repeats = None
     if sample_weight is not None:
-        repeats = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        repeats = check_weights(sample_weight, rows)
         if not repeats.sum() > 0:
             raise ValueError("sample_weight is zero for every row; at least one must be positive")
     table = Table(rows, repeats)
@@ -67,8 +55,38 @@ def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:
         raise ValueError(f"a memory map must be a table (2 dimensions) of numbers; got shape {X.shape} and dtype {X.dtype}")
     if X.shape[0] < 1 or X.shape[1] < 1:
         raise ValueError(f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); at least one of each is needed")
-    validate_data(estimator, X[:1], reset=reset, ensure_all_finite=False)
+    _check_array(estimator, X[:1], None, reset)
     return X
+
+
+def _check_array(estimator: Any, X: Any, family: Any, reset: bool) -> Any:
+    """Rows as an array or CSR of floats, finite unless there is no family to say so; sets `n_features_in_`.
+
+    A plain table of finite floats needs no more than a look. All else, and every complaint, is scikit-learn's.
+    """
+    width = getattr(estimator, "n_features_in_", None)
+    is_plain = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in (np.float64, np.float32)
+    is_expected = not hasattr(estimator, "feature_names_in_") and (reset or width == X.shape[1]) if is_plain else False
+    if is_expected and (family is None or np.isfinite(X.sum(dtype=np.float64)) or np.isfinite(X).all()):
+        estimator.n_features_in_ = X.shape[1]
+        return X
+    from sklearn.utils.validation import validate_data
+
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr" if family is not None and family.sparse else False,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=family is not None,
+    )
+
+
+def check_weights(sample_weight: Any, rows: Any) -> Array:
+    """(n,) weights of the rows as floats, refused if negative, not finite or of another length."""
+    from sklearn.utils.validation import _check_sample_weight
+
+    return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
 
 
 def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Array]:
