@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ZeroMeanGaussian,
     )
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
+    from .moves import Birth, Delete, Merge
 
 _HOMES = {
     "errors": (
@@ -42,25 +43,41 @@ _HOMES = {
         "ZeroMeanGaussian",
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
+    "moves": ("Birth", "Delete", "Merge"),
 }  # fmt: skip
-_SUBMODULES = {"checks", "data", "errors", "estimators", "families", "inference", "initialize", "models", "priors", "structures"}
+_SUBMODULES = {
+    "checks",
+    "data",
+    "errors",
+    "estimators",
+    "families",
+    "inference",
+    "initialize",
+    "models",
+    "moves",
+    "priors",
+    "structures",
+}
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "EM",
     "BatchVB",
     "Bernoulli",
+    "Birth",
     "Callback",
     "Categorical",
     "CheckpointError",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
+    "Delete",
     "DiagonalGaussian",
     "FixedVarianceGaussian",
     "Gaussian",
     "HardEM",
     "MemoizedVB",
+    "Merge",
     "Mixture",
     "ModelFileError",
     "Multinomial",

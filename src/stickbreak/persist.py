@@ -20,10 +20,11 @@ from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
 from stickbreak.errors import ModelFileError
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Field, Fields, Summary
 
 __all__ = [
-    "FORMAT_VERSION", "pack_fields", "read_arrays", "read_file", "unpack_fields", "write_arrays", "write_bytes", "write_file",
+    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "unpack_fields", "unpack_summary", "write_arrays",
+    "write_bytes", "write_file",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -159,3 +160,24 @@ def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, A
         return Fields(fields, {name: arrays[f"{prefix}/{name}"] for name in layout})
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(f"the file lacks the field {error}") from None
+
+
+def pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """As `pack_fields`, with the numbers and sides of a Summary."""
+    if summary.index is not None:
+        arrays[f"{prefix}.index"] = summary.index
+    return {
+        "layout": pack_fields(summary, prefix, arrays),
+        "local_bound": summary.local_bound,
+        "log_z": summary.log_z,
+        "n_units": summary.n_units,
+        "sides": {name: pack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in summary.sides.items()},
+    }
+
+
+def unpack_summary(saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Summary:
+    """The inverse of `pack_summary`."""
+    fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
+    sides = {name: unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}
+    local_bound, log_z, n_units = (float(saved[name]) for name in ("local_bound", "log_z", "n_units"))
+    return Summary(fields.layout, fields.arrays, local_bound, log_z, n_units, sides, arrays.get(f"{prefix}.index"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LiveFamily", "Local", "Model", "Pool", "Potentials", "Prior", "PseudoCounts", "Rule",
+    "Array", "Counts", "Family", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials", "Prior", "PseudoCounts", "Rule",
     "Scores", "Structure", "Sweeping", "Watch",
 ]  # fmt: skip
 
@@ -219,6 +219,17 @@ class Structure(Protocol):
 
 
 @runtime_checkable
+class Movable(Protocol):
+    """A structure whose components can be joined, split and deleted during a fit."""
+
+    def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
+        """Adds to `out` what merging each pair (M, 2) of components would do: gain (M,) of the local bound, cross (M, M)."""
+
+    def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
+        """Deals the mass of `proposal.taken` out anew; adds the difference of counts to `side`, returns that of the local bound."""
+
+
+@runtime_checkable
 class LiveFamily(Protocol):
     """A family that a compiled sweep can use: its counts as a NamedTuple, whose type selects the compiled functions."""
 
@@ -318,8 +329,13 @@ class Rule(Protocol):
 class Watch(Protocol):
     """What a move wants collected during a lap: a side Summary that adds, subtracts and travels with the batch's."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-    def empty_side(self, model: Any, n_components: int) -> Summary: ...
+    def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> Watch:
+        """The watch for one visit, under the potentials of `counts`: what it needs of its own is made once here."""
 
-    def observe(self, model: Any, potentials: Potentials, block: Batch, local: Local, side: Summary) -> Summary: ...
+    def empty_side(self, model: Any, potentials: Potentials) -> Summary: ...
+
+    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+        """Adds what a block says. `block` has its rows prepared, `raw` as the user gave them."""

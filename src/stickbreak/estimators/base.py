@@ -16,6 +16,7 @@ import numpy as np
 from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
 from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
+from stickbreak.moves import explain
 from stickbreak.parameters import require_whole
 from stickbreak.persist import pack_fields, unpack_fields
 from stickbreak.stats import Array, Summary
@@ -55,10 +56,13 @@ class Estimator(Conventions):
         require_whole(n_components=self.n_components, n_init=self.n_init)
         if not (isinstance(self.concentration, Real) and 0 < float(self.concentration) < math.inf):
             raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
-        make_engine(self.inference, prefer_memoized=False).check()  # before the data change what is learned
+        self._pick_engine(False).check()  # before the data change what is learned
+
+    def _pick_engine(self, prefer_memoized: bool) -> Engine:
+        return make_engine(self.inference, prefer_memoized=prefer_memoized, is_unbounded=self._is_unbounded)
 
     def _engine(self, on_disk: bool) -> Engine:
-        engine = make_engine(self.inference, prefer_memoized=on_disk or self._is_unbounded)
+        engine = self._pick_engine(on_disk)
         if engine.checkpoint is not None and self.n_init > 1:
             raise ValueError(f"a checkpoint holds one start; got n_init={self.n_init}: use n_init=1 with checkpoint=")
         return engine
@@ -198,6 +202,11 @@ class Estimator(Conventions):
             if name in found:
                 return found[name]
         raise AttributeError(f"{type(self._model.family).__name__} has no {names[0]}; posterior_ holds {sorted(found)}")
+
+    def explain_moves(self) -> str:
+        """What births, merges and deletes were tried during the fit, which were accepted, and what each gained, in words."""
+        self._require_fitted()
+        return explain(self.trace_.moves, self.component_ids_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_counts")

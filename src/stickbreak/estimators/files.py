@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak import families, inference
+from stickbreak import families, inference, moves
 from stickbreak.errors import ModelFileError
 from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
@@ -20,6 +20,9 @@ PARTS: dict[str, type[Any]] = {
     for cls in (
         *(getattr(families, name) for name in families.__all__),
         *inference.ENGINES.values(),
+        moves.Birth,
+        moves.Delete,
+        moves.Merge,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}

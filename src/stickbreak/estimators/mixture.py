@@ -27,7 +27,7 @@ from stickbreak.stats import Array, Tally
 
 from .base import Estimator
 from .files import register
-from .parts import make_engine, make_family, make_seed
+from .parts import make_family, make_seed
 from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
@@ -146,7 +146,7 @@ class _MixtureEstimator(Estimator):
         table, legal = self._read(X, labels, sample_weight, not is_first)
         if total_samples is not None and not total_samples > 0:
             raise ValueError(f"total_samples must be positive; got {total_samples!r}")
-        engine = make_engine(self.inference, prefer_memoized=True)
+        engine = self._pick_engine(True)
         model = self._resolve(table) if is_first else self._model
         kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
         accumulator = (
@@ -286,17 +286,19 @@ class Mixture(_MixtureEstimator):
 
 @register
 class DPMixture(_MixtureEstimator):
-    """Dirichlet process mixture: uses as many components as the data support, up to a truncation.
+    """Dirichlet process mixture: finds the number of components.
 
-    Components are not split or joined during a fit, so one start may keep a cluster in two pieces; compare several
-    (`n_init`) and a few truncations by `lower_bound_`, which are comparable.
+    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it raises the bound of the
+    whole data; `explain_moves` tells what happened. With an engine that has no moves, such as `MemoizedVB()`, the number
+    is a truncation: components are not split or joined.
 
     Parameters
     ----------
-    n_components : truncation, the largest number of components.
+    n_components : number of components to begin with.
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
         "multinomial", "bernoulli", "poisson") or as an object with its prior.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `MemoizedVB`.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
+        `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     concentration : of the Dirichlet process; larger expects more components.
     random_state : seed.
     n_init : starts to try; the best bound wins.
@@ -306,7 +308,7 @@ class DPMixture(_MixtureEstimator):
 
     Attributes
     ----------
-    n_components_, n_effective_ : truncation; components with at least one row.
+    n_components_, n_effective_ : components; those with at least one row.
     weights_, counts_ : (K,) posterior mean weights, renormalized over the components; expected rows.
     posterior_, means_, covariances_ : posterior summaries of the components.
     component_ids_ : (K,) permanent ids.
@@ -319,8 +321,8 @@ class DPMixture(_MixtureEstimator):
     >>> import numpy as np, stickbreak as sb
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, (100, 2)), rng.normal(5, 1, (100, 2))])
-    >>> model = sb.DPMixture(5, random_state=0).fit(X)
-    >>> model.n_effective_
+    >>> model = sb.DPMixture(random_state=0).fit(X)
+    >>> model.n_components_
     2
     """
 
@@ -328,7 +330,7 @@ class DPMixture(_MixtureEstimator):
 
     def __init__(
         self,
-        n_components: int = 25,
+        n_components: int = 1,
         *,
         family: Any = "gaussian",
         inference: Any = None,

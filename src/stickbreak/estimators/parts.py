@@ -9,6 +9,7 @@ import numpy as np
 
 from stickbreak import families
 from stickbreak.inference import ENGINES, BatchVB, Engine, MemoizedVB
+from stickbreak.moves import Birth, Delete, Merge
 
 __all__ = ["FAMILIES", "make_engine", "make_family", "make_seed"]
 
@@ -35,9 +36,14 @@ def make_family(family: Any) -> Any:
     return family
 
 
-def make_engine(inference: Any, *, prefer_memoized: bool) -> Engine:
-    """An engine from its name, the object itself, or the default: batch in memory, memoized on disk and for unbounded models."""
+def make_engine(inference: Any, *, prefer_memoized: bool, is_unbounded: bool) -> Engine:
+    """An engine from its name, the object itself, or the default.
+
+    That is batch in memory, memoized on disk, and memoized with all moves for unbounded models.
+    """
     if inference is None:
+        if is_unbounded:
+            return MemoizedVB(moves=(Birth(), Merge(), Delete()))
         return MemoizedVB() if prefer_memoized else BatchVB()
     if isinstance(inference, str):
         if inference not in ENGINES:

@@ -6,6 +6,8 @@ from .engine import Callback, Engine, Result, run, step
 from .engines import EM, ENGINES, BatchVB, HardEM, MemoizedVB, StochasticVB
 from .executors import count_workers, workers
 from .memory import Memory, RamMemory, SpillingMemory, Visit
+from .proposals import Move, Mover, Proposal, Sample, Scene
+from .records import MoveRecord
 from .rules import Hard, LogMean, MeanLog, Mode
 from .schedules import PowerDecay
 from .state import Info, Start, State
@@ -32,9 +34,15 @@ __all__ = [
     "Memory",
     "Mode",
     "MonitorStopping",
+    "Move",
+    "MoveRecord",
+    "Mover",
     "PowerDecay",
+    "Proposal",
     "RamMemory",
     "Result",
+    "Sample",
+    "Scene",
     "Snapshot",
     "SpillingMemory",
     "Start",

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
-from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
-from stickbreak.stats import Array, EditLog, Fields, Summary, Tally
+from stickbreak.persist import pack_fields, pack_summary, read_file, unpack_fields, unpack_summary, write_file
+from stickbreak.stats import Array, EditLog, Tally
 
 from .memory import RamMemory, Visit
 from .state import State
@@ -28,11 +28,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, and the visits of the lap in progress (log_z, n_units)."""
+    """State, history, the visits of the lap in progress (log_z, n_units), and what its moves have under way."""
 
     state: State
     trace: Trace
     visits: tuple[tuple[float, float], ...] = ()
+    moves: Callable[[dict[str, Array]], dict[str, Any]] | None = None
+    saved_moves: tuple[dict[str, Any], dict[str, Array]] | None = None
 
 
 @dataclass
@@ -115,9 +117,10 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         "position": state.position,
         "n_steps": state.n_steps,
         "params": pack_fields(state.params, "params", arrays),
-        "total": _pack_summary(state.total.view(), "total", arrays),
-        "seed": None if state.seed is None else _pack_summary(state.seed, "seed", arrays),
-        "lap_total": None if state.lap_total is None else _pack_summary(state.lap_total.view(), "lap_total", arrays),
+        "total": pack_summary(state.total.view(), "total", arrays),
+        "seed": None if state.seed is None else pack_summary(state.seed, "seed", arrays),
+        "lap_total": None if state.lap_total is None else pack_summary(state.lap_total.view(), "lap_total", arrays),
+        "moves": None if snapshot.moves is None else snapshot.moves(arrays),
         "memory": {},
     }
     for batch_id in state.memory:
@@ -126,7 +129,7 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         visit = visit.catch_up(state.log)
         name = f"memory/{batch_id}"
         warm = None if visit.warm is None else pack_fields(visit.warm, f"{name}/warm", arrays)
-        header["memory"][str(batch_id)] = {"summary": _pack_summary(visit.summary, name, arrays), "warm": warm}
+        header["memory"][str(batch_id)] = {"summary": pack_summary(visit.summary, name, arrays), "warm": warm}
     return header, arrays
 
 
@@ -135,11 +138,11 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
     for batch_id, saved in header["memory"].items():
         name = f"memory/{batch_id}"
         warm = None if saved["warm"] is None else unpack_fields(saved["warm"], f"{name}/warm", arrays)
-        memory.remember(int(batch_id), Visit(_unpack_summary(saved["summary"], name, arrays), warm, 0))
-    seed = None if header["seed"] is None else _unpack_summary(header["seed"], "seed", arrays)
-    lap_total = None if header["lap_total"] is None else _unpack_summary(header["lap_total"], "lap_total", arrays)
+        memory.remember(int(batch_id), Visit(unpack_summary(saved["summary"], name, arrays), warm, 0))
+    seed = None if header["seed"] is None else unpack_summary(header["seed"], "seed", arrays)
+    lap_total = None if header["lap_total"] is None else unpack_summary(header["lap_total"], "lap_total", arrays)
     state = State(
-        Tally(_unpack_summary(header["total"], "total", arrays)),
+        Tally(unpack_summary(header["total"], "total", arrays)),
         unpack_fields(header["params"], "params", arrays),
         seed,
         tuple(int(i) for i in header["ids"]),
@@ -154,7 +157,10 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
     )
     _check_consistent(state)
     visits = tuple((float(a), float(b)) for a, b in header["visits"])
-    return Snapshot(state, Trace.from_dict(header["trace"]), visits)
+    moves = header["moves"]
+    if moves is not None:
+        moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}
+    return Snapshot(state, Trace.from_dict(header["trace"]), visits, saved_moves=None if moves is None else (moves, arrays))
 
 
 def _check_consistent(state: State) -> None:
@@ -166,22 +172,3 @@ def _check_consistent(state: State) -> None:
         for part in (state.seed, None if state.lap_total is None else state.lap_total.view()):
             if part is not None and part[name].shape != array.shape:
                 raise ValueError(f"{name} has shape {array.shape} here and {part[name].shape} there")
-
-
-def _pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
-    if summary.index is not None:
-        arrays[f"{prefix}.index"] = summary.index
-    return {
-        "layout": pack_fields(summary, prefix, arrays),
-        "local_bound": summary.local_bound,
-        "log_z": summary.log_z,
-        "n_units": summary.n_units,
-        "sides": {name: _pack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in summary.sides.items()},
-    }
-
-
-def _unpack_summary(saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Summary:
-    fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
-    sides = {name: _unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}
-    local_bound, log_z, n_units = (float(saved[name]) for name in ("local_bound", "log_z", "n_units"))
-    return Summary(fields.layout, fields.arrays, local_bound, log_z, n_units, sides, arrays.get(f"{prefix}.index"))

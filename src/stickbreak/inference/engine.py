@@ -20,6 +20,7 @@ from stickbreak.stats import Fields, Summary
 
 from .accumulate import Accumulator
 from .checkpoints import Checkpointer, Snapshot
+from .proposals import Mover
 from .state import Info, Start, State
 from .stopping import Stopping
 from .trace import LapRecord, Trace
@@ -111,6 +112,10 @@ class Engine(Parameters):
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
 
+    def mover(self) -> Mover:
+        """What changes the number of components: here nothing."""
+        return Mover(())
+
     def rule(self) -> Rule:
         """Counts to potentials."""
         raise NotImplementedError
@@ -195,13 +200,20 @@ class _Loop:
 
     def __post_init__(self) -> None:
         self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
+        self.mover = self.engine.mover()
         self.visits: list[tuple[float, float]] = []
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
+
+    def begin_lap(self, settled: bool) -> bool:
+        """What this lap's moves will watch; False when the fit has settled and they have nothing left to try."""
+        if self.state.position == 0:
+            self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
+        return not settled or bool(self.mover.proposals)
 
     def visit(self, batch: Batch) -> Info:
         """One step, with what readers want to know of it."""
         state = self.state
-        new = step(self.model, self.rule, self.accumulator, state, batch, (), self.pool)
+        new = step(self.model, self.rule, self.accumulator, state, batch, self.mover.watches, self.pool)
         state.position += 1
         self.visits.append((new.log_z, new.n_units))
         bound = self.bound() if self.engine.trace_visits else None
@@ -213,6 +225,7 @@ class _Loop:
         """Fresh sums, upkeep, order, bound."""
         state = self.state
         self.accumulator.end_lap(state)
+        self.trace.moves += self.mover.decide(self.model, state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
         for edit in self.model.upkeep(state.total.view()):
             state.edit(edit)
@@ -262,11 +275,18 @@ def run(
     loop = _Loop(model, engine, data, state, trace, pool, seed)
     if isinstance(start, Snapshot):
         loop.visits = list(start.visits)
+        if start.saved_moves is not None:
+            try:
+                loop.mover.unpack(*start.saved_moves)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
     interrupted = stopped = False
     converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_units)
     try:
-        while not converged and not stopped and len(trace) < engine.max_iter:
+        while not stopped and len(trace) < engine.max_iter:
+            if not loop.begin_lap(converged):
+                break
             converged, stopped = _run_lap(loop, plan, saver)
     except KeyboardInterrupt:
         interrupted = True
@@ -297,11 +317,11 @@ def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[boo
         for callback in engine.callbacks:
             callback.on_step(info)
         if saver is not None:
-            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits)))
+            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits), loop.mover.pack))
     record = loop.end_lap()
     loop.trace.laps.append(record)
     if saver is not None:
-        saver.save_if_due(Snapshot(state, loop.trace, ()))
+        saver.save_if_due(Snapshot(state, loop.trace, (), loop.mover.pack))
     try:
         for callback in engine.callbacks:
             callback.on_lap(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Memoized, Stochastic
 from .engine import Data, Engine, Visits
+from .proposals import Move, Mover
 from .rules import Hard, MeanLog, Mode
 from .schedules import PowerDecay
 from .stopping import BoundStopping, MonitorStopping, Stopping
@@ -85,18 +86,36 @@ class _MemoizedEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class BatchVB(_MemoizedEngine):
+class _MovingEngine(_MemoizedEngine):
+    moves: Sequence[Move] = ()
+
+    def check(self) -> None:
+        """Also the moves."""
+        super().check()
+        for move in self.moves:
+            if not hasattr(move, "plan"):
+                raise ValueError(f"moves must be objects such as sb.Birth(), sb.Merge(), sb.Delete(); got {move!r}")
+            move.check()
+
+    def mover(self) -> Mover:
+        """The moves, with their books."""
+        return Mover(tuple(self.moves))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class BatchVB(_MovingEngine):
     """Variational Bayes on all data at once: each lap is a local step and a global step; the bound never drops.
 
     Parameters
     ----------
+    moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class MemoizedVB(_MemoizedEngine):
+class MemoizedVB(_MovingEngine):
     """Variational Bayes with a global step after every batch, whose counts are remembered: exact, and fast on large data.
 
     Parameters
@@ -104,6 +123,7 @@ class MemoizedVB(_MemoizedEngine):
     n_batches : how many; "auto" aims at 20,000 rows each.
     memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary folder.
     shuffle : visit batches in a random order each lap.
+    moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """

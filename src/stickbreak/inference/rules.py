@@ -31,9 +31,14 @@ class _BaseRule:
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch under the potentials of `counts`."""
         potentials = model.potentials(counts, params, self)
+        watches = [w.at(model, counts, batch, self) for w in watches]
         found, warm = self.local_model(model).local_step(potentials, batch, warm, watches, pool)
         self.check(found)
         return found, warm
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """The whole-data objective, or None where there is none."""
+        raise NotImplementedError
 
     def check(self, found: Summary) -> None:
         """Rules with a bound refuse one that is not a number."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from stickbreak.stats import Array
 
+from .records import MoveRecord
+
 __all__ = ["LapRecord", "Trace"]
 
 
@@ -30,10 +32,11 @@ class LapRecord:
 
 @dataclass
 class Trace:
-    """Laps, in order; `visits` too when asked for. Iterate it, or take columns as arrays."""
+    """Laps, in order; `visits` too when asked for; `moves` that were decided. Iterate it, or take columns as arrays."""
 
     laps: list[LapRecord] = field(default_factory=list)
     visits: list[float] = field(default_factory=list)
+    moves: list[MoveRecord] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.laps)
@@ -66,9 +69,17 @@ class Trace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""
-        return {"laps": [asdict(r) for r in self.laps], "visits": list(self.visits)}
+        return {
+            "laps": [asdict(r) for r in self.laps],
+            "visits": list(self.visits),
+            "moves": [record.to_dict() for record in self.moves],
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Trace:
         """The inverse of `to_dict`."""
-        return cls([LapRecord(**r) for r in values["laps"]], [float(v) for v in values["visits"]])
+        return cls(
+            [LapRecord(**r) for r in values["laps"]],
+            [float(v) for v in values["visits"]],
+            [MoveRecord.from_dict(r) for r in values.get("moves", ())],
+        )

@@ -16,6 +16,7 @@ __all__ = [
     "dirichlet_multinomial",
     "gather_symbols",
     "log_factorials",
+    "merge_entropy",
     "pairing",
     "poisson_predictive",
     "scatter_symbols",
@@ -85,6 +86,19 @@ def softmax_rows(logits, log_share, repeats):
         for i in range(n):
             row[i] *= total[i]
     return log_z
+
+
+@kernel
+def merge_entropy(shares, pairs, out):
+    """Out (M,) += change of -sum s log s when rows a and b of shares (K, n) are added up, for each of pairs (M, 2)."""
+    for p in range(pairs.shape[0]):
+        first, second = shares[pairs[p, 0]], shares[pairs[p, 1]]
+        change = 0.0
+        for i in range(first.shape[0]):
+            a, b = first[i], second[i]
+            if a > 0.0 and b > 0.0:
+                change += a * math.log(a / (a + b)) + b * math.log(b / (a + b))
+        out[p] += change
 
 
 @kernel

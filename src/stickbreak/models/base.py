@@ -154,9 +154,10 @@ class Model:
 # Jobs are module-level functions of plain values: they pickle, so any executor can run them.
 
 
-def _prepared(model: Model, potentials: ModelPotentials, lane: Batch) -> Iterable[Batch]:
+def _prepared(model: Model, potentials: ModelPotentials, lane: Batch) -> Iterable[tuple[Batch, Batch]]:
+    """The blocks of a lane, as the user gave them and as the family reads them."""
     for block in lane.blocks(model.block_rows(potentials.empty.size(model.axis))):
-        yield block.with_rows(model.family.prepare(block.rows))
+        yield block, block.with_rows(model.family.prepare(block.rows))
 
 
 def _infer_lane(
@@ -166,14 +167,14 @@ def _infer_lane(
     lane, warm = job[0], None if job[1] is None else job[1].copy()
     summary = potentials.empty.empty()
     out = dict(summary.arrays)
-    sides = {w.name: w.empty_side(model, summary.size(model.axis)) for w in watches}
+    sides = {w.name: w.empty_side(model, potentials) for w in watches}
     log_z = own_bound = 0.0
-    for block in _prepared(model, potentials, lane):
+    for raw, block in _prepared(model, potentials, lane):
         local = model.structure.infer(potentials, block, None if warm is None else warm.cut(**block.cut), out)
         potentials.scores.collect(block.rows, local.shares, out)
         log_z, own_bound = log_z + local.log_z, own_bound + local.own_bound
         for w in watches:
-            sides[w.name] = w.observe(model, potentials, block, local, sides[w.name])
+            sides[w.name] = w.observe(model, potentials, block, raw, local, sides[w.name])
     local_bound = log_z + own_bound - potentials.pair(out)
     _require_finite(log_z, potentials)
     return replace(summary, arrays=out, sides=sides, local_bound=local_bound, log_z=log_z, n_units=lane.n_units), warm
@@ -186,12 +187,12 @@ def _require_finite(log_z: float, potentials: ModelPotentials) -> None:
 
 
 def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
-    return np.concatenate([model.structure.decode(potentials, block) for block in _prepared(model, potentials, lane)])
+    return np.concatenate([model.structure.decode(potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
     parts = []
-    for block in _prepared(model, potentials, lane):
+    for _, block in _prepared(model, potentials, lane):
         out = dict(potentials.empty.empty().arrays)
         block = block.alone()
         warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
@@ -202,7 +203,7 @@ def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
 
 
 def _evidence_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
-    found = np.concatenate([model.structure.log_evidence(potentials, block) for block in _prepared(model, potentials, lane)])
+    found = np.concatenate([model.structure.log_evidence(potentials, block) for _, block in _prepared(model, potentials, lane)])
     _require_finite(float(found.sum()), potentials)
     return found
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from .fields import Fields, Filler
 
-__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Forget", "Insert", "Merge", "Permute", "Remove", "adopt"]
+__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Fold", "Forget", "Insert", "Merge", "Permute", "Remove", "adopt"]
 
 F = TypeVar("F", bound=Fields)
 
@@ -62,6 +62,24 @@ class Remove:
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
         return tuple(i for at, i in enumerate(ids) if at != self.index)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is left of `drop` joins `keep`, and the slot is removed: rows whose shares no proposal dealt out.
+
+    Unlike a merge it needs no terms: whoever proposes it has put the change of the local bound into its side.
+    """
+
+    axis: str
+    keep: int
+    drop: int
+
+    def __call__(self, fields: F) -> F:
+        return fields.merge(self.axis, self.keep, self.drop)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return tuple(i for at, i in enumerate(ids) if at != self.drop)
 
 
 @dataclass(frozen=True)

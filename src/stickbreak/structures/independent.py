@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.rows import best_rows, softmax_rows
+from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
 from stickbreak.protocols import Array, Local, Potentials
-from stickbreak.stats import Fields
+from stickbreak.stats import Fields, Summary
 
 __all__ = ["Independent", "judge"]
+
+NEXT_TO_NOTHING = 1e-8  # a row's share that is not worth dealing out: what is left so folds into another component
 
 
 def judge(potentials: Potentials, block: Batch) -> Array:
@@ -22,6 +25,34 @@ def judge(potentials: Potentials, block: Batch) -> Array:
     if block.sets is not None and potentials.log_legal is not None:
         evidence = evidence + potentials.log_legal[block.sets]
     return np.asfortranarray(evidence)
+
+
+def xlogx(x: Array) -> Array:
+    """X log x, zero at zero."""
+    return xlogy(x, x)
+
+
+def _left_alone(taken: Array, folded: int) -> float:
+    """Change of the entropy when the first `folded` shares (n, T) of rows that nobody deals out join into one."""
+    if folded < 2:
+        return 0.0
+    return float(xlogx(taken[:, :folded]).sum() - xlogx(taken[:, :folded].sum(1)).sum())
+
+
+def _counted(model: Any, side: Summary, scores: Any, prepared: Any, shares: Array) -> dict[str, Array]:
+    """Counts of rows dealt out by shares (n, J), with the axis of components as in the model."""
+    out = dict(model.zeros(shares.shape[1]).restrict(side.index).arrays)
+    scores.collect(prepared, shares, out)
+    out["share"] += shares.sum(0)
+    return out
+
+
+def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: float) -> None:
+    """Add counts of some components to those slots of a side, in place."""
+    for name, declared in side.layout.items():
+        if declared.additive:
+            at = (slice(None),) * declared.axes.index("slot") + (slots,)
+            side.arrays[name][at] += sign * counts[name]
 
 
 @dataclass(frozen=True)
@@ -68,6 +99,36 @@ class Independent:
         softmax_rows(shares, potentials["share"], np.ones(shares.shape[1]))
         draws = rng.random(shares.shape[1])
         return np.minimum((shares.cumsum(0) < draws).sum(0), len(shares) - 1)
+
+    def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
+        """Gain (M,): the entropy that each pair of components would lose; pairs that share none do not interact."""
+        merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
+
+    def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
+        """Rows of which the components `proposal.taken` hold more than next to nothing are dealt out among the proposals.
+
+        The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was taken; the masses'
+        own entropy changes when several components gave theirs.
+        """
+        taken = local.shares[:, list(proposal.taken)]
+        mass = taken.sum(1)
+        rows = np.flatnonzero(mass > NEXT_TO_NOTHING)
+        left = _left_alone(taken[mass <= NEXT_TO_NOTHING], proposal.folded)
+        if not len(rows):
+            return left
+        taken, mass = taken[rows], mass[rows]
+        prepared = model.family.prepare(raw.rows[rows])
+        born = np.asfortranarray(proposal.scores.evidence(prepared)).T
+        log_z = softmax_rows(born, proposal.log_share, mass)
+        given, lost = (
+            _counted(model, side, proposal.scores, prepared, born.T),
+            _counted(model, side, proposal.taken_scores, prepared, taken),
+        )
+        gained = log_z - proposal.scores.pair(given) - proposal.log_share @ given["share"]
+        gone = (proposal.taken_scores.evidence(prepared) * taken).sum() - proposal.taken_scores.pair(lost)
+        _add_slots(side, given, slice(proposal.first, None), 1.0)
+        _add_slots(side, lost, slice(0, taken.shape[1]), -1.0)
+        return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
 
     @staticmethod
     def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array]:

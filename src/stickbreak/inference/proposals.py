@@ -1,0 +1,294 @@
+"""Moves, as the loop sees them: proposed before a lap, watched during it, decided after it on the whole-data bound.
+
+A move knows what to propose; this module keeps the books: what was tried, when to try again, which proposals exclude each
+other, and the genealogy of components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array, Pool, Watch
+from stickbreak.stats import Edit, Fields, Forget, Summary
+
+from .records import MoveRecord
+from .rules import MeanLog
+from .state import State
+
+__all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Proposal", "Sample", "Scene"]
+
+MOVES = 2  # sets the draws of moves apart from those of starts and of batch orders, which use the same seed
+SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
+SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
+TIE = 1e-10  # a gain must exceed this part of the bound: smaller ones are rounding
+
+
+# ---------------------------------------------------------------------------------------------- history
+
+
+@dataclass
+class Attempts:
+    """Failures of each candidate (kind, ids): after f of them it rests for 2**f - 1 laps, and after `limit` until it changes.
+
+    A candidate has changed when the size of one of its components has, by more than a tenth.
+    """
+
+    limit: int = 2
+    failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(default_factory=dict)
+
+    def may_try(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool) -> bool:
+        """Whether to try a candidate in this lap; when the fit has settled nobody rests."""
+        if (kind, ids) not in self.failed:
+            return True
+        times, last, before = self.failed[kind, ids]
+        if any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True)):
+            return True
+        return times < self.limit and (settled or lap >= last + 2**times)
+
+    def failures(self, kind: str, ids: tuple[int, ...]) -> int:
+        """How often a candidate has failed since it last changed."""
+        return self.failed.get((kind, ids), (0, 0, ()))[0]
+
+    def fail(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int) -> None:
+        """Remember a failure."""
+        times, _, before = self.failed.get((kind, ids), (0, 0, tuple(sizes)))
+        changed = any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True))
+        self.failed[kind, ids] = (1 if changed else times + 1, lap, tuple(float(s) for s in sizes))
+
+    def forget(self, alive: Iterable[int]) -> None:
+        """Drop what concerns components that are gone."""
+        here = set(alive)
+        self.failed = {key: value for key, value in self.failed.items() if here.issuperset(key[1])}
+
+    def to_list(self) -> list[Any]:
+        """Plain values, for files."""
+        return [[kind, list(ids), times, lap, list(sizes)] for (kind, ids), (times, lap, sizes) in self.failed.items()]
+
+    def load(self, values: Iterable[Any]) -> None:
+        """The inverse of `to_list`."""
+        for kind, ids, times, lap, sizes in values:
+            self.failed[str(kind), tuple(int(i) for i in ids)] = (int(times), int(lap), tuple(float(s) for s in sizes))
+
+
+# ---------------------------------------------------------------------------------------------- what a move sees
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of the data with their posterior shares (n, K), repeats counted; scale: data units for each sampled one."""
+
+    batch: Batch
+    shares: Array
+    scale: float
+
+    def mass(self, slots: Sequence[int]) -> Array:
+        """(n,) share of each row in some components."""
+        return self.shares[:, list(slots)].sum(1)
+
+
+@dataclass
+class Scene:
+    """What a move may look at when it plans: the model at the beginning of a lap."""
+
+    model: Any
+    total: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    data: Any
+    attempts: Attempts
+    rng: np.random.Generator
+    lap: int
+    settled: bool
+    pool: Pool = map
+
+    @cached_property
+    def sizes(self) -> Array:
+        """(K,) expected rows of each component."""
+        return self.total["share"]
+
+    @cached_property
+    def protected(self) -> frozenset[int]:
+        """Positions that labels name: no move touches them."""
+        if "legal" not in self.params:
+            return frozenset()
+        legal = self.params["legal"] > 0
+        named = legal[~legal.all(1)].any(0)
+        return frozenset(int(k) for k in np.flatnonzero(named))
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Rows for planning, with their shares under the current globals. Drawn once a lap, when a move first asks."""
+        size = max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
+        batch = self.data.sample(size, self.rng)
+        potentials = self.model.potentials(self.total.restrict(batch.symbols), self.params, MeanLog())
+        shares = self.model.shares(potentials, batch, self.pool)
+        if batch.repeats is not None:
+            shares = shares * batch.repeats[:, None]
+        return Sample(batch, shares, self.data.n_units / batch.n_units)
+
+    def may_try(self, kind: str, slots: Sequence[int]) -> bool:
+        """Whether the components at some positions are free, and this candidate is due."""
+        if self.protected.intersection(slots):
+            return False
+        ids = tuple(self.ids[k] for k in slots)
+        return self.attempts.may_try(kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled)
+
+    def give_up(self, kind: str, slots: Sequence[int]) -> None:
+        """Remember that a candidate was not worth watching."""
+        self.attempts.fail(kind, tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots], self.lap)
+
+
+class Proposal(Protocol):
+    """A change that a lap watches and its end decides.
+
+    slots : positions that it touches, at planning time; the first n_key of them identify it
+    watch : what to collect during the lap; proposals may share one
+    """
+
+    @property
+    def kind(self) -> str:
+        """Which move made it."""
+        ...
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Positions that it touches."""
+        ...
+
+    @property
+    def n_key(self) -> int:
+        """How many of them identify it."""
+        ...
+
+    @property
+    def expected(self) -> float:
+        """Nats that it should gain, by what was known when it was made."""
+        ...
+
+    @property
+    def watch(self) -> Watch:
+        """What to collect."""
+        ...
+
+    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+        """Plain values and arrays, for checkpoints."""
+        ...
+
+    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
+        """The edit, for its components at `positions` of `size`, when `done` were accepted before it in this lap."""
+        ...
+
+
+class Move(Protocol):
+    """Knows what to propose."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the move in records and files."""
+        ...
+
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+        """A proposal of this kind, as `Proposal.pack` left it."""
+        ...
+
+    def plan(self, scene: Scene) -> list[Proposal]:
+        """Proposals for the coming lap."""
+        ...
+
+    def check(self) -> None:
+        """Raise ValueError for a setting that makes no sense."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------- the books
+
+
+@dataclass
+class Mover:
+    """All moves of a fit, with their history. The loop calls plan before a lap and decide after it."""
+
+    moves: Sequence[Move]
+    attempts: Attempts = field(default_factory=Attempts)
+    proposals: list[Proposal] = field(default_factory=list)
+    planned_ids: tuple[int, ...] = ()
+
+    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool) -> None:
+        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet."""
+        self.proposals, self.planned_ids = [], state.ids
+        if not self.moves or state.seed is not None:
+            return
+        total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
+        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool)
+        for move in self.moves:
+            self.proposals += move.plan(scene)
+
+    def pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
+        """Plain values and arrays, for checkpoints."""
+        proposals = [[p.kind, p.pack(f"proposal/{i}", arrays)] for i, p in enumerate(self.proposals)]
+        return {"attempts": self.attempts.to_list(), "proposals": proposals, "planned_ids": list(self.planned_ids)}
+
+    def unpack(self, saved: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """What `pack` left."""
+        known = {move.kind: move for move in self.moves}
+        self.attempts.load(saved["attempts"])
+        self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
+        self.proposals = [known[kind].unpack(p, f"proposal/{i}", arrays) for i, (kind, p) in enumerate(saved["proposals"])]
+
+    @property
+    def watches(self) -> list[Watch]:
+        """What to collect during the lap, each once."""
+        found: dict[str, Watch] = {}
+        for proposal in self.proposals:
+            found.setdefault(proposal.watch.name, proposal.watch)
+        return list(found.values())
+
+    def decide(self, model: Any, state: State) -> list[MoveRecord]:
+        """Accept what raises the whole-data bound, best first; a component takes part in one accepted change a lap."""
+        if not self.proposals:
+            return []
+        sizes = dict(zip(state.ids, state.total.view()["share"].tolist(), strict=True))
+        bound = model.bound(state.total.view(), state.params)
+        gains = [self._gain(model, state, p, (), bound) for p in self.proposals]
+        touched: set[int] = set()
+        done: list[Proposal] = []
+        records = []
+        for at in np.argsort([-g for g in gains], kind="stable"):
+            proposal, gain = self.proposals[at], gains[at]
+            ids = tuple(self.planned_ids[k] for k in proposal.slots)
+            if touched.intersection(ids):
+                continue
+            if done:
+                gain = self._gain(model, state, proposal, done, bound)
+            accepted = gain > TIE * abs(bound)
+            edit = self._edit(model, state, proposal, done)
+            children = tuple(i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids)
+            records.append(MoveRecord(state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted))
+            if accepted:
+                state.edit(edit)
+                state.params = model.global_step(state.total.view(), state.params)
+                bound += gain
+                touched.update(ids)
+                done.append(proposal)
+            else:
+                self.attempts.fail(proposal.kind, ids[: proposal.n_key], [sizes[i] for i in ids[: proposal.n_key]], state.lap)
+        state.edit(Forget())
+        self.attempts.forget(state.ids)
+        self.proposals = []
+        return records
+
+    def _edit(self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal]) -> Edit:
+        positions = tuple(state.ids.index(self.planned_ids[k]) for k in proposal.slots)
+        return proposal.edit(model.axis, positions, len(state.ids), done)
+
+    def _gain(self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float) -> float:
+        """Exact change of the whole-data bound, globals at their optimum on both sides."""
+        edit = self._edit(model, state, proposal, done)
+        tried = edit(state.total.view())
+        params = model.global_step(tried, edit(state.params))
+        return float(model.bound(replace(tried, sides={}), params) - bound)

@@ -1,0 +1,83 @@
+"""Delete: a component's rows are dealt out among others, which adapt to them on a sample before all data judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.inference.proposals import Proposal, Scene
+from stickbreak.parameters import Parameters, require_whole
+from stickbreak.protocols import Array
+
+from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of
+
+__all__ = ["Delete"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Delete(Parameters):
+    """Tries to do without a component.
+
+    Parameters
+    ----------
+    n_absorbers : components that share its rows out among them, the nearest ones.
+    max_targets : components tried in one lap, at most.
+    n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever accepted.
+    """
+
+    n_absorbers: int = 5
+    max_targets: int = 2
+    n_passes: int = 50
+
+    @property
+    def kind(self) -> str:
+        """Name in records."""
+        return "delete"
+
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+        """A proposal as `pack` left it."""
+        return RedistributionProposal.unpack("delete", saved, prefix, arrays)
+
+    def check(self) -> None:
+        """Whole numbers."""
+        require_whole(n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes)
+
+    def plan(self, scene: Scene) -> list[Proposal]:
+        """Small components first."""
+        if len(scene.ids) < 2:
+            return []
+        found: list[Proposal] = []
+        tried = 0
+        for target in np.argsort(scene.sizes, kind="stable"):
+            if tried >= self.max_targets:
+                break
+            if not scene.may_try("delete", (int(target),)):
+                continue
+            tried += 1
+            proposal = self._propose(scene, int(target))
+            if proposal is None:
+                scene.give_up("delete", (int(target),))
+            else:
+                found.append(proposal)
+        return found
+
+    def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
+        model = scene.model
+        absorbers = nearest(scene, target, self.n_absorbers)
+        if not absorbers:
+            return None
+        slots = (target, *absorbers)
+        table = rows_of(model, scene.sample, slots)
+        if table is None:
+            return None
+        before = little_fit(model, table, scene.total.permute(model.axis, list(slots)), 2)
+        after = little_fit(model, table, scene.total.permute(model.axis, list(absorbers)), self.n_passes, wanted=before.bound)
+        if after.bound <= before.bound:
+            return None
+        shares = after.counts["share"]
+        watch = Redistribution(
+            f"delete {scene.ids[target]}", slots, after.counts.forget(), np.log(np.maximum(shares, 1e-300)), 1, 2
+        )
+        return RedistributionProposal("delete", slots, watch, after.bound - before.bound)

@@ -1,0 +1,40 @@
+"""Moves in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stickbreak.inference import MoveRecord
+
+__all__ = ["explain"]
+
+
+def explain(records: Sequence[MoveRecord], ids: Any) -> str:
+    """A summary of each kind of move, then every accepted one in order."""
+    if not records:
+        return "No moves were tried: the engine has none, or the fit ended before the second lap."
+    lines = []
+    for kind in dict.fromkeys(record.kind for record in records):
+        tried = [record for record in records if record.kind == kind]
+        kept = [record for record in tried if record.is_accepted]
+        gained = sum(record.gain for record in kept)
+        lines.append(f"{kind}: {len(tried)} tried on all data, {len(kept)} accepted, {gained:+.2f} nats")
+    lines += [_sentence(record) for record in records if record.is_accepted]
+    lines.append(f"At the end: {len(ids)} component{'s' if len(ids) != 1 else ''}, ids {_listed(ids)}.")
+    return "\n".join(lines)
+
+
+def _sentence(record: MoveRecord) -> str:
+    parents, children = _listed(record.parents), _listed(record.children)
+    what = {
+        "birth": f"{parents} became {children}",
+        "merge": f"{parents} joined into {children}",
+        "delete": f"{record.parents[0]} was shared out among {children}",
+    }[record.kind]
+    return f"lap {record.lap}: {record.kind}, {what} ({record.gain:+.2f} nats)"
+
+
+def _listed(ids: Sequence[int]) -> str:
+    words = [str(int(i)) for i in ids]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,166 @@
+"""Merge: two components become one, counts added; exact because the entropy of chosen pairs is tracked during the lap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.inference.proposals import Proposal, Scene
+from stickbreak.parameters import Parameters, require_whole
+from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.stats import Edit, Field, Fields, Summary
+from stickbreak.stats import Merge as MergeEdit
+
+__all__ = ["Merge", "MergeWatch", "pair_scores"]
+
+ALL_PAIRS = 40  # components up to which every pair is scored; beyond, each with its nearest only
+NEAREST = 10
+
+
+@dataclass(frozen=True)
+class MergeWatch:
+    """Collects what merging each pair would do to the local bound and to tracked fields. pairs (M, 2): positions."""
+
+    pairs: Array
+    name: str = "merge"
+
+    def at(self, model: Any, counts: Summary, batch: Batch, rule: Any) -> MergeWatch:
+        """The same for every visit."""
+        return self
+
+    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+        """Gain (M,), cross (M, M), and the merged value of every tracked field."""
+        tracked = [n for n, f in model.layout().items() if f.merge == "tracked"]
+        layout = {n: Field(("pair",), nonnegative=False) for n in ("gain", *tracked)}
+        layout["cross"] = Field(("pair", "pair"), nonnegative=False)
+        return Summary(layout, {n: np.zeros((len(self.pairs),) * len(f.axes)) for n, f in layout.items()})
+
+    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+        """Add a block's terms."""
+        model.structure.merge_terms(potentials, block, local, self.pairs, dict(side.arrays))
+        return side
+
+
+@dataclass(frozen=True)
+class MergeProposal:
+    """Row `pair` of the watch: fold the later of two slots into the earlier."""
+
+    slots: tuple[int, ...]
+    pair: int
+    watch: MergeWatch
+    expected: float
+    n_key: int = 2
+    kind: str = "merge"
+
+    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+        """Plain values, for checkpoints."""
+        pairs = self.watch.pairs.tolist()
+        return {"slots": list(self.slots), "pair": self.pair, "expected": self.expected, "pairs": pairs}
+
+    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
+        """The pair's terms, corrected for pairs folded before it."""
+        keep, drop = sorted(positions)
+        earlier = tuple(p.pair for p in done if isinstance(p, MergeProposal))
+        return MergeEdit(axis, keep, drop, self.pair, earlier)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Merge(Parameters):
+    """Tries to join pairs of components.
+
+    Parameters
+    ----------
+    max_pairs : pairs watched in one lap, at most; default twice the number of components.
+    start : first lap in which pairs are watched.
+    """
+
+    max_pairs: int | None = None
+    start: int = 1
+
+    @property
+    def kind(self) -> str:
+        """Name in records."""
+        return "merge"
+
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+        """A proposal as `pack` left it."""
+        a, b = (int(k) for k in saved["slots"])
+        watch = MergeWatch(np.array(saved["pairs"], dtype=np.int64).reshape(-1, 2))
+        return MergeProposal((a, b), int(saved["pair"]), watch, float(saved["expected"]))
+
+    def check(self) -> None:
+        """Whole numbers."""
+        require_whole(start=self.start)
+        if self.max_pairs is not None:
+            require_whole(max_pairs=self.max_pairs)
+
+    def plan(self, scene: Scene) -> list[Proposal]:
+        """Pairs whose counts alone say that they may belong together, best first.
+
+        The score is the change of the bound without that of the entropy, which a merge never raises: no pair with a
+        negative score can be accepted.
+        """
+        if scene.lap < self.start or len(scene.ids) < 2:
+            return []
+        budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
+        pairs, scores = pair_scores(scene.model, scene.total, scene.params)
+        chosen: list[tuple[int, int]] = []
+        expected: list[float] = []
+        taken = np.zeros(len(scene.ids), dtype=int)
+        for at in np.argsort(-scores, kind="stable"):
+            a, b = (int(k) for k in pairs[at])
+            if scores[at] <= 0 or len(chosen) >= budget:
+                break
+            if taken[a] < 5 and taken[b] < 5 and scene.may_try("merge", (a, b)):
+                chosen.append((a, b))
+                expected.append(float(scores[at]))
+                taken[[a, b]] += 1
+        watch = MergeWatch(np.array(chosen, dtype=np.int64).reshape(-1, 2))
+        return [MergeProposal(pair, i, watch, e) for i, (pair, e) in enumerate(zip(chosen, expected, strict=True))]
+
+
+def pair_scores(model: Any, total: Summary, params: Fields) -> tuple[Array, Array]:
+    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of entropy."""
+    layout = model.family.fields(model.axis)
+    counts = Fields(layout, {n: total[n] for n in layout})
+    pairs = _candidates(model, counts)
+    first, second = (counts.permute(model.axis, pairs[:, side].tolist()) for side in (0, 1))
+    both = model.family.log_marginal(_joined(first, second))
+    alone = model.family.log_marginal(counts)
+    data = both - alone[pairs[:, 0]] - alone[pairs[:, 1]]
+    return pairs, data + _prior_changes(model, total, params, pairs, data)
+
+
+def _candidates(model: Any, counts: Fields) -> Array:
+    K = counts.size(model.axis)
+    if K <= ALL_PAIRS:
+        return np.stack(np.triu_indices(K, 1), axis=1)
+    means = model.family.smoothed_mean(counts)
+    apart = model.family.bregman(means, means)
+    apart = apart + apart.T
+    np.fill_diagonal(apart, np.inf)
+    near = np.argpartition(apart, NEAREST, axis=1)[:, :NEAREST]
+    pairs = np.stack([np.repeat(np.arange(K), NEAREST), near.ravel()], axis=1)
+    return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def _joined(first: Fields, second: Fields) -> Fields:
+    """Slot by slot sums, moments about the first's reference points."""
+    return Summary(first.layout, first.arrays) + Summary(second.layout, second.arrays)
+
+
+def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, data: Array) -> Array:
+    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others."""
+    layout = model.prior.fields(model.axis)
+    counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
+    now = model.prior.bound(counts, params)
+    out = np.full(len(pairs), -np.inf)
+    for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
+        edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
+        tried, changed = edit(counts), edit(params)
+        out[at] = model.prior.bound(tried, model.prior.update(tried, changed)) - now
+    return out

@@ -1,0 +1,201 @@
+"""What birth and delete share: the mass of some components is dealt out anew among proposals, and the difference is tracked.
+
+q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is what the components `taken` held of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from stickbreak.data import Batch, Table
+from stickbreak.inference import BatchVB, Callback, LapRecord, Result, Start, run
+from stickbreak.inference.proposals import Proposal, Sample, Scene
+from stickbreak.persist import pack_summary, unpack_summary
+from stickbreak.protocols import Array, Local, Potentials, Rule, Scores
+from stickbreak.stats import AddSide, Compose, Edit, Fold, Insert, Summary
+
+__all__ = ["Redistribution", "RedistributionProposal", "little_fit", "rows_of"]
+
+WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """Collects the difference over some slots: what proposals gain less what components lose.
+
+    taken : positions that lose their mass; a birth takes from its targets, a delete from its target and all absorbers
+    counts : counts of the J proposals, whose potentials deal the mass out
+    log_share (J,) : their log shares, up to a constant
+    first : the first slot that gains: slots are (targets, newborns) for a birth, (target, absorbers) for a delete
+    folded : how many of the taken slots end in one with what is left of them
+    """
+
+    name: str
+    taken: tuple[int, ...]
+    counts: Summary
+    log_share: Array
+    first: int
+    folded: int
+    scores: Scores | None = field(default=None, repr=False)
+    taken_scores: Scores | None = field(default=None, repr=False)
+
+    def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
+        """With the potentials of the proposals and of the components that they replace."""
+        judge = rule.pick(model.family)
+        taken = judge(counts.permute(model.axis, list(self.taken)))
+        return replace(self, scores=judge(self.counts.restrict(batch.symbols)), taken_scores=taken)
+
+    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+        """Zeros over the axis "slot"; reference points of moments as they are."""
+        empty = potentials.empty
+        own = empty.permute(model.axis, list(self.taken[: self.first]))
+        other = self.counts.restrict(empty.index)
+        layout = {n: replace(f, axes=tuple("slot" if a == model.axis else a for a in f.axes)) for n, f in empty.layout.items()}
+        arrays = {}
+        for n, f in empty.layout.items():
+            along = f.axes.index(model.axis)
+            both = np.concatenate([own[n], other[n]], axis=along)
+            arrays[n] = np.zeros_like(both) if f.additive else both
+        layout = {n: replace(f, nonnegative=False) for n, f in layout.items()}
+        return Summary(layout, arrays, index=empty.index)
+
+    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+        """Add a block's difference."""
+        change = model.structure.redistribute(model, potentials, self, raw, local, side)
+        return replace(side, local_bound=side.local_bound + change)
+
+
+@dataclass(frozen=True)
+class RedistributionProposal:
+    """Slots: the targets of a birth; the target of a delete and its absorbers."""
+
+    kind: str
+    slots: tuple[int, ...]
+    watch: Redistribution
+    expected: float
+    n_key: int = 1
+
+    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+        """Plain values and arrays, for checkpoints."""
+        watch = self.watch
+        arrays[f"{prefix}/log_share"] = watch.log_share
+        return {
+            "slots": list(self.slots),
+            "expected": self.expected,
+            "name": watch.name,
+            "first": watch.first,
+            "folded": watch.folded,
+            "counts": pack_summary(watch.counts, prefix, arrays),
+        }
+
+    @classmethod
+    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> RedistributionProposal:
+        """What `pack` left."""
+        slots = tuple(int(k) for k in saved["slots"])
+        counts = unpack_summary(saved["counts"], prefix, arrays)
+        log_share = arrays[f"{prefix}/log_share"]
+        watch = Redistribution(str(saved["name"]), slots, counts, log_share, int(saved["first"]), int(saved["folded"]))
+        return cls(kind, slots, watch, float(saved["expected"]))
+
+    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
+        """Append newborns where there are any, add the difference, fold what is left of the targets into the first that gains."""
+        n_proposals = len(self.watch.log_share)
+        if self.kind == "birth":
+            slots = (*positions, *range(size, size + n_proposals))
+            fill = {n: _Constant(self.watch.counts[n]) for n, f in self.watch.counts.layout.items() if not f.additive}
+            grow: tuple[Edit, ...] = (Insert(axis, n_proposals, {**fill, "legal": _FreeSets()}),)
+        else:
+            slots, grow = positions, ()
+        keep, gone = slots[self.watch.first], sorted(slots[: self.watch.first], reverse=True)
+        folds = []
+        for drop in gone:  # from the last on, so that the others stay where they are
+            folds.append(Fold(axis, keep, drop))
+            keep -= drop < keep
+        return Compose((*grow, AddSide(axis, slots, self.watch.name), *folds))
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """Fills new slots with given values."""
+
+    values: Array
+
+    def __call__(self, fields: Any) -> Array:
+        return self.values
+
+
+@dataclass(frozen=True)
+class _FreeSets:
+    """New components may be used by rows that may use all."""
+
+    def __call__(self, fields: Any) -> Array:
+        return fields["legal"].min(1, keepdims=True)
+
+
+# ---------------------------------------------------------------------------------------------- little fits on a sample
+
+
+def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
+    """Up to `count` components whose distributions are nearest to the target's, by the divergence of their means."""
+    free = [k for k in range(len(scene.ids)) if k != target and k not in scene.protected]
+    if not free or count == 0:
+        return ()
+    if len(free) <= count:
+        return tuple(free)
+    means = scene.model.family.smoothed_mean(scene.total)
+    apart = scene.model.family.bregman({n: a[target : target + 1] for n, a in means.items()}, means)[0]
+    return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
+
+
+def rows_of(model: Any, sample: Sample, slots: Sequence[int]) -> Table | None:
+    """Rows of a sample that belong to some components, repeated so that they weigh what those hold of the whole data."""
+    mass = sample.mass(slots)
+    rows = np.flatnonzero(mass > WORTH * sample.batch.repeats_or_ones())
+    if len(rows) < 2:
+        return None
+    found = sample.batch.rows[rows]
+    if sample.batch.symbols is not None:  # a sample may have a vocabulary of its own
+        columns = sample.batch.symbols[found.indices]
+        found = sparse.csr_array((found.data, columns, found.indptr), shape=(len(rows), model.family.n_columns))
+    return Table(found, mass[rows] * sample.scale)
+
+
+class _Hope(Callback):
+    """Ends a little fit that will not reach a bound: at its present rate it would need more passes than there are."""
+
+    def __init__(self, wanted: float, max_iter: int) -> None:
+        self.wanted, self.max_iter = wanted, max_iter
+        self.last = -np.inf
+
+    def on_lap(self, record: LapRecord) -> None:
+        """Looks at the gap and at what the last pass closed of it."""
+        assert record.bound is not None
+        gap, closed = self.wanted - record.bound, record.bound - self.last
+        self.last = record.bound
+        if record.lap > 3 and gap > closed * (self.max_iter - record.lap):
+            raise StopIteration
+
+
+def little_fit(
+    model: Any,
+    table: Table,
+    counts: Summary,
+    max_iter: int,
+    *,
+    wanted: float = -np.inf,
+    moves: Sequence[Any] = (),
+) -> Result:
+    """The model fitted to a few rows from given counts: proposals before the whole data see them.
+
+    wanted : the bound that the proposal must reach to be of use; a fit that has no hope of it ends early
+    """
+    n_components = counts.size(model.axis)
+    callbacks = (_Hope(wanted, max_iter),)
+    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=False, moves=moves, callbacks=callbacks)
+    start = Start(counts, model.start_params(n_components))
+    return run(model, engine, table, start)
