@@ -80,9 +80,10 @@ class Categorical(BaseFamily):
         if bad.any():
             at, column = np.argwhere(bad)[0]
             limit = "" if self.n_symbols is None else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
+            value = values[at, column]
+            advice = "" if value == np.floor(value) else "; other categories go in as strings of a data frame"
             raise ValueError(
-                f"row {first + at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing; "
-                "other categories go in as strings of a data frame"
+                f"row {first + at}, column {column} is {value}; symbols are whole numbers{limit}, -1 for missing{advice}"
             )
 
     @property
