@@ -316,6 +316,7 @@ WRONG = {
     "no pairs": (["gaussian", [0, 1, 2]], "members must be a dict"),
     "a mask": ({"gaussian": [True, True, False]}, "names or positions; got True"),
     "a fraction": ({"gaussian": [0.0, 1, 2]}, r"names or positions; got 0\.0"),
+    "used up": ({"gaussian": (c for c in range(3))}, "names or positions; got <generator"),
     "a number": ({"gaussian": 1.5}, r"names or positions; got 1\.5"),
     "nested": ([(sb.Product({"gaussian": 0}), 0)], "cannot be a Product"),
 }

@@ -74,7 +74,7 @@ def _member(family: Any) -> Any:
 def _as_list(columns: Any) -> list[Any]:
     if isinstance(columns, str | int | np.integer):
         return [columns]
-    if not hasattr(columns, "__iter__") or isinstance(columns, Mapping):
+    if not hasattr(columns, "__iter__") or not hasattr(columns, "__len__") or isinstance(columns, Mapping):
         raise ValueError(f"columns must be names or positions; got {columns!r}")
     return list(columns)
 
