@@ -85,7 +85,32 @@ def _family_cases(n: int = 25) -> dict[str, FamilyCase]:
         ),
         "bernoulli": _case(families.Bernoulli(on=0.8, off=1.7), binary, conjugate.Bernoulli(0.8, 1.7)),
         "poisson": _case(families.Poisson(rate=0.7, shape=1.3), events, conjugate.Poisson(1.3, 0.7)),
+        "product": _product_case(real, binary, symbols, events),
     }
+
+
+def _product_case(real: Array, binary: Array, symbols: Array, events: Array) -> FamilyCase:
+    """Mixed columns in no order: two correlated reals (backwards), three binary ones, a symbol, an event count."""
+    rows = np.column_stack([real[:, 0], binary[:, 0], symbols[:, 0], binary[:, 1], real[:, 1], events[:, 1], binary[:, 2]])
+    mean, B = np.array([0.4, -0.6]), np.array([[2.0, 0.3], [0.3, 1.5]])
+    at = {"real": (4, 0), "binary": (1, 3, 6), "symbol": (2,), "events": (5,)}
+    family = families.Product(
+        [
+            (families.Gaussian(mean=mean, mean_strength=0.7, dof=5.5, covariance=B / 2.5), at["real"]),
+            (families.Bernoulli(on=0.8, off=1.7), at["binary"]),
+            (families.Categorical(concentration=0.3, n_symbols=5), at["symbol"]),
+            (families.Poisson(rate=0.7, shape=1.3), at["events"]),
+        ]
+    )
+    oracle = conjugate.Product(
+        (
+            (conjugate.Gaussian(mean, 0.7, 5.5, B), at["real"]),
+            (conjugate.Bernoulli(0.8, 1.7), at["binary"]),
+            (conjugate.Categorical((5,), 0.3), at["symbol"]),
+            (conjugate.Poisson(1.3, 0.7), at["events"]),
+        )
+    )
+    return _case(family, rows, oracle)
 
 
 FAMILIES = _family_cases()

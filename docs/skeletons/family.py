@@ -1,7 +1,7 @@
 """A family to copy: columns of waiting times, each exponential with a Gamma prior on its rate. It works as it stands.
 
 Copy it to src/stickbreak/families/, change the mathematics, export it in families/__init__.py, name it in
-estimators/parts.py, and add a record to FAMILIES in tests/registers.py: that runs every law on it, as
+families/names.py, and add a record to FAMILIES in tests/registers.py: that runs every law on it, as
 `stickbreak.checks.check_family` does alone. K components, D columns.
 """
 

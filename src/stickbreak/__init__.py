@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Gaussian,
         Multinomial,
         Poisson,
+        Product,
         ZeroMeanGaussian,
     )
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
@@ -40,7 +41,7 @@ _HOMES = {
     "estimators": ("DPMixture", "Mixture", "load", "resume"),
     "families": (
         "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian", "Multinomial", "Poisson",
-        "ZeroMeanGaussian",
+        "Product", "ZeroMeanGaussian",
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
     "moves": ("Birth", "Delete", "Merge"),
@@ -83,6 +84,7 @@ __all__ = [
     "Multinomial",
     "NumericalError",
     "Poisson",
+    "Product",
     "StickbreakWarning",
     "StochasticVB",
     "ZeroMeanGaussian",

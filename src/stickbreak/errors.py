@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 __all__ = [
     "CheckpointError",
     "ConvergenceWarning",
@@ -9,7 +14,10 @@ __all__ = [
     "ModelFileError",
     "NumericalError",
     "StickbreakWarning",
+    "columns_named",
 ]
+
+_COLUMN = re.compile(r"\bcolumn (\d+)\b")
 
 
 class StickbreakWarning(UserWarning):
@@ -34,3 +42,16 @@ class ModelFileError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, damaged, or belongs to other data or settings."""
+
+
+@contextmanager
+def columns_named(names: Sequence[Any] | None) -> Iterator[None]:
+    """Errors about "column 2" that are raised within speak of the third of `names`; None leaves them as they are."""
+    try:
+        yield
+    except ValueError as error:
+        if names is None or len(error.args) != 1:
+            raise
+        known = lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0]
+        error.args = (_COLUMN.sub(known, str(error.args[0]), count=1),)
+        raise

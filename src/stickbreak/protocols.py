@@ -63,8 +63,22 @@ class Family(Protocol):
         """Whether rows may be a CSR matrix."""
 
     @property
+    def max_categories(self) -> int:
+        """How many categories (strings, booleans) a column of a data frame may have."""
+
+    @property
+    def missing_category(self) -> float:
+        """What stands for a missing category among those numbered 0, 1, 2, ..."""
+
+    @property
     def n_columns(self) -> int:
         """Columns of a row, once resolved."""
+
+    def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
+        """The same family with columns that are given by name found among `names`; None: the data have no names."""
+
+    def readers(self, n_columns: int) -> Sequence[Any]:
+        """The family that reads each column; itself unless it is made of several."""
 
     def resolve(self, scale: Scale) -> Self:
         """The same family with every prior that was left open set from the data's scale."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +292,15 @@ def test_fingerprint_of_a_large_table_reads_spaced_places(monkeypatch: pytest.Mo
         changed[at] += 1.0
         assert Table(changed).fingerprint() != before
     assert Table(X[:4999]).fingerprint() != before
+
+
+def test_the_scale_of_some_columns_keeps_their_names() -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    whole, part = measure(Table(rows)), measure(Table(rows)).take([3, 1])
+    expected = measure(Table(rows[:, [3, 1]]))
+    assert (part.n_features, part.n_units) == (2, 20.0)
+    for name in ("mean", "variance", "square", "largest"):
+        np.testing.assert_allclose(getattr(part, name), getattr(expected, name), rtol=1e-14)
+    assert [whole.name(2), part.name(0)] == ["2", "3"]
+    named = replace(whole, names=("a", "b", "c", "d"))
+    assert [named.name(2), named.take([3, 1]).name(0)] == ["'c'", "'d'"]

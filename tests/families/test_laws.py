@@ -31,7 +31,7 @@ def random_counts(case: FamilyCase, seed: int) -> dict[str, np.ndarray]:
 
 def add(a: Any, b: Any, factor: float = 1.0) -> dict[str, np.ndarray]:
     """a + factor * b; what describes the others (anchors) stays."""
-    return {name: a[name] if name == "anchor" else a[name] + factor * b[name] for name in a}
+    return {name: a[name] if name.endswith("anchor") else a[name] + factor * b[name] for name in a}
 
 
 def one_row(case: FamilyCase, row: int) -> dict[str, np.ndarray]:
@@ -268,6 +268,15 @@ def expected_means(name: str, case: FamilyCase, w: np.ndarray) -> dict[str, Any]
         return {"probability": np.array([np.append(q[0] / q[0].sum(), 0.0), q[1] / q[1].sum()])}
     if name == "bernoulli":
         return {"probability": q[0] / (q[0] + q[1])}
+    if name == "product":
+        gaussian, bernoulli, categorical, poisson = q
+        return {
+            "mean of columns 4, 0": gaussian[0],
+            "covariance of columns 4, 0": gaussian[3] / (gaussian[2] - 3),
+            "probability of columns 1, 3, 6": bernoulli[0] / (bernoulli[0] + bernoulli[1]),
+            "probability of column 2": (categorical[0] / categorical[0].sum())[None],
+            "rate of column 5": poisson[0] / poisson[1],
+        }
     return {"rate": q[0] / q[1]} if name == "poisson" else {"probability": q / q.sum()}
 
 
@@ -296,8 +305,12 @@ def test_samples_have_the_predictive_mean(name: str) -> None:
         rows, means = drawn[labels == k].astype(float), expected_means(name, case, shares[:, k])
         if name == "categorical":
             rows = (rows[:, :, None] == np.arange(5)).reshape(len(rows), -1)
+        elif name == "product":  # columns of the members, the symbol as indicators
+            rows = np.column_stack([rows[:, [4, 0, 1, 3, 6]], rows[:, [2]] == np.arange(5), rows[:, 5]])
         elif name.startswith("multinomial"):
             rows = rows / rows.sum(1, keepdims=True)
         expected = np.zeros(3) if name == "zero_mean" else means.get("mean", means.get("probability", means.get("rate")))
+        if name == "product":
+            expected = np.concatenate([np.ravel(value) for key, value in means.items() if not key.startswith("covariance")])
         error = rows.std(0) / np.sqrt(len(rows))
         assert (np.abs(rows.mean(0) - np.ravel(expected)) <= 5 * error + 1e-12).all()  # 5 sigma; 1e-12 for constants

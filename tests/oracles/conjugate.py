@@ -354,3 +354,24 @@ class Poisson:
     def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
         shapes, rate = self.posterior(X, weights)
         return float(sum(stats.nbinom.logpmf(np.asarray(x, dtype=int), shapes, rate / (rate + 1))))
+
+
+@dataclass(frozen=True)
+class Product:
+    """Independent members, (model, columns) each: every value is the sum of theirs."""
+
+    members: tuple[tuple[Any, tuple[int, ...]], ...]
+
+    def posterior(self, X: Array, weights: Array) -> list[Any]:
+        """Each member's posterior of its own columns."""
+        return [model.posterior(X[:, list(at)], weights) for model, at in self.members]
+
+    def log_marginal(self, X: Array, weights: Array) -> float:
+        return float(sum(model.log_marginal(X[:, list(at)], weights) for model, at in self.members))
+
+    def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
+        own = [model.expected_log_likelihood(x[list(at)], X[:, list(at)], weights) for model, at in self.members]
+        return float(sum(own))
+
+    def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
+        return float(sum(model.log_predictive(x[list(at)], X[:, list(at)], weights) for model, at in self.members))

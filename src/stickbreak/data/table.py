@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -141,6 +141,7 @@ class Scale:
 
     mean, variance, square (D,): square is the mean of x**2; variance is about the mean, 0 for a constant column.
     largest (D,): the largest value of each column, that of rows without weight included (they are read all the same).
+    names : what messages call the columns; None for their positions.
     """
 
     n_features: int
@@ -149,6 +150,18 @@ class Scale:
     variance: Array
     square: Array
     largest: Array
+    names: tuple[Any, ...] | None = None
+
+    def name(self, column: int) -> str:
+        """What messages call a column."""
+        return str(column) if self.names is None else repr(self.names[column])
+
+    def take(self, columns: Sequence[int]) -> Scale:
+        """The scale of some columns, under the names that they have here."""
+        at = list(columns)
+        own = {f.name: getattr(self, f.name)[at] for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        names = tuple(at) if self.names is None else tuple(self.names[c] for c in at)
+        return replace(self, n_features=len(at), names=names, **own)
 
 
 def check_table(table: Table, check: Callable[[Any, int], None]) -> None:

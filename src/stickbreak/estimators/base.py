@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Table, measure
-from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
+from stickbreak.data import Scale, Table, measure
+from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
 from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
 from stickbreak.moves import explain
 from stickbreak.parameters import require_whole
@@ -23,6 +23,7 @@ from stickbreak.stats import Array, Summary
 
 from .conventions import Conventions
 from .files import decode, encode, save
+from .frames import check_categories
 from .parts import make_engine, make_family, make_seed
 from .progress import Progress
 
@@ -74,15 +75,26 @@ class Estimator(Conventions):
 
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
-        family = make_family(self.family)
-        scale = measure(table, family.check_rows)
+        names = getattr(self, "feature_names_in_", None)
+        family = make_family(self.family).locate(names, int(table.rows.shape[1]))
+        with columns_named(names):
+            scale = self._with_categories(measure(table, family.check_rows), names)
         if table.n_rows < self.n_components:
             warnings.warn(
                 f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",
                 DataWarning,
                 stacklevel=4,
             )
-        return self._make_model(family.resolve(scale), float(self.concentration))
+        with columns_named(names):
+            return self._make_model(family.resolve(scale), float(self.concentration))
+
+    def _with_categories(self, scale: Scale, names: Any) -> Scale:
+        """The scale with the columns' names; all categories of a column count as seen, for its dtype may list more."""
+        largest, labels = scale.largest.copy(), list(range(scale.n_features) if names is None else names)
+        for label, values in self.categories_.items():
+            at = labels.index(label)
+            largest[at] = max(largest[at], len(values) - 1)
+        return replace(scale, largest=largest, names=None if names is None else tuple(labels))
 
     def _fit_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
         """Run the engine from n_init starts and keep the best."""
@@ -238,6 +250,7 @@ class Estimator(Conventions):
             "trace": self.trace_.to_dict(),
             "n_features_in": int(self.n_features_in_),
             "feature_names_in": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+            "categories": [[column, list(values)] for column, values in self.categories_.items()],
         }
 
     def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
@@ -254,6 +267,8 @@ class Estimator(Conventions):
         self.n_features_in_ = int(saved["n_features_in"])
         names = saved["feature_names_in"]
         self._check_shapes(None if names is None else len(names))
+        self.categories_ = {column: list(values) for column, values in saved.get("categories", ())}
+        check_categories(self.categories_, names, self.n_features_in_)
         self.lower_bound_ = float(saved["lower_bound"])
         self.converged_ = bool(saved["converged"])
         self.trace_ = Trace.from_dict(saved["trace"])
@@ -269,6 +284,7 @@ class Estimator(Conventions):
         columns = self._model.family.n_columns
         if self.n_features_in_ != columns or (n_names is not None and n_names != columns):
             raise ValueError(f"the model says {self.n_features_in_} columns, its family has {columns}")
+        self._model.family.locate(None, columns)  # raises where members do not share out the columns
         if "legal" in self._params and self._params["legal"].shape[1:] != (self.n_components_,):
             raise ValueError(f"legal has shape {self._params['legal'].shape} for {self.n_components_} components")
         expected = self._model.zeros(self.n_components_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,14 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return value.item()
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return encode(value.tolist(), name, arrays)
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
-    if isinstance(value, list | tuple):
+    if isinstance(value, Mapping):
+        return {"mapping": [[encode(k, name, arrays), encode(v, f"{name}.{k}", arrays)] for k, v in value.items()]}
+    if isinstance(value, list | tuple | range):
         return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, Parameters):
         if PARTS.get(type(value).__name__) is not type(value):
@@ -63,7 +68,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None  # a loaded model draws afresh
     if hasattr(value, "__array__"):
-        return encode(np.asarray(value, dtype=float), name, arrays)
+        array = np.asarray(value)
+        return encode(array if array.dtype.kind in "OU" else array.astype(float), name, arrays)
     raise ValueError(f"{name.rpartition('.')[2]}={value!r} cannot be written to a file")
 
 
@@ -75,6 +81,8 @@ def decode(value: Any, arrays: dict[str, Array]) -> Any:
         return value
     if set(value) == {"array"}:
         return arrays[value["array"]]
+    if set(value) == {"mapping"}:
+        return {decode(k, arrays): decode(v, arrays) for k, v in value["mapping"]}
     if value.get("class") not in PARTS:
         raise ModelFileError(f"the file names an unknown part {value.get('class')!r}; it may come from a later release")
     return PARTS[value["class"]](**{str(k): decode(v, arrays) for k, v in value["params"].items()})

@@ -250,7 +250,7 @@ class Mixture(_MixtureEstimator):
     ----------
     n_components : number of components.
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson") or as an object with its prior.
+        "multinomial", "bernoulli", "poisson") or as an object with its prior; `Product` for columns of several kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
         for data in memory, `MemoizedVB` for data on disk.
     concentration : total mass of the Dirichlet prior on the weights; each component has concentration / n_components.
@@ -269,6 +269,7 @@ class Mixture(_MixtureEstimator):
     labels_ : (n,) component of each training row.
     lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
     n_features_in_, feature_names_in_ : as scikit-learn has them.
+    categories_ : dict from a column that held strings or categories to the list of them; category v is symbol v.
 
     Examples
     --------
@@ -296,7 +297,7 @@ class DPMixture(_MixtureEstimator):
     ----------
     n_components : number of components to begin with.
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson") or as an object with its prior.
+        "multinomial", "bernoulli", "poisson") or as an object with its prior; `Product` for columns of several kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     concentration : of the Dirichlet process; larger expects more components.
@@ -315,6 +316,7 @@ class DPMixture(_MixtureEstimator):
     labels_ : (n,) component of each training row.
     lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
     n_features_in_, feature_names_in_ : as scikit-learn has them.
+    categories_ : dict from a column that held strings or categories to the list of them; category v is symbol v.
 
     Examples
     --------

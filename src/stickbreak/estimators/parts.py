@@ -7,33 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak import families
+from stickbreak.families.names import FAMILIES, make_family
 from stickbreak.inference import ENGINES, BatchVB, Engine, MemoizedVB
 from stickbreak.moves import Birth, Delete, Merge
 
 __all__ = ["FAMILIES", "make_engine", "make_family", "make_seed"]
-
-FAMILIES: dict[str, type[Any]] = {
-    "gaussian": families.Gaussian,
-    "diagonal": families.DiagonalGaussian,
-    "zero-mean": families.ZeroMeanGaussian,
-    "fixed-variance": families.FixedVarianceGaussian,
-    "categorical": families.Categorical,
-    "multinomial": families.Multinomial,
-    "bernoulli": families.Bernoulli,
-    "poisson": families.Poisson,
-}
-
-
-def make_family(family: Any) -> Any:
-    """A family from its name (default prior) or the object itself."""
-    if isinstance(family, str):
-        if family not in FAMILIES:
-            raise ValueError(f"unknown family {family!r}; choose one of {', '.join(sorted(FAMILIES))}, or give a family object")
-        return FAMILIES[family]()
-    if isinstance(family, type) or not hasattr(family, "log_marginal"):
-        raise ValueError(f"family must be a name or a family object such as sb.Gaussian(); got {family!r}")
-    return family
 
 
 def make_engine(inference: Any, *, prefer_memoized: bool, is_unbounded: bool) -> Engine:

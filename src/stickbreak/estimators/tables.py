@@ -9,7 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from stickbreak.data import Table, check_table, is_on_disk, is_sparse
+from stickbreak.errors import columns_named
 from stickbreak.stats import Array
+
+from .frames import Categories, column_names, frame_kind, read_frame
 
 __all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
 
@@ -32,13 +35,20 @@ def open_rows(X: Any) -> Any:
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
     X = open_rows(X)
+    categories: Categories = {}
+    if frame_kind(X) is not None:
+        X, categories = _read_columns(estimator, X, family, reset)
     on_disk = isinstance(X, np.ndarray) and is_on_disk(X)
     rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
     if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
+    names = getattr(estimator, "feature_names_in_", None)
+    if reset:
+        family = family.locate(names, int(rows.shape[1]))
     if not on_disk:
-        family.check_rows(rows)
+        with columns_named(names):
+            family.check_rows(rows)
     repeats = None
     if sample_weight is not None:
         repeats = check_weights(sample_weight, rows)
@@ -47,7 +57,20 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
     table = Table(rows, repeats)
     if on_disk and not reset:  # the first fit checks as it measures
         check_table(table, family.check_rows)
+    if reset:
+        estimator.categories_ = categories
     return table
+
+
+def _read_columns(estimator: Any, X: Any, family: Any, reset: bool) -> tuple[Any, Categories]:
+    """A data frame with its strings and categories as numbers; one with other columns is left for scikit-learn to refuse."""
+    n_columns, names = int(X.shape[1]), column_names(X)
+    if reset:
+        return read_frame(X, family.locate(names, n_columns).readers(n_columns), None)
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if n_columns != estimator.n_features_in_ or (fitted is not None and list(fitted) != names):
+        return X, estimator.categories_
+    return read_frame(X, family.readers(n_columns), estimator.categories_)
 
 
 def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:

@@ -7,6 +7,7 @@ from .fixedvariance import FixedVarianceGaussian
 from .gaussian import Gaussian
 from .multinomial import Multinomial
 from .poisson import Poisson
+from .product import Product
 from .zeromean import ZeroMeanGaussian
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "Gaussian",
     "Multinomial",
     "Poisson",
+    "Product",
     "ZeroMeanGaussian",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,10 +22,24 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class BaseFamily(Parameters):
-    """Defaults: no upkeep of the statistics."""
+    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics."""
 
     sparse = False
     """Whether rows may be a CSR matrix."""
+
+    max_categories = 0
+    """How many categories (strings, booleans) a column of a data frame may have; none where columns hold numbers."""
+
+    missing_category = np.nan
+    """What stands for a missing category among those numbered 0, 1, 2, ..."""
+
+    def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
+        """The same family with columns that are given by name found among `names`."""
+        return self
+
+    def readers(self, n_columns: int) -> Sequence[Any]:
+        """The family that reads each column."""
+        return (self,) * n_columns
 
     @property
     def n_columns(self) -> int:
@@ -79,7 +94,7 @@ def column_spread(scale: Scale) -> Array:
     constant = scale.variance <= floor
     if constant.any():
         where = np.flatnonzero(constant)
-        shown = ", ".join(map(str, where[:5])) + ("..." if len(where) > 5 else "")
+        shown = ", ".join(map(scale.name, where[:5])) + ("..." if len(where) > 5 else "")
         warnings.warn(
             f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling components apart; prior variance is 1",
             DataWarning,

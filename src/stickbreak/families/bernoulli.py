@@ -53,6 +53,7 @@ class Bernoulli(BaseFamily):
     on: float = 0.5
     off: float = 0.5
     n_features: int | None = None
+    max_categories = 2
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Prior counts as given."""

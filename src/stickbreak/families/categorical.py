@@ -54,6 +54,8 @@ class Categorical(BaseFamily):
 
     concentration: float = 0.5
     n_symbols: Any = None
+    max_categories = MAX_SYMBOLS
+    missing_category = -1.0
 
     def resolve(self, scale: Scale) -> Categorical:
         """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""
@@ -78,8 +80,10 @@ class Categorical(BaseFamily):
         if bad.any():
             at, column = np.argwhere(bad)[0]
             limit = "" if self.n_symbols is None else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
+            value = values[at, column]
+            advice = "" if value == np.floor(value) else "; other categories go in as strings of a data frame"
             raise ValueError(
-                f"row {first + at}, column {column} is {values[at, column]}; symbols are whole numbers{limit}, -1 for missing"
+                f"row {first + at}, column {column} is {value}; symbols are whole numbers{limit}, -1 for missing{advice}"
             )
 
     @property

@@ -1,6 +1,6 @@
 """Named arrays, their algebra, and edits that can be replayed later."""
 
-from .edits import AddSide, Compose, Edit, EditLog, Fold, Forget, Insert, Merge, Permute, Remove, adopt
+from .edits import AddSide, Compose, Edit, EditLog, Fold, Forget, Insert, Merge, Permute, Remove, Within, adopt
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
 from .summary import SYMBOL, Summary, Tally
@@ -25,6 +25,7 @@ __all__ = [
     "Remove",
     "Summary",
     "Tally",
+    "Within",
     "adopt",
     "join",
     "shift_moments",

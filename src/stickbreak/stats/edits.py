@@ -5,13 +5,13 @@ Each acts on any Fields (totals, remembered Summaries, warm starts, parameters) 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from .fields import Fields, Filler
 
-__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Fold", "Forget", "Insert", "Merge", "Permute", "Remove", "adopt"]
+__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Fold", "Forget", "Insert", "Merge", "Permute", "Remove", "Within", "adopt"]
 
 F = TypeVar("F", bound=Fields)
 
@@ -154,6 +154,23 @@ class Compose:
         for edit in self.edits:
             ids = edit.rename(ids, max((fresh, *(i + 1 for i in ids))))
         return ids
+
+
+@dataclass(frozen=True)
+class Within:
+    """An edit of the values under `prefix`, by somebody who knows them without it; slots stay as many as they are."""
+
+    prefix: str
+    edit: Edit
+
+    def __call__(self, fields: F) -> F:
+        strip: Callable[[str], str] = lambda name: name.removeprefix(self.prefix)
+        layout = {strip(n): f.renamed(strip) for n, f in fields.layout.items() if n.startswith(self.prefix)}
+        edited = self.edit(Fields(layout, {n: fields[self.prefix + n] for n in layout}))
+        return replace(fields, arrays={**fields.arrays, **{self.prefix + n: edited[n] for n in layout}})
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        return self.edit.rename(ids, fresh)
 
 
 def adopt(axis: str, size: int, target: int, count: int, side: str, fill: Mapping[str, Filler] | None = None) -> Compose:

@@ -37,6 +37,11 @@ class Field:
     additive: bool = True
     about: str | None = None
 
+    def renamed(self, rename: Callable[[str], str]) -> Field:
+        """The same meaning among other names of axes and fields."""
+        axes = tuple(None if axis is None else rename(axis) for axis in self.axes)
+        return replace(self, axes=axes, about=None if self.about is None else rename(self.about))
+
 
 @dataclass(frozen=True)
 class LinearFiller:

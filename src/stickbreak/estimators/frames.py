@@ -1,0 +1,202 @@
+"""Data frames with strings, categories and booleans: as numbers, with what the numbers stand for.
+
+A column that a family reads as categories is numbered 0, 1, 2, ... in the order of its dtype (pandas categoricals, polars
+enums) or sorted. pandas and polars are imported only for their own frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stickbreak.stats import Array
+
+__all__ = ["Categories", "check_categories", "column_names", "frame_kind", "read_frame"]
+
+Categories = dict[Any, list[Any]]
+"""Column name (position where there are no names) to its categories: number v stands for the v-th."""
+
+CATEGORY = str | bool | int | float
+MAX_SHOWN = 8  # categories that an error lists
+UNKNOWN = -2.0  # stands for a category that the fit has not seen, until the error is raised
+
+
+class Levels(NamedTuple):
+    """A column by its distinct values: the values, codes (n,) into them, -1 for missing; whether the dtype lists them."""
+
+    values: list[Any]
+    codes: Array
+    is_declared: bool
+
+
+def frame_kind(X: Any) -> str | None:
+    """`pandas` or `polars` for their data frames, None for anything else; imports neither."""
+    roots = {cls.__module__.partition(".")[0] for cls in type(X).__mro__ if cls.__name__ == "DataFrame"}
+    return next((name for name in ("pandas", "polars") if name in roots), None)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of a frame's columns where they are all strings, as scikit-learn has it."""
+    names = list(X.columns)
+    return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
+
+
+def read_frame(X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None) -> tuple[Any, Categories]:
+    """The frame with numbers in every column, and the categories that they stand for.
+
+    readers : the family of each column. known : categories of a fitted model; None to learn them.
+    """
+    kind, names = frame_kind(X), column_names(X)
+    found: Categories = dict(known or {})
+    changed: dict[int, Array] = {}
+    for at, reader in enumerate(readers):
+        label = at if names is None else names[at]
+        column = X.iloc[:, at] if kind == "pandas" else X.to_series(at)
+        is_new = known is None and reader.max_categories > 0 and not _is_number(column, kind)
+        if is_new and label in found:
+            raise ValueError(f"the data frame has several columns {label!r}")
+        if is_new or label in found:
+            levels = _levels(column, kind, label)
+            if is_new:
+                found[label] = _order(levels, label, reader)
+            changed[at] = _number(levels, found[label], label, reader)
+        elif not _is_number(column, kind) and not _is_truth(column, kind):  # scikit-learn reads booleans as 0 and 1
+            changed[at] = _as_numbers(column, kind, label, reader)
+    return _with_columns(X, kind, changed), found
+
+
+def check_categories(categories: Categories, names: Sequence[str] | None, n_columns: int) -> None:
+    """ValueError for categories that no fit can have learned: they may come from a damaged file."""
+    labels: Sequence[Any] = range(n_columns) if names is None else names
+    for label, values in categories.items():
+        if label not in labels:
+            raise ValueError(f"categories of {label!r}, which is not a column")
+        if len(set(values)) != len(values) or not all(isinstance(value, CATEGORY) for value in values):
+            raise ValueError(f"the categories of {label!r} are not distinct strings or numbers")
+
+
+# ---------------------------------------------------------------------------------------------- categories
+
+
+def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
+    """The categories of a column in the order of its dtype, or sorted; booleans are always both."""
+    values = levels.values
+    for value in values:
+        if not isinstance(value, CATEGORY):
+            raise ValueError(
+                f"column {label!r} holds {value!r} ({type(value).__name__}); categories are strings, numbers or booleans: "
+                "convert the column to strings"
+            )
+    if values and all(isinstance(value, bool) for value in values):
+        return [False, True]
+    if len(values) > reader.max_categories:
+        raise ValueError(
+            f"column {label!r} has {len(values)} categories ({_shown(values)}); {type(reader).__name__} has room for "
+            f"{reader.max_categories}: use Categorical"
+        )
+    return values if levels.is_declared else sorted(values, key=lambda value: (isinstance(value, str), value))
+
+
+def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> Array:
+    """(n,) numbers of the categories as floats; a value that is not among them is an error."""
+    index = {value: float(number) for number, value in enumerate(categories)}
+    table = np.array([*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category])
+    numbers = table[levels.codes]  # code -1, missing, takes the last
+    unknown = np.flatnonzero(numbers == UNKNOWN)
+    if len(unknown):
+        value = levels.values[levels.codes[unknown[0]]]
+        raise ValueError(
+            f"row {unknown[0]}, column {label!r} is {value!r}; the model knows the categories {_shown(categories)}: "
+            "give it as missing, or fit with a dtype that lists all categories (pandas CategoricalDtype, polars Enum)"
+        )
+    return numbers
+
+
+def _shown(values: Sequence[Any]) -> str:
+    return ", ".join(repr(value) for value in values[:MAX_SHOWN]) + (", ..." if len(values) > MAX_SHOWN else "")
+
+
+# ---------------------------------------------------------------------------------------------- pandas and polars
+
+
+def _is_number(column: Any, kind: str | None) -> bool:
+    if kind == "polars":
+        return bool(column.dtype.is_numeric())
+    from pandas.api.types import is_numeric_dtype
+
+    return bool(is_numeric_dtype(column.dtype)) and not _is_truth(column, kind)
+
+
+def _is_truth(column: Any, kind: str | None) -> bool:
+    return str(column.dtype) in ("bool", "boolean", "Boolean", "bool[pyarrow]")
+
+
+def _levels(column: Any, kind: str | None, label: Any) -> Levels:
+    try:
+        found = _pandas_levels(column) if kind == "pandas" else _polars_levels(column)
+    except TypeError as error:  # lists and the like
+        raise ValueError(f"column {label!r} holds values that cannot be categories ({error}): convert it to strings") from None
+    return found._replace(values=[value.item() if isinstance(value, np.generic) else value for value in found.values])
+
+
+def _pandas_levels(column: Any) -> Levels:
+    from pandas import CategoricalDtype
+
+    is_declared = isinstance(column.dtype, CategoricalDtype)
+    held = column if is_declared else column.astype("category")
+    return Levels(held.cat.categories.tolist(), held.cat.codes.to_numpy(), is_declared)
+
+
+def _polars_levels(column: Any) -> Levels:
+    import polars
+
+    is_declared = isinstance(column.dtype, polars.Enum)
+    declared = column.dtype.categories.to_list() if is_declared else None
+    if isinstance(column.dtype, polars.Enum | polars.Categorical):
+        column = column.cast(polars.String)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    values = column.drop_nulls().unique().to_list() if declared is None else declared
+    if not values:
+        return Levels([], np.full(len(column), -1), is_declared)
+    codes = column.replace_strict(values, list(range(len(values))), default=-1, return_dtype=polars.Int64)
+    return Levels(values, codes.to_numpy(), is_declared)
+
+
+def _as_numbers(column: Any, kind: str | None, label: Any, reader: Any) -> Array:
+    """(n,) floats of a column of another dtype; what is no number is an error that names it."""
+    values = column.to_numpy(dtype=object, na_value=np.nan) if kind == "pandas" else np.array(column.to_list(), dtype=object)
+    try:
+        return np.asarray(values.astype(float))
+    except (TypeError, ValueError):
+        row = next(i for i, value in enumerate(values) if not _is_float(value))
+    advice = (
+        "columns of words need a family of categories (Categorical, or Bernoulli for two)"
+        if reader.max_categories == 0
+        else "the model was fitted on numbers there"
+    )
+    raise ValueError(f"row {row}, column {label!r} is {values[row]!r}, which is not a number; {advice}")
+
+
+def _is_float(value: Any) -> bool:
+    try:
+        float(np.nan if value is None else value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _with_columns(X: Any, kind: str | None, columns: Mapping[int, Array]) -> Any:
+    """The same frame with some columns replaced."""
+    if not columns:
+        return X
+    if kind == "polars":
+        import polars
+
+        return X.with_columns([polars.Series(X.columns[at], values) for at, values in columns.items()])
+    changed = X.copy(deep=False)
+    for at, values in columns.items():
+        changed.isetitem(at, values)
+    return changed

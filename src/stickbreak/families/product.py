@@ -1,0 +1,283 @@
+"""Mixed columns: a family for each group of columns, independent given the component.
+
+What a family says of a row is then a sum over the members, and every statistic belongs to one of them. Fields are the
+members' own with the member's number before the name ("0.moments", "0.anchor", "1.ones"); axes other than the
+component's are numbered too, so that two alphabets are not mixed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from stickbreak.data import Scale, is_sparse
+from stickbreak.errors import columns_named
+from stickbreak.protocols import Array, Counts, Scores
+from stickbreak.stats import Compose, Edit, Field, Within
+
+from .base import BaseFamily
+from .columns import MAX_SHOWN, member_objects, pick, place_members
+
+__all__ = ["Product", "ProductScores"]
+
+
+def _prefix(member: int) -> str:
+    return f"{member}."
+
+
+def _numbered(own: Mapping[str, Any], member: int) -> dict[str, Any]:
+    """A member's values under the names that the Product gives them."""
+    return {_prefix(member) + name: value for name, value in own.items()}
+
+
+def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -> dict[str, Array]:
+    """A member's values by its own names."""
+    return {name: values[_prefix(member) + name] for name in names}
+
+
+# ---------------------------------------------------------------------------------------------- scores
+
+
+@dataclass(frozen=True)
+class ProductScores:
+    """Scores of the members, and the names of their fields. Rows are tuples of what the members prepare."""
+
+    members: tuple[Scores, ...]
+    names: tuple[tuple[str, ...], ...]
+
+    def evidence(self, rows: tuple[Any, ...]) -> Array:
+        """(n, K) sum of the members' evidence."""
+        total = np.asfortranarray(self.members[0].evidence(rows[0]))
+        for scores, own in zip(self.members[1:], rows[1:], strict=True):
+            total += scores.evidence(own)
+        return total
+
+    def collect(self, rows: tuple[Any, ...], shares: Array, out: dict[str, Array]) -> None:
+        """Every member adds to its own fields."""
+        for i, (scores, own) in enumerate(zip(self.members, rows, strict=True)):
+            fields = _select(out, i, self.names[i])
+            scores.collect(own, shares, fields)
+            out.update(_numbered(fields, i))
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>; NaN where a member has none."""
+        return float(sum(scores.pair(_select(counts, i, self.names[i])) for i, scores in enumerate(self.members)))
+
+
+# ---------------------------------------------------------------------------------------------- the family
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Product(BaseFamily):
+    """A family for each group of columns, independent given the component: tables of mixed columns.
+
+    Parameters
+    ----------
+    members : dict of family name to columns, `{"gaussian": ["height", "weight"], "categorical": ["color"]}`, or list of
+        (family, columns) pairs, where the family is a name or an object with its prior. Columns are names of a data frame
+        or positions; one column need not be a list. Columns of one Gaussian are correlated, columns of two are not.
+    rest : family of all other columns, a name or an object. Default: a column without a family is an error.
+    names : names of the columns; set from the data frame.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Product({"gaussian": ["height", "weight"], "poisson": "visits"}, rest="categorical")
+    Product(members={'gaussian': ['height', 'weight'], 'poisson': 'visits'}, rest='categorical')
+    """
+
+    members: Any
+    rest: Any = None
+    names: Any = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments by name; with `deep` also `0__dof` for an argument of the first member, given as an object."""
+        found = super().get_params(deep)
+        for number, family in member_objects(self.members).items() if deep else ():
+            found.update({f"{number}__{name}": value for name, value in family.get_params().items()})
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments by name; `0__dof` reaches into the first member."""
+        nested = {key: value for key, value in params.items() if key.partition("__")[0].isdigit()}
+        super().set_params(**{key: value for key, value in params.items() if key not in nested})
+        families = member_objects(self.members)
+        for key, value in nested.items():
+            number, _, inner = key.partition("__")
+            if number not in families or not inner:
+                raise ValueError(f"Product has no parameter {key!r}; members that were given as objects: {sorted(families)}")
+            families[number].set_params(**{inner: value})
+        return self
+
+    # ------------------------------------------------------------------------------------------ columns
+
+    def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
+        """The same with every member an object and every column a position; each column must have one family."""
+        known = self.names if names is None else tuple(str(name) for name in names)
+        if known is not None and len(known) != n_columns:
+            raise ValueError(f"names has {len(known)} entries but the data have {n_columns} columns")
+        return replace(self, members=place_members(self.members, self.rest, known, n_columns), rest=None, names=known)
+
+    def readers(self, n_columns: int) -> Sequence[Any]:
+        """The member that reads each column."""
+        by_column = {c: family for family, columns in self.locate(None, n_columns).members for c in columns}
+        return tuple(by_column[c] for c in range(n_columns))
+
+    def _labels(self, columns: Sequence[int]) -> list[Any]:
+        return list(columns) if self.names is None else [self.names[c] for c in columns]
+
+    def _heading(self, columns: Sequence[int]) -> str:
+        """What a reader calls these columns."""
+        labels = [str(label) for label in self._labels(columns)]
+        few = labels if len(labels) <= MAX_SHOWN else [labels[0], "...", labels[-1]]
+        return (f"column{'s' if len(labels) > 1 else ''} " if self.names is None else "") + ", ".join(few)
+
+    @contextmanager
+    def _within(self, family: Any, columns: Sequence[int]) -> Iterator[None]:
+        """Errors of a member about its own columns and prior, in words about the whole table."""
+        try:
+            with columns_named(self._labels(columns)):
+                yield
+        except ValueError as error:
+            error.args = (f"{type(family).__name__} of {self._heading(columns)}: {error.args[0]}",)
+            raise
+
+    def resolve(self, scale: Scale) -> Product:
+        """Every member with its open priors set from the scale of its own columns."""
+        here = self.locate(None, scale.n_features)
+        members = []
+        for family, columns in here.members:
+            with here._within(family, columns):
+                members.append((family.resolve(scale.take(columns)), columns))
+        return replace(here, members=tuple(members))
+
+    def _parts(self, rows: Any) -> Iterator[tuple[Any, Any]]:
+        """Each member with its columns of the rows."""
+        if is_sparse(rows):
+            raise ValueError("Product reads dense rows; got a sparse matrix: use rows.toarray()")
+        values = np.asarray(rows)
+        return ((family, values[:, pick(columns)]) for family, columns in self.members)
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """What every member checks of its own columns."""
+        here = self.locate(None, int(rows.shape[1]))
+        for (family, columns), (_, own) in zip(here.members, here._parts(rows), strict=True):
+            with columns_named(here._labels(columns)):
+                family.check_rows(own, first)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row."""
+        return sum(len(columns) for _, columns in self.members)
+
+    def width(self) -> int:
+        """Numbers of a row that all members have prepared."""
+        return sum(family.width() for family, _ in self.members)
+
+    def prepare(self, rows: Any) -> tuple[Any, ...]:
+        """What each member prepares of its own columns."""
+        return tuple(family.prepare(own) for family, own in self._parts(rows))
+
+    def prepare_seeding(self, rows: Any) -> tuple[Any, ...]:
+        """What each member prepares of its own columns for seeding."""
+        return tuple(family.prepare_seeding(own) for family, own in self._parts(rows))
+
+    # ------------------------------------------------------------------------------------------ counts
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """The members' fields, numbered."""
+        found: dict[str, Field] = {}
+        for i, (family, _) in enumerate(self.members):
+            rename = _renaming(i, axis)
+            found |= {rename(name): field.renamed(rename) for name, field in family.fields(axis).items()}
+        return found
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        found: dict[str, Array] = {}
+        for i, (family, _) in enumerate(self.members):
+            found |= _numbered(family.zeros(n_components), i)
+        return found
+
+    def _field_names(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(family.fields("component")) for family, _ in self.members)
+
+    def _own(self, counts: Counts) -> list[tuple[Any, dict[str, Array]]]:
+        """Each member with its counts, by its own names."""
+        names = self._field_names()
+        return [(family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)]
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) sum over members."""
+        return np.sum([family.log_marginal(own) for family, own in self._own(counts)], axis=0)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) sum over members."""
+        return np.sum([family.log_mode(own) for family, own in self._own(counts)], axis=0)
+
+    def mean_log(self, counts: Counts) -> ProductScores:
+        """Expected log likelihood of every member."""
+        return ProductScores(tuple(family.mean_log(own) for family, own in self._own(counts)), self._field_names())
+
+    def log_mean(self, counts: Counts) -> ProductScores:
+        """Posterior predictive of every member: components are certain, so it is a product too."""
+        return ProductScores(tuple(family.log_mean(own) for family, own in self._own(counts)), self._field_names())
+
+    def mode(self, counts: Counts) -> ProductScores:
+        """Log likelihood at every member's mode."""
+        return ProductScores(tuple(family.mode(own) for family, own in self._own(counts)), self._field_names())
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """The members' mean parameters, numbered."""
+        found: dict[str, Array] = {}
+        for i, (family, own) in enumerate(self._own(counts)):
+            found |= _numbered(family.smoothed_mean(own), i)
+        return found
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) sum of the members' divergences."""
+        parts = []
+        for i, (family, _) in enumerate(self.members):
+            names = [name.removeprefix(_prefix(i)) for name in first if name.startswith(_prefix(i))]
+            parts.append(family.bregman(_select(first, i, names), _select(second, i, names)))
+        return np.sum(parts, axis=0)
+
+    def divergence(self, rows: tuple[Any, ...], index: int) -> Array:
+        """(n,) sum of the members' divergences from row `index`."""
+        return np.sum([family.divergence(own, index) for (family, _), own in zip(self.members, rows, strict=True)], axis=0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """(n, D) one row for each label, every member in its own columns."""
+        parts = [family.sample(own, labels, rng) for family, own in self._own(counts)]
+        out = np.empty((len(labels), self.n_columns), dtype=np.result_type(*parts))
+        for (_, columns), part in zip(self.members, parts, strict=True):
+            out[:, pick(columns)] = part
+        return out
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """The members' summaries, each named with its columns: "mean of height, weight", "probability of column 3"."""
+        found: dict[str, Array] = {}
+        for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
+            found |= {f"{name} of {self._heading(columns)}": value for name, value in family.describe(own).items()}
+        return found
+
+    def refine(self, counts: Counts) -> Edit | None:
+        """The members' edits as one."""
+        found = [(i, family.refine(own)) for i, (family, own) in enumerate(self._own(counts))]
+        edits = tuple(Within(_prefix(i), edit) for i, edit in found if edit is not None)
+        return Compose(edits) if edits else None
+
+
+def _renaming(member: int, axis: str) -> Callable[[str], str]:
+    """Names of a member's fields and axes within the Product; components are common to all."""
+    return lambda name: name if name == axis else _prefix(member) + name
