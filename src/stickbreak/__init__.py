@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ZeroMeanGaussian,
     )
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
+    from .priors import GammaPrior
 
 _HOMES = {
     "errors": (
@@ -42,6 +43,7 @@ _HOMES = {
         "ZeroMeanGaussian",
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
+    "priors": ("GammaPrior",),
 }  # fmt: skip
 _SUBMODULES = {"checks", "data", "errors", "estimators", "families", "inference", "initialize", "models", "priors", "structures"}
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -58,6 +60,7 @@ __all__ = [
     "DataWarning",
     "DiagonalGaussian",
     "FixedVarianceGaussian",
+    "GammaPrior",
     "Gaussian",
     "HardEM",
     "MemoizedVB",

@@ -11,6 +11,7 @@ from stickbreak import families, inference
 from stickbreak.errors import ModelFileError
 from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
+from stickbreak.priors import GammaPrior
 from stickbreak.stats import Array
 
 __all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "register_part", "save"]
@@ -20,6 +21,7 @@ PARTS: dict[str, type[Any]] = {
     for cls in (
         *(getattr(families, name) for name in families.__all__),
         *inference.ENGINES.values(),
+        GammaPrior,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}

@@ -25,14 +25,17 @@ __all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
 
 log = logging.getLogger(__name__)
 
+NOTHING = Fields({}, {})
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, and the visits of the lap in progress (log_z, n_units)."""
+    """State, history, the visits of the lap in progress (log_z, n_units), and the model's learned hyperparameters."""
 
     state: State
     trace: Trace
     visits: tuple[tuple[float, float], ...] = ()
+    learned: Fields = NOTHING
 
 
 @dataclass
@@ -120,6 +123,8 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         "lap_total": None if state.lap_total is None else _pack_summary(state.lap_total.view(), "lap_total", arrays),
         "memory": {},
     }
+    if snapshot.learned.arrays:
+        header["learned"] = pack_fields(snapshot.learned, "learned", arrays)
     for batch_id in state.memory:
         visit = state.memory.recall(batch_id)
         assert visit is not None
@@ -154,7 +159,8 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
     )
     _check_consistent(state)
     visits = tuple((float(a), float(b)) for a, b in header["visits"])
-    return Snapshot(state, Trace.from_dict(header["trace"]), visits)
+    learned = unpack_fields(header["learned"], "learned", arrays) if "learned" in header else NOTHING
+    return Snapshot(state, Trace.from_dict(header["trace"]), visits, learned)
 
 
 def _check_consistent(state: State) -> None:

@@ -159,6 +159,7 @@ class Result:
     bound: float
     is_converged: bool
     is_interrupted: bool = False
+    model: Any = None  # with the hyperparameters that the fit learned
 
 
 def step(
@@ -220,6 +221,7 @@ class _Loop:
         if order is not None:
             state.edit(order)
         state.params = self.model.global_step(state.total.view(), state.params)
+        self.model = self.rule.learn(self.model, state.total.view())
         log_z, units = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
         state.lap_version = len(state.log)
@@ -253,6 +255,7 @@ def run(
         state, trace = engine.accumulator(data).resume(start.state), start.trace
         if state.total.view().size(model.axis) != state.n_components:
             raise CheckpointError(f"the checkpoint names {state.n_components} components but counts others: it is damaged")
+        model = model.with_learned(start.learned)
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
         state = engine.accumulator(data).begin(start, ids, plan.n_batches)
@@ -270,12 +273,12 @@ def run(
             converged, stopped = _run_lap(loop, plan, saver)
     except KeyboardInterrupt:
         interrupted = True
-        state.recover(model)
+        state.recover(loop.model)
     finally:
         for callback in engine.callbacks:
             callback.on_end()
     counts = state.counts
-    bound = loop.bound() if interrupted else engine.final_bound(model, data, counts, state.params, trace, pool)
+    bound = loop.bound() if interrupted else engine.final_bound(loop.model, data, counts, state.params, trace, pool)
     return Result(
         replace(counts, sides={}),
         state.params,
@@ -286,6 +289,7 @@ def run(
         math.nan if bound is None else bound,
         converged,
         interrupted,
+        loop.model,
     )
 
 
@@ -297,11 +301,11 @@ def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[boo
         for callback in engine.callbacks:
             callback.on_step(info)
         if saver is not None:
-            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits)))
+            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits), loop.model.learned()))
     record = loop.end_lap()
     loop.trace.laps.append(record)
     if saver is not None:
-        saver.save_if_due(Snapshot(state, loop.trace, ()))
+        saver.save_if_due(Snapshot(state, loop.trace, (), loop.model.learned()))
     try:
         for callback in engine.callbacks:
             callback.on_lap(record)
