@@ -23,7 +23,7 @@ symbol only, M has no largest value inside; a prior at the edge leaves room for 
 STEPS = 8  # Newton steps of a search; laps repeat it
 WIDEST = 2.0  # of a step, in logs
 NARROW = 1e-3  # of the differences, in logs: rounding of M over its square stays below M's curvature
-SETTLED = 1e-7  # steps that are no longer worth taking
+SETTLED = 1e-4  # of a step, in logs: the error after a Newton step is about its square
 
 EM_STEPS = 3  # of a prior covariance in each lap
 NARROWEST = 1e-6  # of a column's variance: the least that a learned prior covariance has in any direction

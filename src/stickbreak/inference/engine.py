@@ -211,7 +211,7 @@ class _Loop:
         return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, new.n_units, state.n_components)
 
     def end_lap(self) -> LapRecord:
-        """Fresh sums, upkeep, order, bound."""
+        """Fresh sums, upkeep, order, learned priors, bound."""
         state = self.state
         self.accumulator.end_lap(state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
