@@ -21,7 +21,14 @@ from stickbreak.models import Model
 from stickbreak.structures import Independent
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/how-to/choose-a-family.md", "docs/how-to/mixed-columns.md")
+PAGES = (
+    "README.md",
+    "docs/index.md",
+    "docs/quickstart.md",
+    "docs/how-to/choose-a-family.md",
+    "docs/how-to/learned-priors.md",
+    "docs/how-to/mixed-columns.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
     from .moves import Birth, Delete, Merge
+    from .priors import GammaPrior
 
 _HOMES = {
     "errors": (
@@ -45,6 +46,7 @@ _HOMES = {
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
     "moves": ("Birth", "Delete", "Merge"),
+    "priors": ("GammaPrior",),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -75,6 +77,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "FixedVarianceGaussian",
+    "GammaPrior",
     "Gaussian",
     "HardEM",
     "MemoizedVB",

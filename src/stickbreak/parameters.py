@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
-__all__ = ["Parameters", "require_whole"]
+__all__ = ["Parameters", "require_positive", "require_whole"]
 
 
 def require_whole(**values: Any) -> None:
@@ -14,6 +15,13 @@ def require_whole(**values: Any) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+
+
+def require_positive(**values: Any) -> None:
+    """A clear error for a number that must be above zero and finite."""
+    for name, value in values.items():
+        if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+            raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 
 class Parameters:

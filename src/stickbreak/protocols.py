@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials", "Prior", "PseudoCounts", "Rule",
-    "Scores", "Structure", "Sweeping", "Watch",
+    "Array", "Counts", "Family", "LearningFamily", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials", "Prior",
+    "PseudoCounts", "Rule", "Scores", "Structure", "Sweeping", "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -133,6 +133,20 @@ class Family(Protocol):
 
     def refine(self, counts: Counts) -> Edit | None:
         """An edit that keeps the statistics accurate (a new reference point), or None when they are."""
+
+
+@runtime_checkable
+class LearningFamily(Protocol):
+    """A family whose prior can be learned from the counts (empirical Bayes)."""
+
+    def learn(self, counts: Counts) -> Self:
+        """The family with hyperparameters that raise sum(log_marginal(counts)); itself where none were found."""
+
+    def hyperparameters(self) -> Mapping[str, Array]:
+        """What `learn` changes, by name: for checkpoints."""
+
+    def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
+        """The family with those of another."""
 
 
 # ---------------------------------------------------------------------------------------------- priors
@@ -316,6 +330,15 @@ class Model(Protocol):
     def order(self, total: Summary) -> Edit | None:
         """The edit that puts components in the order the bound likes best, or None."""
 
+    def learn(self, total: Summary) -> Model:
+        """The model with hyperparameters that raise the bound of these counts; itself when it learns none."""
+
+    def learned(self) -> Fields:
+        """Hyperparameters that `learn` changes, by name; none where it does nothing."""
+
+    def with_learned(self, values: Fields) -> Model:
+        """The model with hyperparameters that were learned before."""
+
 
 class Rule(Protocol):
     """Counts to potentials, and with it which local step a visit takes and whether there is a bound."""
@@ -338,6 +361,9 @@ class Rule(Protocol):
     ) -> tuple[Summary, Fields | None]: ...
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None: ...
+
+    def learn(self, model: Any, total: Summary) -> Any:
+        """The model for the next lap, with learned hyperparameters where the rule's bound is one for them too."""
 
 
 class Watch(Protocol):

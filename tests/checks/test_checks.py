@@ -36,6 +36,19 @@ def test_a_family_that_breaks_a_law_is_caught():
         check_family(WrongEvidence(), rows)
 
 
+class BackwardLearner(sb.Poisson):
+    """A Poisson that learns the wrong way round."""
+
+    def learn(self, counts):
+        return replace(self, shape=100.0 * self.shape)
+
+
+def test_a_family_that_learns_backwards_is_caught():
+    rows = np.random.default_rng(0).poisson(3.0, (20, 2)).astype(float)
+    with pytest.raises(AssertionError, match="learn must not lower"):
+        check_family(BackwardLearner(), rows)
+
+
 def enumerate_mixture(potentials, block):
     """log_z of independent rows by summing over all labellings."""
     logits = potentials.scores.evidence(block.rows) + potentials["share"]

@@ -357,6 +357,9 @@ class ExcludeOwn:
     def bound(self, model: Any, total: Summary, params: Fields) -> None:
         return None
 
+    def learn(self, model: Any, total: Summary) -> Any:
+        return model
+
 
 def sweep_lane(model: Any, counts: Summary, params: Fields, job: tuple[Batch, Fields]) -> tuple[Summary, Fields]:
     """One lane on its own copy of the counts."""

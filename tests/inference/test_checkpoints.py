@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from stickbreak.data import Table
 from stickbreak.errors import CheckpointError, ModelFileError
 from stickbreak.inference import EM, BatchVB, Callback, HardEM, Info, MemoizedVB, StochasticVB, read_checkpoint, run
 from stickbreak.persist import read_file, write_file
+from stickbreak.priors import GammaPrior
 
 ROWS = blobs(60, 3)
 MODEL = blob_model(ROWS)
@@ -90,6 +92,37 @@ def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
     for step in (4, 8, 16):
         assert_same_fit(stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step), undisturbed)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse", "poisson"])
+def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
+    """Hyperparameters of the family and the concentration, from the middle of a lap and from its end."""
+    case = FAMILIES[name]
+    model, table = MODELS["dp"](case.family, GammaPrior(), learns=True), Table(case.rows)
+    start = random_start(model, table, 3)
+    undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
+    learned = undisturbed.model.learned()
+    assert any((learned[n] != model.learned()[n]).any() for n in learned)
+    for step in (7, 11, 16):
+        resumed = stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step)
+        assert_same_fit(resumed, undisturbed)
+        for n in learned:
+            np.testing.assert_array_equal(resumed.model.learned()[n], learned[n])
+
+
+def test_a_checkpoint_with_another_prior_to_learn_is_refused(tmp_path: Path) -> None:
+    path, table = tmp_path / "c", Table(ROWS)
+    learning = replace(MODEL, learns=True)
+    engine = with_settings(ENGINES["memoized"], checkpoint=path, checkpoint_every=0.0)
+    run(learning, engine, table, random_start(learning, table, 3), seed=7)
+    for other in (MODEL, replace(learning, family=FAMILIES["diagonal"].family)):
+        with pytest.raises(CheckpointError, match="learned hyperparameters"):
+            run(other, engine, table, read_checkpoint(path)[1], seed=7)
+    header, arrays = read_file(path, "checkpoint")
+    arrays["learned/mean"] = np.full(2, np.nan)
+    write_file(path, "checkpoint", header, arrays)
+    with pytest.raises(CheckpointError, match="learned hyperparameters"):
+        run(learning, engine, table, read_checkpoint(path)[1], seed=7)
 
 
 def test_resuming_follows_reference_points_and_legal_sets(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Table, measure
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, LearningFamily
 from stickbreak.stats import Fields
 
 __all__ = ["check_family"]
@@ -18,7 +18,8 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
 
     Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its difference is the
     log_mean evidence; the derivative of log_mode is the mode evidence. Then: statistics add up, merge by axis name and
-    pair with the potentials; divergences are those of smoothed means; samples and summaries have their shapes.
+    pair with the potentials; divergences are those of smoothed means; samples and summaries have their shapes; a prior
+    that is learned (`learn`) never makes the counts less probable, and can be carried over.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     _check_merge(family, rows, shares, counts, n_components)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
+    if isinstance(family, LearningFamily):
+        _check_learning(family, counts)
 
 
 def _collect(family: Any, rows: Any, shares: Array, n_components: int) -> dict[str, Array]:
@@ -111,6 +114,15 @@ def _check_readers(family: Any, counts: dict[str, Array], n_components: int, rng
     for name, value in family.describe(counts).items():
         assert len(value) == n_components, f"describe()[{name!r}] must have the component axis first"
         assert np.isfinite(value).all(), f"describe()[{name!r}] is not finite"
+
+
+def _check_learning(family: Any, counts: dict[str, Array]) -> None:
+    learned = family.learn(counts)
+    before, after = float(family.log_marginal(counts).sum()), float(learned.log_marginal(counts).sum())
+    assert after >= before, f"learn must not lower the sum of log_marginal: {before} became {after}"
+    again = family.with_hyperparameters(learned.hyperparameters())
+    same = np.array_equal(again.log_marginal(counts), learned.log_marginal(counts))
+    assert same, "with_hyperparameters(hyperparameters()) must give the learned family back"
 
 
 def _assert_close(found: Any, expected: Any, tolerance: float, what: str) -> None:

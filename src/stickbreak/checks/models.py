@@ -57,7 +57,7 @@ def check_model(model: Any, data: Any, start: Start, *, n_batches: int = 4, max_
     for engine in engines:
         _check_threads(model, engine, data, start)
         _check_resume(model, engine, data, start)
-    _check_bound_at(model, data, batch)
+    _check_bound_at(batch.model, data, batch)
 
 
 def _check_monotone(result: Result, name: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +22,7 @@ from stickbreak.stats import Array, Summary
 from .conventions import Conventions
 from .files import decode, encode, save
 from .frames import check_categories
-from .parts import make_engine, make_family, make_seed
+from .parts import check_concentration, check_learning, make_engine, make_family, make_seed
 from .progress import Progress
 
 __all__ = ["Estimator"]
@@ -43,8 +41,8 @@ class Estimator(Conventions):
 
     # ------------------------------------------------------------------------------------------ to be provided
 
-    def _make_model(self, family: Any, concentration: float) -> Any:
-        """The model for a resolved family."""
+    def _make_model(self, family: Any, concentration: Any) -> Any:
+        """The model for a resolved family and a concentration that is known or a GammaPrior."""
         raise NotImplementedError
 
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
@@ -54,10 +52,12 @@ class Estimator(Conventions):
     # ------------------------------------------------------------------------------------------ fitting
 
     def _check_arguments(self) -> None:
+        """Before the data change what is learned."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
-        if not (isinstance(self.concentration, Real) and 0 < float(self.concentration) < math.inf):
-            raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
-        self._pick_engine(False).check()  # before the data change what is learned
+        check_concentration(self.concentration)
+        engine = self._pick_engine(False)
+        engine.check()
+        check_learning(self.learn_prior, make_family(self.family), self.concentration, engine)
 
     def _pick_engine(self, prefer_memoized: bool) -> Engine:
         return make_engine(self.inference, prefer_memoized=prefer_memoized, is_unbounded=self._is_unbounded)
@@ -86,7 +86,7 @@ class Estimator(Conventions):
                 stacklevel=4,
             )
         with columns_named(names):
-            return self._make_model(family.resolve(scale), float(self.concentration))
+            return self._make_model(family.resolve(scale), self.concentration)
 
     def _with_categories(self, scale: Scale, names: Any) -> Scale:
         """The scale with the columns' names; all categories of a column count as seen, for its dtype may list more."""
@@ -102,7 +102,7 @@ class Estimator(Conventions):
         is_continued = self.warm_start and hasattr(self, "_counts")
         if is_continued and engine.checkpoint is not None:
             raise ValueError("checkpoint= cannot save a warm start, which needs the model it continues; use warm_start=False")
-        model = self._model if is_continued else self._resolve(table)
+        model = replace(self._model, learns=self.learn_prior) if is_continued else self._resolve(table)
         seed = make_seed(self.random_state)
         best: Result | None = None
         with workers(self.n_jobs) as pool:
@@ -121,7 +121,7 @@ class Estimator(Conventions):
                 if found.is_interrupted:
                     break
             assert best is not None
-            self._learn(model, engine, best, table, on_disk, pool)
+            self._learn(engine, best, table, on_disk, pool)
         return self._finish(best, engine, found.is_interrupted)
 
     def _finish(self, result: Result, engine: Engine, is_interrupted: bool) -> Self:
@@ -139,8 +139,9 @@ class Estimator(Conventions):
             )
         return self
 
-    def _learn(self, model: Any, engine: Engine, result: Result, table: Table, on_disk: bool, pool: Any) -> None:
+    def _learn(self, engine: Engine, result: Result, table: Table, on_disk: bool, pool: Any) -> None:
         """Copy results to the attributes that end in an underscore."""
+        model = result.model
         self._model, self._rule = model, engine.rule()
         self._fitted_by = replace(engine, callbacks=())
         self._counts, self._params, self._next_id = result.counts, result.params, result.next_id
@@ -193,6 +194,24 @@ class Estimator(Conventions):
         return int((self.counts_ >= 1.0).sum())
 
     @property
+    def family_(self) -> Any:
+        """The family with its prior: as given or set from the data, and with `learn_prior` as learned."""
+        self._require_fitted()
+        return self._model.family
+
+    @property
+    def concentration_(self) -> float:
+        """Posterior mean of the concentration; where it was given as a number, that number."""
+        self._require_fitted()
+        return float(self._model.prior.concentration_posterior(self._counts).mean)
+
+    @property
+    def concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the concentration's posterior."""
+        self._require_fitted()
+        return self._model.prior.concentration_posterior(self._counts).quantile([0.025, 0.975])
+
+    @property
     def posterior_(self) -> dict[str, Array]:
         """Posterior summaries of the components in the data's units, by name; component axis first."""
         self._require_fitted()
@@ -237,7 +256,7 @@ class Estimator(Conventions):
     def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
         return {
             "family": encode(self._model.family, "family", arrays),
-            "concentration": float(self._model.prior.concentration),
+            "concentration": encode(self._model.prior.concentration, "concentration", arrays),
             "engine": encode(self._fitted_by, "engine", arrays),
             "counts": pack_fields(self._counts, "counts", arrays),
             "params": pack_fields(self._params, "params", arrays),
@@ -255,7 +274,8 @@ class Estimator(Conventions):
 
     def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
         counts = unpack_fields(saved["counts"], "counts", arrays)
-        self._model = self._make_model(decode(saved["family"], arrays), float(saved["concentration"]))
+        concentration = check_concentration(decode(saved["concentration"], arrays))
+        self._model = self._make_model(decode(saved["family"], arrays), concentration)
         self._fitted_by = decode(saved["engine"], arrays)
         self._rule = self._fitted_by.rule()
         local_bound, log_z, n_units = (float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units"))
@@ -324,5 +344,5 @@ class Estimator(Conventions):
         settings = {**expected, "seed": seed}
         with workers(self.n_jobs) as pool:
             result = run(model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings)
-            self._learn(model, engine, result, table, on_disk, pool)
+            self._learn(engine, result, table, on_disk, pool)
         return self._finish(result, engine, result.is_interrupted)

@@ -12,6 +12,7 @@ from stickbreak import families, inference, moves
 from stickbreak.errors import ModelFileError
 from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
+from stickbreak.priors import GammaPrior
 from stickbreak.stats import Array
 
 __all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "register_part", "save"]
@@ -24,6 +25,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Birth,
         moves.Delete,
         moves.Merge,
+        GammaPrior,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}

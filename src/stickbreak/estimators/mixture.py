@@ -42,7 +42,8 @@ class _MixtureEstimator(Estimator):
         *,
         family: Any = "gaussian",
         inference: Any = None,
-        concentration: float = 1.0,
+        concentration: Any = 1.0,
+        learn_prior: bool = False,
         random_state: Any = None,
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -53,6 +54,7 @@ class _MixtureEstimator(Estimator):
         self.family = family
         self.inference = inference
         self.concentration = concentration
+        self.learn_prior = learn_prior
         self.random_state = random_state
         self.n_init = n_init
         self.n_jobs = n_jobs
@@ -147,7 +149,7 @@ class _MixtureEstimator(Estimator):
         if total_samples is not None and not total_samples > 0:
             raise ValueError(f"total_samples must be positive; got {total_samples!r}")
         engine = self._pick_engine(True)
-        model = self._resolve(table) if is_first else self._model
+        model = self._resolve(table) if is_first else replace(self._model, learns=self.learn_prior)
         kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
         accumulator = (
             Streaming()
@@ -161,6 +163,7 @@ class _MixtureEstimator(Estimator):
                 state.edit(edit)
             counts = state.total.summary()
             params = model.start_params(len(state.ids))  # legal sets belong to the rows of one call
+            model = engine.rule().learn(model, counts)
             bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
             result = Result(
                 counts,
@@ -171,8 +174,9 @@ class _MixtureEstimator(Estimator):
                 Trace(),
                 np.nan if bound is None else bound,
                 is_converged=False,
+                model=model,
             )
-            self._learn(model, engine, result, table, False, pool)
+            self._learn(engine, result, table, False, pool)
         return self
 
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
@@ -254,6 +258,8 @@ class Mixture(_MixtureEstimator):
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
         for data in memory, `MemoizedVB` for data on disk.
     concentration : total mass of the Dirichlet prior on the weights; each component has concentration / n_components.
+        A number, or a `GammaPrior` to learn it.
+    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
@@ -265,6 +271,8 @@ class Mixture(_MixtureEstimator):
     n_components_, n_effective_ : components; those with at least one row.
     weights_, counts_ : (K,) posterior mean weights; expected rows.
     posterior_, means_, covariances_ : posterior summaries of the components.
+    family_ : the family with its prior, as set from the data or learned.
+    concentration_, concentration_interval_ : posterior mean and 95 % interval of a learned concentration.
     component_ids_ : (K,) permanent ids.
     labels_ : (n,) component of each training row.
     lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
@@ -281,8 +289,8 @@ class Mixture(_MixtureEstimator):
     [50, 50]
     """
 
-    def _make_model(self, family: Any, concentration: float) -> Any:
-        return finite_mixture(family, concentration)
+    def _make_model(self, family: Any, concentration: Any) -> Any:
+        return finite_mixture(family, concentration, learns=self.learn_prior)
 
 
 @register
@@ -300,7 +308,8 @@ class DPMixture(_MixtureEstimator):
         "multinomial", "bernoulli", "poisson") or as an object with its prior; `Product` for columns of several kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
-    concentration : of the Dirichlet process; larger expects more components.
+    concentration : of the Dirichlet process; larger expects more components. A number, or a `GammaPrior` to learn it.
+    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
@@ -312,6 +321,8 @@ class DPMixture(_MixtureEstimator):
     n_components_, n_effective_ : components; those with at least one row.
     weights_, counts_ : (K,) posterior mean weights, renormalized over the components; expected rows.
     posterior_, means_, covariances_ : posterior summaries of the components.
+    family_ : the family with its prior, as set from the data or learned.
+    concentration_, concentration_interval_ : posterior mean and 95 % interval of a learned concentration.
     component_ids_ : (K,) permanent ids.
     labels_ : (n,) component of each training row.
     lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
@@ -336,7 +347,8 @@ class DPMixture(_MixtureEstimator):
         *,
         family: Any = "gaussian",
         inference: Any = None,
-        concentration: float = 1.0,
+        concentration: Any = 1.0,
+        learn_prior: bool = False,
         random_state: Any = None,
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -348,6 +360,7 @@ class DPMixture(_MixtureEstimator):
             family=family,
             inference=inference,
             concentration=concentration,
+            learn_prior=learn_prior,
             random_state=random_state,
             n_init=n_init,
             n_jobs=n_jobs,
@@ -355,5 +368,5 @@ class DPMixture(_MixtureEstimator):
             verbose=verbose,
         )
 
-    def _make_model(self, family: Any, concentration: float) -> Any:
-        return dp_mixture(family, concentration)
+    def _make_model(self, family: Any, concentration: Any) -> Any:
+        return dp_mixture(family, concentration, learns=self.learn_prior)

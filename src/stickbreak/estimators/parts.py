@@ -1,4 +1,4 @@
-"""Parts by object or by name: families, engines, seeds."""
+"""Parts by object or by name: families, engines, seeds; and which of them go together."""
 
 from __future__ import annotations
 
@@ -8,10 +8,33 @@ from typing import Any
 import numpy as np
 
 from stickbreak.families.names import FAMILIES, make_family
-from stickbreak.inference import ENGINES, BatchVB, Engine, MemoizedVB
+from stickbreak.inference import ENGINES, BatchVB, Engine, MeanLog, MemoizedVB
 from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.parameters import require_positive
+from stickbreak.priors import GammaPrior
+from stickbreak.protocols import LearningFamily
 
-__all__ = ["FAMILIES", "make_engine", "make_family", "make_seed"]
+__all__ = ["FAMILIES", "check_concentration", "check_learning", "make_engine", "make_family", "make_seed"]
+
+
+def check_concentration(concentration: Any) -> Any:
+    """The concentration, if it is a positive number or a GammaPrior of such numbers."""
+    if isinstance(concentration, GammaPrior):
+        concentration.check()
+    else:
+        require_positive(concentration=concentration)
+    return concentration
+
+
+def check_learning(learn_prior: Any, family: Any, concentration: Any, engine: Engine) -> None:
+    """Raise ValueError for a prior that family or engine cannot learn."""
+    if not isinstance(learn_prior, bool):
+        raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
+    if learn_prior and not isinstance(family, LearningFamily):
+        raise ValueError(f"{type(family).__name__} has no method `learn`, so its prior cannot be learned; use learn_prior=False")
+    if (learn_prior or isinstance(concentration, GammaPrior)) and not isinstance(engine.rule(), MeanLog):
+        what = "learn_prior=True" if learn_prior else f"concentration={concentration!r}"
+        raise ValueError(f"{what} needs a variational engine (batch, memoized, stochastic); got {engine!r}")
 
 
 def make_engine(inference: Any, *, prefer_memoized: bool, is_unbounded: bool) -> Engine:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from numbers import Real
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from stickbreak.data import Scale
 from stickbreak.errors import DataWarning
-from stickbreak.parameters import Parameters
+from stickbreak.parameters import Parameters, require_positive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
@@ -41,6 +41,18 @@ class BaseFamily(Parameters):
         """The family that reads each column."""
         return (self,) * n_columns
 
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Arguments that `learn` changes, in families that have it."""
+
+    def hyperparameters(self) -> dict[str, Array]:
+        """What `learn` changes, by name."""
+        return {name: np.array(getattr(self, name), dtype=float) for name in self.learned}
+
+    def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
+        """The same family with those of another."""
+        changed = {name: float(value) if value.ndim == 0 else value for name, value in values.items()}
+        return replace(self, **changed)  # type: ignore[type-var]
+
     @property
     def n_columns(self) -> int:
         """Columns of a row."""
@@ -60,13 +72,6 @@ class BaseFamily(Parameters):
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
-
-
-def require_positive(**values: float) -> None:
-    """A clear error for a hyperparameter that must be above zero."""
-    for name, value in values.items():
-        if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-            raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:

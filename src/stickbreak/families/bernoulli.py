@@ -13,6 +13,7 @@ from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
+from . import learning
 from .base import BaseFamily, require_positive
 
 __all__ = ["Bernoulli"]
@@ -54,6 +55,7 @@ class Bernoulli(BaseFamily):
     off: float = 0.5
     n_features: int | None = None
     max_categories = 2
+    learned = ("on", "off")
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Prior counts as given."""
@@ -123,6 +125,16 @@ class Bernoulli(BaseFamily):
         """(K,) log joint at the mode in natural coordinates."""
         a, b = self._posterior(counts)
         return (a * np.log(a) + b * np.log(b) - (a + b) * np.log(a + b)).sum(1)
+
+    def learn(self, counts: Counts) -> Bernoulli:
+        """`on` and `off`: what the prior is worth, then its odds."""
+        worth, odds = self.on + self.off, self.on / self.off
+        better = learning.learn_number(self, counts, lambda x: self._with_odds(x, odds), worth)
+        worth = better.on + better.off
+        return learning.learn_number(better, counts, lambda x: self._with_odds(worth, x), odds, 1e-3, 1e3)
+
+    def _with_odds(self, worth: float, odds: float) -> Bernoulli:
+        return replace(self, on=worth * odds / (1.0 + odds), off=worth / (1.0 + odds))
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

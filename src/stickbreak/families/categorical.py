@@ -13,7 +13,7 @@ from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
 
-from . import tables
+from . import learning, tables
 from .base import BaseFamily, require_positive
 
 __all__ = ["Categorical", "TableScores"]
@@ -56,6 +56,7 @@ class Categorical(BaseFamily):
     n_symbols: Any = None
     max_categories = MAX_SYMBOLS
     missing_category = -1.0
+    learned = ("concentration",)
 
     def resolve(self, scale: Scale) -> Categorical:
         """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""
@@ -151,6 +152,11 @@ class Categorical(BaseFamily):
     def mode(self, counts: Counts) -> TableScores:
         """Log probability at the mode in natural coordinates."""
         return self._scores(counts, tables.log_mode_table)
+
+    def learn(self, counts: Counts) -> Categorical:
+        """The concentration, one for all columns."""
+        found = learning.best_concentration(self._columns(counts), self.concentration)
+        return learning.keep_better(self, replace(self, concentration=found), counts)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

@@ -16,7 +16,7 @@ from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-from . import quadratic
+from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
@@ -80,6 +80,7 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
     variance: Any = None
     center: Any = None
     scale: Any = None
+    learned = ("mean", "mean_strength", "variance")
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:
         """Prior mean = column means; prior variance = 0.25 * column variances."""
@@ -156,6 +157,46 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
         log_precision = (np.log(worth)[:, None] - np.log(q.scatter)).sum(1)
         per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
         return 0.5 * worth * (log_precision - D) + per_row * counts["moments"][:, 0]
+
+    # ------------------------------------------------------------------------------------------ empirical Bayes
+
+    def _with_mean(self, counts: Counts) -> DiagonalGaussian:
+        """The prior mean where the averages, weighted by their precision as estimates of it, balance."""
+        strength, prior_mean, _, _ = self._prior()
+        q = self._posterior(counts)
+        strengths, precision = q.strength.reshape(len(q.mean), -1), q.dof.reshape(len(q.mean), -1) / q.scatter
+        weight = strength * (strengths - strength) / strengths * precision
+        pull = (strength * precision * (q.anchor + q.mean - prior_mean)).sum(0)
+        mean = prior_mean + pull / weight.sum(0)
+        return learning.keep_better(self, replace(self, mean=mean * self.scale + self.center), counts)
+
+    def _with_variance(self, counts: Counts) -> DiagonalGaussian:
+        """A step of EM: scatter_d = dof K / sum E[precision_d], over components with rows."""
+        q = self._posterior(counts)
+        seen = q.strength.reshape(len(q.mean), -1) - self.mean_strength > quadratic.EMPTY
+        expected = (seen * q.dof.reshape(len(q.mean), -1) / q.scatter).sum(0)
+        scatter = self.dof * seen.sum(0) / np.where(expected > 0, expected, 1.0)
+        variance = np.where(expected > 0, scatter / (self.dof - 2.0) * self.scale**2, self.variance)
+        return learning.keep_better(self, replace(self, variance=np.maximum(variance, self._narrowest())), counts)
+
+    def _narrowest(self) -> Array:
+        """(D,) variances that no learned prior goes below."""
+        return np.minimum(learning.NARROWEST * self.scale**2, self.variance)
+
+    def _learn_variance(self, counts: Counts) -> DiagonalGaussian:
+        """Steps of EM, then the scale of all columns (see `learn_covariance`)."""
+        better = self
+        for _ in range(learning.EM_STEPS):
+            better = better._with_variance(counts)
+        lowest = max(0.1, float((self._narrowest() / better.variance).max()))
+        return learning.learn_number(better, counts, lambda x: replace(better, variance=x * better.variance), 1.0, lowest, 10.0)
+
+    def learn(self, counts: Counts) -> DiagonalGaussian:
+        """`mean`, `variance` and `mean_strength`, in turn; one component alone cannot tell means from their strength."""
+        if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
+            return self._learn_variance(counts)
+        better = self._with_mean(counts)._learn_variance(counts)
+        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

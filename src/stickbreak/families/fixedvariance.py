@@ -15,7 +15,7 @@ from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-from . import quadratic
+from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE
 
@@ -39,6 +39,7 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
     mean_strength: float = 0.01
     center: Any = None
     scale: Any = None
+    learned = ("mean", "mean_strength")
 
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:
         """Variance = 0.25 * column variances; prior mean = column means."""
@@ -101,6 +102,18 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
         """Log joint at the posterior mean, up to a constant of the prior."""
         _, _, scatter = self._posterior(counts)
         return -0.5 * (scatter / self._variance()).sum(1) + self._per_row() * counts["moments"][:, 0]
+
+    def learn(self, counts: Counts) -> FixedVarianceGaussian:
+        """`mean`, then `mean_strength`; one component alone cannot tell them apart. The variance is known."""
+        strength, mean, _ = self._posterior(counts)
+        rows = strength - self.mean_strength
+        if learning.occupied(rows) < 2:
+            return self
+        weight = (rows / strength).reshape(len(mean), -1).sum(0)
+        prior = (self.mean - self.center) / self.scale
+        found = prior + (counts["anchor"] + mean - prior).sum(0) / weight
+        better = learning.keep_better(self, replace(self, mean=found * self.scale + self.center), counts)
+        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

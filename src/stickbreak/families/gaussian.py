@@ -20,10 +20,12 @@ from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-from . import quadratic
+from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 
-__all__ = ["Gaussian", "gaussian_divergence", "prior_matrix", "spiked_divergence"]
+__all__ = [
+    "Gaussian", "expected_precision", "gaussian_divergence", "learn_covariance", "prior_matrix", "spiked_divergence",
+]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
 
@@ -65,6 +67,7 @@ class Gaussian(quadratic.FullMoments):
     covariance: Any = None
     center: Any = None
     scale: Any = None
+    learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:
         """Prior mean = column means; prior covariance = diag(0.25 * column variances); dof = D + 3."""
@@ -147,6 +150,30 @@ class Gaussian(quadratic.FullMoments):
         per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
         return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + per_row * counts["moments"][:, 0]
 
+    # ------------------------------------------------------------------------------------------ empirical Bayes
+
+    def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
+        """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
+        q = self._posterior(counts)
+        return expected_precision(q.dof, q.factor), q.strength - self.mean_strength
+
+    def _with_mean(self, counts: Counts) -> Gaussian:
+        """The prior mean where the averages, weighted by their precision as estimates of it, balance."""
+        strength, prior_mean, _, _ = self._prior()
+        q = self._posterior(counts)
+        precision, rows = self._expected_precision(counts)
+        weight = strength * rows / q.strength
+        pull = np.einsum("kde,ke->d", precision, strength * (q.anchor + q.mean - prior_mean))
+        mean = prior_mean + np.linalg.solve(np.einsum("k,kde->de", weight, precision), pull)
+        return learning.keep_better(self, replace(self, mean=mean * self.scale + self.center), counts)
+
+    def learn(self, counts: Counts) -> Gaussian:
+        """`mean`, `covariance` and `mean_strength`, in turn; one component alone cannot tell means from their strength."""
+        if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
+            return learn_covariance(self, counts)
+        better = learn_covariance(self._with_mean(counts), counts)
+        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+
     # ------------------------------------------------------------------------------------------ means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
@@ -216,6 +243,33 @@ def prior_matrix(name: str, value: Any, default: Array) -> Array:
     if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
         raise ValueError(f"{name} must be symmetric and positive definite")
     return matrix
+
+
+def expected_precision(dof: Array, factor: Array) -> Array:
+    """(K, D, D) dof * inverse(factor factor'): the mean of Wishart posteriors."""
+    inverse = np.linalg.inv(factor)
+    return dof[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
+
+
+def learn_covariance(family: Any, counts: Counts) -> Any:
+    """A family with Wishart prior and a better prior covariance: steps of EM, B = dof K inverse(sum E[precision]), then its scale.
+
+    EM alone is slow where components with few rows, whose posteriors follow the prior, pull at it; they do so mostly by the
+    scale. No variance falls below `NARROWEST` of its column's: a component without any would take B along to zero.
+    """
+    frame, worth = np.outer(family.scale, family.scale), family.dof - family.n_features - 1.0
+    floor = min(learning.NARROWEST, float(np.linalg.eigvalsh(family.covariance / frame)[0]))
+    for _ in range(learning.EM_STEPS):
+        precision, rows = family._expected_precision(counts)
+        seen = rows > quadratic.EMPTY
+        if not seen.any():
+            return family
+        values, axes = np.linalg.eigh(family.dof * seen.sum() / worth * np.linalg.inv(precision[seen].sum(0)))
+        covariance = (axes * np.maximum(values, floor)) @ axes.T * frame
+        family = learning.keep_better(family, replace(family, covariance=covariance), counts)
+    lowest = floor / float(np.linalg.eigvalsh(family.covariance / frame)[0])
+    scaled = lambda x: replace(family, covariance=x * family.covariance)
+    return learning.learn_number(family, counts, scaled, 1.0, max(lowest, 0.1), 10.0)
 
 
 def gaussian_divergence(mean_a: Array, covariance_a: Array, mean_b: Array, covariance_b: Array) -> Array:

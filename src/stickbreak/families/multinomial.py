@@ -18,7 +18,7 @@ from stickbreak.kernels.rows import dirichlet_multinomial, log_factorials, pairi
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
 
-from . import tables
+from . import learning, tables
 from .base import BaseFamily, require_positive
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
@@ -119,6 +119,7 @@ class Multinomial(BaseFamily):
     concentration: float = 0.1
     n_symbols: int | None = None
     sparse = True
+    learned = ("concentration",)
 
     def resolve(self, scale: Scale) -> Multinomial:
         """n_symbols = number of columns; concentration as given (0.1)."""
@@ -187,6 +188,12 @@ class Multinomial(BaseFamily):
     def mode(self, counts: Counts) -> CountScores:
         """Log probability at the mode in natural coordinates."""
         return CountScores(tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
+
+    def learn(self, counts: Counts) -> Multinomial:
+        """The concentration."""
+        table = (counts["emission"], counts["emission_total"], self._size)
+        found = learning.best_concentration([table], self.concentration)
+        return learning.keep_better(self, replace(self, concentration=found), counts)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

@@ -14,6 +14,7 @@ from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
+from . import learning
 from .base import BaseFamily, prior_vector, require_positive
 from .multinomial import check_counts, log_factorial_rows
 
@@ -89,6 +90,7 @@ class Poisson(BaseFamily):
 
     rate: float = 1.0
     shape: Any = None
+    learned = ("rate", "shape")
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean (an empty column counts as half an event a row)."""
@@ -161,6 +163,18 @@ class Poisson(BaseFamily):
         """(K,) a log(a / b) - a at the mode, plus the rows' constants."""
         a, b = self._posterior(counts)
         return (a * (np.log(a) - np.log(b)[:, None]) - a).sum(1) + counts["base"]
+
+    def learn(self, counts: Counts) -> Poisson:
+        """`shape`, column by column, then `rate` at the same prior means (one component alone could not tell it)."""
+        a, b = self._posterior(counts)
+        events, log_rate = a - self.shape, np.log(b).reshape(len(b), -1) - np.log(self.rate)
+        value = lambda shape: (gammaln(shape + events) - gammaln(shape) - shape * log_rate).sum(0)
+        shape = learning.climb(value, self.shape, 1e-6, np.inf)
+        better = learning.keep_better(self, replace(self, shape=shape), counts)
+        if learning.occupied(b - self.rate) < 2:
+            return better
+        mean = better.shape / self.rate
+        return learning.learn_number(better, counts, lambda rate: replace(self, shape=rate * mean, rate=rate), self.rate)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

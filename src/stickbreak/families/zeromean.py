@@ -19,7 +19,7 @@ from stickbreak.stats import Field
 
 from . import quadratic
 from .base import LOG_2PI, BaseFamily, prior_frame
-from .gaussian import gaussian_divergence, prior_matrix, spiked_divergence
+from .gaussian import expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergence
 
 __all__ = ["ZeroMeanGaussian"]
 
@@ -41,6 +41,7 @@ class ZeroMeanGaussian(BaseFamily):
     dof: float | None = None
     covariance: Any = None
     scale: Any = None
+    learned = ("covariance",)
 
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
@@ -148,6 +149,15 @@ class ZeroMeanGaussian(BaseFamily):
         dof, _, log_det = self._posterior(counts)
         worth, D = self._rows_worth(dof), self.n_features
         return 0.5 * worth * (D * np.log(worth) - log_det - D) + self._per_row() * counts["moments"][:, 0]
+
+    def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
+        """E[precision] (K, D, D) in the frame, and rows (K,)."""
+        dof, factor, _ = self._posterior(counts)
+        return expected_precision(dof, factor), counts["moments"][:, 0]
+
+    def learn(self, counts: Counts) -> ZeroMeanGaussian:
+        """`covariance`."""
+        return learn_covariance(self, counts)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

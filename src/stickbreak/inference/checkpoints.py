@@ -15,7 +15,7 @@ from typing import Any
 
 from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
 from stickbreak.persist import pack_fields, pack_summary, read_file, unpack_fields, unpack_summary, write_file
-from stickbreak.stats import Array, EditLog, Tally
+from stickbreak.stats import Array, EditLog, Fields, Tally
 
 from .memory import RamMemory, Visit
 from .state import State
@@ -25,14 +25,17 @@ __all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
 
 log = logging.getLogger(__name__)
 
+NOTHING = Fields({}, {})
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, the visits of the lap in progress (log_z, n_units), and what its moves have under way."""
+    """State, history, visits of the lap in progress (log_z, n_units), learned hyperparameters, and what moves have under way."""
 
     state: State
     trace: Trace
     visits: tuple[tuple[float, float], ...] = ()
+    learned: Fields = NOTHING
     moves: Callable[[dict[str, Array]], dict[str, Any]] | None = None
     saved_moves: tuple[dict[str, Any], dict[str, Array]] | None = None
 
@@ -123,6 +126,8 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
         "moves": None if snapshot.moves is None else snapshot.moves(arrays),
         "memory": {},
     }
+    if snapshot.learned.arrays:
+        header["learned"] = pack_fields(snapshot.learned, "learned", arrays)
     for batch_id in state.memory:
         visit = state.memory.recall(batch_id)
         assert visit is not None
@@ -160,7 +165,9 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
     moves = header["moves"]
     if moves is not None:
         moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}
-    return Snapshot(state, Trace.from_dict(header["trace"]), visits, saved_moves=None if moves is None else (moves, arrays))
+    learned = unpack_fields(header["learned"], "learned", arrays) if "learned" in header else NOTHING
+    saved_moves = None if moves is None else (moves, arrays)
+    return Snapshot(state, Trace.from_dict(header["trace"]), visits, learned, saved_moves=saved_moves)
 
 
 def _check_consistent(state: State) -> None:

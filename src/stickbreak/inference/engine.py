@@ -164,6 +164,7 @@ class Result:
     bound: float
     is_converged: bool
     is_interrupted: bool = False
+    model: Any = None  # with the hyperparameters that the fit learned
 
 
 def step(
@@ -222,7 +223,7 @@ class _Loop:
         return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, new.n_units, state.n_components)
 
     def end_lap(self) -> LapRecord:
-        """Fresh sums, upkeep, order, bound."""
+        """Fresh sums, upkeep, order, learned priors, bound."""
         state = self.state
         self.accumulator.end_lap(state)
         self.trace.moves += self.mover.decide(self.model, state)
@@ -233,6 +234,7 @@ class _Loop:
         if order is not None:
             state.edit(order)
         state.params = self.model.global_step(state.total.view(), state.params)
+        self.model = self.rule.learn(self.model, state.total.view())
         log_z, units = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
         state.lap_version = len(state.log)
@@ -266,6 +268,7 @@ def run(
         state, trace = engine.accumulator(data).resume(start.state), start.trace
         if state.total.view().size(model.axis) != state.n_components:
             raise CheckpointError(f"the checkpoint names {state.n_components} components but counts others: it is damaged")
+        model = model.with_learned(start.learned)
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
         state = engine.accumulator(data).begin(start, ids, plan.n_batches)
@@ -290,12 +293,12 @@ def run(
             converged, stopped = _run_lap(loop, plan, saver)
     except KeyboardInterrupt:
         interrupted = True
-        state.recover(model)
+        state.recover(loop.model)
     finally:
         for callback in engine.callbacks:
             callback.on_end()
     counts = state.counts
-    bound = loop.bound() if interrupted else engine.final_bound(model, data, counts, state.params, trace, pool)
+    bound = loop.bound() if interrupted else engine.final_bound(loop.model, data, counts, state.params, trace, pool)
     return Result(
         replace(counts, sides={}),
         state.params,
@@ -306,6 +309,7 @@ def run(
         math.nan if bound is None else bound,
         converged,
         interrupted,
+        loop.model,
     )
 
 
@@ -317,11 +321,11 @@ def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[boo
         for callback in engine.callbacks:
             callback.on_step(info)
         if saver is not None:
-            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits), loop.mover.pack))
+            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits), loop.model.learned(), loop.mover.pack))
     record = loop.end_lap()
     loop.trace.laps.append(record)
     if saver is not None:
-        saver.save_if_due(Snapshot(state, loop.trace, (), loop.mover.pack))
+        saver.save_if_due(Snapshot(state, loop.trace, (), loop.model.learned(), loop.mover.pack))
     try:
         for callback in engine.callbacks:
             callback.on_lap(record)

@@ -45,6 +45,10 @@ class _BaseRule:
         if not math.isfinite(found.local_bound):
             raise NumericalError(f"the local bound is {found.local_bound}; check the data's scale and the family's prior")
 
+    def learn(self, model: Any, total: Summary) -> Any:
+        """Hyperparameters stay: modes and predictives have no bound that could say which are better."""
+        return model
+
 
 @dataclass(frozen=True)
 class MeanLog(_BaseRule):
@@ -57,6 +61,10 @@ class MeanLog(_BaseRule):
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """The whole-data bound."""
         return float(model.bound(total, params))
+
+    def learn(self, model: Any, total: Summary) -> Any:
+        """What the model learns of its priors raises the bound."""
+        return model.learn(total)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
+from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
-from stickbreak.protocols import Array, Family, Pool, Prior, Rule, Scores, Structure, Watch
+from stickbreak.protocols import Array, Family, LearningFamily, Pool, Prior, Rule, Scores, Structure, Watch
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly
 
@@ -44,12 +44,16 @@ class ModelPotentials:
 
 @dataclass(frozen=True)
 class Model:
-    """Latent structure over conjugate tables. Holds hyperparameters only; the number of components is read off the counts."""
+    """Latent structure over conjugate tables. Holds hyperparameters only; the number of components is read off the counts.
+
+    learns : whether `learn` changes the family's hyperparameters
+    """
 
     structure: Structure
     family: Family
     prior: Prior
     axis: str = "component"
+    learns: bool = False
 
     def __post_init__(self) -> None:
         if self.axis in RESERVED_AXES:
@@ -137,6 +141,35 @@ class Model:
         """Components in the order that the bound likes best."""
         order = self.prior.order(total)
         return None if order is None else Permute(self.axis, tuple(int(i) for i in order))
+
+    def learn(self, total: Summary) -> Model:
+        """The model with hyperparameters that raise the bound of these counts; itself when it learns none.
+
+        Of the bound only sum(log_marginal) depends on them: counts and local parts are those of given shares.
+        """
+        if not self.learns:
+            return self
+        assert isinstance(self.family, LearningFamily)
+        family = self.family.learn(total)
+        return self if family is self.family else replace(self, family=family)
+
+    def learned(self) -> Fields:
+        """Hyperparameters that `learn` changes, by name, without a component axis."""
+        if not self.learns:
+            return Fields({}, {})
+        assert isinstance(self.family, LearningFamily)
+        values = self.family.hyperparameters()
+        return Fields({n: Field((None,) * v.ndim, nonnegative=False, additive=False) for n, v in values.items()}, values)
+
+    def with_learned(self, values: Fields) -> Model:
+        """The model with hyperparameters that were learned before, by the fit that a checkpoint is of."""
+        own, found = ({n: a.shape for n, a in fields.arrays.items()} for fields in (self.learned(), values))
+        if own != found or not all(np.isfinite(a).all() for a in values.arrays.values()):
+            raise CheckpointError(f"the checkpoint holds learned hyperparameters of shapes {found}; this model has {own}")
+        if not self.learns:
+            return self
+        assert isinstance(self.family, LearningFamily)
+        return replace(self, family=self.family.with_hyperparameters(values.arrays))
 
     def decode(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(n,) best component of each row."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stickbreak.priors import Sticks, SymmetricDirichlet
-from stickbreak.protocols import Family
+from stickbreak.priors import GammaPrior, Sticks, SymmetricDirichlet, UncertainConcentration
+from stickbreak.protocols import Family, Prior
 from stickbreak.structures import Independent
 
 from .base import Model
@@ -11,11 +11,18 @@ from .base import Model
 __all__ = ["dp_mixture", "finite_mixture"]
 
 
-def finite_mixture(family: Family, concentration: float = 1.0) -> Model:
+def _shares(given: type[Sticks] | type[SymmetricDirichlet], concentration: float | GammaPrior) -> Prior:
+    """A prior over components whose concentration is known, or has a prior of its own."""
+    if isinstance(concentration, GammaPrior):
+        return UncertainConcentration(given, concentration)
+    return given(concentration)
+
+
+def finite_mixture(family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False) -> Model:
     """Shares ~ Dirichlet(concentration / K), rows independent given their component."""
-    return Model(Independent(), family, SymmetricDirichlet(concentration))
+    return Model(Independent(), family, _shares(SymmetricDirichlet, concentration), learns=learns)
 
 
-def dp_mixture(family: Family, concentration: float = 1.0) -> Model:
+def dp_mixture(family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False) -> Model:
     """Shares ~ Dirichlet process sticks, rows independent given their component."""
-    return Model(Independent(), family, Sticks(concentration))
+    return Model(Independent(), family, _shares(Sticks, concentration), learns=learns)

@@ -198,4 +198,4 @@ def little_fit(
     callbacks = (_Hope(wanted, max_iter),)
     engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=False, moves=moves, callbacks=callbacks)
     start = Start(counts, model.start_params(n_components))
-    return run(model, engine, table, start)
+    return run(replace(model, learns=False), engine, table, start)

@@ -45,31 +45,50 @@ ROWS = DirichletRows()
 
 @dataclass(frozen=True)
 class SymmetricDirichlet(ShareCounts):
-    """shares ~ Dirichlet(concentration / K) over K components; K comes from the counts."""
+    """shares ~ Dirichlet(concentration / K) over K components; K comes from the counts.
 
-    concentration: float = 1.0
+    concentration : a number, or (J,) to look at several at once: results then have that axis first.
+    """
+
+    concentration: Any = 1.0
 
     def _pseudo(self, counts: Counts) -> Array:
         n_components = len(counts["share"])
-        return np.full(n_components, self.concentration / n_components)
+        return np.asarray(self.concentration)[..., None] / n_components + np.zeros(n_components)
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
         """Share (K,) log potentials."""
-        return {"share": rule.pick(ROWS)(counts["share"], self._pseudo(counts))}
+        return {"share": rule.pick(self)(counts)}
+
+    def mean_log(self, counts: Counts) -> Array:
+        """E[log share]."""
+        return ROWS.mean_log(counts["share"], self._pseudo(counts))
+
+    def log_mean(self, counts: Counts) -> Array:
+        """Log E[share]."""
+        return ROWS.log_mean(counts["share"], self._pseudo(counts))
+
+    def mode(self, counts: Counts) -> Array:
+        """The mode in natural coordinates is the mean."""
+        return self.log_mean(counts)
+
+    def log_rise(self, counts: Counts) -> Array:
+        """log-partition of the posterior minus that of the prior."""
+        pseudo = self._pseudo(counts)
+        return np.asarray(ROWS.log_partition(counts["share"], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo))
 
     def bound(self, total: Summary, params: Fields) -> float:
         """log-partition of the posterior minus that of the prior."""
-        pseudo = self._pseudo(total)
-        return float(ROWS.log_partition(total["share"], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo))
+        return float(self.log_rise(total))
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """Sum (count + concentration / K) log share at the mode."""
         pseudo = self._pseudo(total)
-        return float(((total["share"] + pseudo) * ROWS.mode(total["share"], pseudo)).sum())
+        return float(((total["share"] + pseudo) * self.mode(total)).sum())
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; they sum to one."""
-        return np.exp(ROWS.log_mean(counts["share"], self._pseudo(counts)))
+        return np.exp(self.log_mean(counts))
 
     def order(self, total: Summary) -> Array | None:
         """The order of components does not matter."""

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields, Summary
 
-__all__ = ["ShareCounts"]
+__all__ = ["ConcentrationPosterior", "ShareCounts"]
+
+
+class ConcentrationPosterior(NamedTuple):
+    """q(c) of a concentration c: values (J,), probabilities (J,); log_evidence: the prior's part of the bound."""
+
+    values: Array
+    probability: Array
+    log_evidence: float
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean."""
+        return float(self.probability @ self.values)
+
+    def quantile(self, level: Any) -> Array:
+        """Values below which lie these shares of the posterior, between nodes on a line in log c."""
+        if len(self.values) == 1:
+            return np.full(np.shape(level), self.values[0])
+        middle = self.probability.cumsum() - 0.5 * self.probability
+        return np.exp(np.interp(level, middle, np.log(self.values)))
 
 
 class ShareCounts:
     """share (K,): expected rows of each component. All parameters are functions of it."""
+
+    concentration: Any
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted."""
@@ -30,6 +52,14 @@ class ShareCounts:
     def update(self, total: Summary, params: Fields) -> Fields:
         """Nothing is stored."""
         return params
+
+    def log_rise(self, counts: Counts) -> Array:
+        """Log-partition of the posterior minus that of the prior, for each concentration."""
+        raise NotImplementedError
+
+    def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
+        """What the counts say of the concentration: nothing, where it is known."""
+        return ConcentrationPosterior(np.array([float(self.concentration)]), np.ones(1), float(self.log_rise(counts)))
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares."""

@@ -21,19 +21,23 @@ __all__ = ["Sticks"]
 
 @dataclass(frozen=True)
 class Sticks(ShareCounts):
-    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts: nothing is stored."""
+    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts: nothing is stored.
 
-    concentration: float = 1.0
+    concentration : a number, or (J,) to look at several at once: results then have that axis first.
+    """
+
+    concentration: Any = 1.0
 
     def _beta(self, counts: Counts) -> tuple[Array, Array]:
         """Beta parameters (K,), (K,)."""
         n = counts["share"]
         later = np.r_[n[::-1].cumsum()[::-1][1:], 0.0]
-        return 1.0 + n, self.concentration + later
+        return 1.0 + n, np.asarray(self.concentration)[..., None] + later
 
     @staticmethod
     def _chain(log_stop: Array, log_pass: Array) -> Array:
-        return log_stop + np.r_[0.0, log_pass.cumsum()[:-1]]
+        passed = log_pass.cumsum(-1)[..., :-1]
+        return log_stop + np.concatenate([np.zeros((*passed.shape[:-1], 1)), passed], axis=-1)
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
         """Share (K,) log potentials."""
@@ -55,12 +59,16 @@ class Sticks(ShareCounts):
         """The mode in natural (logit) coordinates is the mean."""
         return self.log_mean(counts)
 
-    def bound(self, total: Summary, params: Fields) -> float:
+    def log_rise(self, counts: Counts) -> Array:
         """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the concentration."""
-        n, c = total["share"], self.concentration
+        n, c = counts["share"], np.asarray(self.concentration)
         from_here = n[::-1].cumsum()[::-1]
-        closed = gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c + from_here).sum()
-        return float(closed + gammaln(c) - gammaln(c + from_here[0]))
+        closed = gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c[..., None] + from_here).sum(-1)
+        return np.asarray(closed + gammaln(c) - gammaln(c + from_here[0]))
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """The closed form: log-partitions of the sticks' posteriors minus those of their priors."""
+        return float(self.log_rise(total))
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """Sum of a log(a / (a + b)) + b log(b / (a + b)) over sticks Beta(a, b)."""
