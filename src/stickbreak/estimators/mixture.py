@@ -9,6 +9,7 @@ import numpy as np
 
 from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
+    Mover,
     PowerDecay,
     Result,
     Start,
@@ -17,6 +18,7 @@ from stickbreak.inference import (
     StochasticVB,
     Streaming,
     Trace,
+    run,
     step,
     workers,
 )
@@ -134,6 +136,9 @@ class _MixtureEstimator(Estimator):
     ) -> Self:
         """See some more rows: adds what they say to what was seen before.
 
+        With moves (the default of `DPMixture`), the first call fits its rows, and later ones may give birth to components
+        for rows that those before do not explain; ids stay.
+
         Parameters
         ----------
         X, y, labels, sample_weight : as in `fit`. Default priors and scaling are fixed by the first call.
@@ -157,8 +162,14 @@ class _MixtureEstimator(Estimator):
             else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
         )
         with workers(self.n_jobs) as pool:
+            if is_first and total_samples is None and engine.mover().moves:
+                return self._begin_stream(model, engine, table, legal, pool)
             state = self._stream_state(model, table, legal, accumulator, pool)
-            step(model, engine.rule(), accumulator, state, table.whole(), (), pool)
+            mover = engine.mover() if accumulator.is_exact else Mover(())
+            seed = make_seed(self.random_state) + state.n_steps
+            mover.plan(model, state, table, seed, True, pool, in_stream=True)
+            step(model, engine.rule(), accumulator, state, table.whole(), mover.watches, pool)
+            moves = mover.decide(model, state)
             for edit in model.upkeep(state.total.view()):
                 state.edit(edit)
             counts = state.total.summary()
@@ -171,7 +182,7 @@ class _MixtureEstimator(Estimator):
                 state.ids,
                 state.next_id,
                 state.n_steps,
-                Trace(),
+                Trace(moves=[*(() if is_first else self.trace_.moves), *moves]),
                 np.nan if bound is None else bound,
                 is_converged=False,
                 model=model,
@@ -179,11 +190,21 @@ class _MixtureEstimator(Estimator):
             self._learn(engine, result, table, False, pool)
         return self
 
+    def _begin_stream(self, model: Any, engine: Any, table: Table, legal: Array | None, pool: Any) -> Self:
+        """The first rows of a stream, fitted as rows in memory are; what they say is then added to."""
+        seed = make_seed(self.random_state)
+        start = self._make_start(model, table, legal, np.random.default_rng(seed), pool)
+        result = run(model, replace(engine, checkpoint=None), table, start, seed=seed, pool=pool)
+        params = model.start_params(len(result.ids))
+        self._learn(engine, replace(result, params=params), table, False, pool)
+        return self
+
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
         if hasattr(self, "_counts"):
             ids = tuple(int(i) for i in self.component_ids_)
             params = model.start_params(len(ids), legal)
-            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, n_steps=self._n_steps)
+            begun = {"next_id": self._next_id, "lap": self._n_steps, "n_steps": self._n_steps}
+            return State(Tally(self._counts), params, None, ids, 1, **begun)
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import columns_named
-from stickbreak.protocols import Array, Counts, Scores
+from stickbreak.protocols import Array, Counts, LearningFamily, Scores
 from stickbreak.stats import Compose, Edit, Field, Within
 
 from .base import BaseFamily
@@ -270,6 +270,31 @@ class Product(BaseFamily):
         for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
             found |= {f"{name} of {self._heading(columns)}": value for name, value in family.describe(own).items()}
         return found
+
+    def learn(self, counts: Counts) -> Product:
+        """Every member learns its own hyperparameters; those that cannot stay as they are."""
+        learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]
+        return self._with_families(learned)
+
+    def hyperparameters(self) -> dict[str, Array]:
+        """What `learn` changes, by the member's number and the name."""
+        found: dict[str, Array] = {}
+        for member, (family, _) in enumerate(self.members):
+            if isinstance(family, LearningFamily):
+                found |= _numbered(family.hyperparameters(), member)
+        return found
+
+    def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
+        """The same members with those of others."""
+        changed = []
+        for member, (family, _) in enumerate(self.members):
+            own = {n.removeprefix(_prefix(member)): v for n, v in values.items() if n.startswith(_prefix(member))}
+            changed.append(family.with_hyperparameters(own) if own else family)
+        return self._with_families(changed)
+
+    def _with_families(self, families: Sequence[Any]) -> Self:
+        pairs = zip(families, self.members, strict=True)
+        return replace(self, members=tuple((family, columns) for family, (_, columns) in pairs))
 
     def refine(self, counts: Counts) -> Edit | None:
         """The members' edits as one."""

@@ -94,7 +94,11 @@ class Sample:
 
 @dataclass
 class Scene:
-    """What a move may look at when it plans: the model at the beginning of a lap."""
+    """What a move may look at when it plans: the model at the beginning of a lap.
+
+    settled : the last lap gained next to nothing
+    in_stream : the data are rows that will be seen once; the total is that of the rows before them
+    """
 
     model: Any
     total: Summary
@@ -106,6 +110,7 @@ class Scene:
     lap: int
     settled: bool
     pool: Pool = map
+    in_stream: bool = False
 
     @cached_property
     def sizes(self) -> Array:
@@ -218,13 +223,16 @@ class Mover:
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
 
-    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool) -> None:
-        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet."""
+    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool, *, in_stream: bool = False) -> None:
+        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet.
+
+        in_stream : `data` are new rows, seen once; the total is that of all rows before them
+        """
         self.proposals, self.planned_ids = [], state.ids
         if not self.moves or state.seed is not None:
             return
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
-        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool)
+        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool, in_stream)
         for move in self.moves:
             self.proposals += move.plan(scene)
 

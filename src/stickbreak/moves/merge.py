@@ -104,7 +104,7 @@ class Merge(Parameters):
         The score is the change of the bound without that of the entropy, which a merge never raises: no pair with a
         negative score can be accepted.
         """
-        if scene.lap < self.start or len(scene.ids) < 2:
+        if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:  # rows that are gone cannot say what they lose
             return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(scene.model, scene.total, scene.params)
