@@ -203,8 +203,8 @@ class _MixtureEstimator(Estimator):
         if hasattr(self, "_counts"):
             ids = tuple(int(i) for i in self.component_ids_)
             params = model.start_params(len(ids), legal)
-            begun = {"next_id": self._next_id, "lap": self._n_steps, "n_steps": self._n_steps}
-            return State(Tally(self._counts), params, None, ids, 1, **begun)
+            n_steps = self._n_steps
+            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, lap=n_steps, n_steps=n_steps)
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))

@@ -120,8 +120,18 @@ class Birth(Parameters):
         before = little_fit(model, table, scene.total.permute(model.axis, list(taken)), 1 + len(taken))
         found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),))
         counts = _without_empty(model, found.counts)
-        gain = found.bound - before.bound
+        gain = found.bound - before.bound - self._optimism(scene, counts.size(model.axis) - len(taken))
         return None if counts.size(model.axis) < 2 or gain <= 0 else (counts, gain)
+
+    @staticmethod
+    def _optimism(scene: Scene, n_more: int) -> float:
+        """What a sample promises too much: its rows count `scale` times, and so does the chance that newborns adapt to.
+
+        Half a nat for each number that a further component is described by, and each further copy of the sample.
+        """
+        zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
+        n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
+        return 0.5 * (scene.sample.scale - 1.0) * n_numbers * max(n_more, 0)
 
 
 def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None) -> Redistribution:

@@ -111,10 +111,11 @@ class Merge(Parameters):
         chosen: list[tuple[int, int]] = []
         expected: list[float] = []
         taken = np.zeros(len(scene.ids), dtype=int)
+        is_idle = scene.sizes < 1.0  # without a row they cost next to nothing, so their scores are about zero: absorb them
         for at in np.argsort(-scores, kind="stable"):
             a, b = (int(k) for k in pairs[at])
-            if scores[at] <= 0 or len(chosen) >= budget:
-                break
+            if (scores[at] <= 0 and not is_idle[pairs[at]].any()) or len(chosen) >= budget:
+                continue
             if taken[a] < 5 and taken[b] < 5 and scene.may_try("merge", (a, b)):
                 chosen.append((a, b))
                 expected.append(float(scores[at]))
