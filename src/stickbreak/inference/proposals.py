@@ -39,7 +39,7 @@ class Attempts:
     A candidate has changed when the size of one of its components has, by more than a tenth.
     """
 
-    limit: int = 2
+    limit: int = 4
     failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(default_factory=dict)
 
     def may_try(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool) -> bool:
