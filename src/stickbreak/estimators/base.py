@@ -71,7 +71,7 @@ class Estimator(Conventions):
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
         family = make_family(self.family)
-        scale = measure(table, family.check_rows)
+        scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
         if table.n_rows < self.n_components:
             warnings.warn(
                 f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",
