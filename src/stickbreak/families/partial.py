@@ -58,22 +58,25 @@ def divide_rows(missing: Array, features: Array, log_scale: Array) -> PartialRow
     D = missing.shape[1]
     lost = missing.sum(1)
     complete, partial = np.flatnonzero(lost == 0), np.flatnonzero((lost > 0) & (lost < D))
-    _, first, pattern = np.unique(np.packbits(missing[partial], axis=1), axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(pattern.ravel(), kind="stable")
-    places, patterns = partial[order], missing[partial[first]]
+    packed = np.packbits(missing[partial], axis=1)
+    order = np.lexsort(packed.T)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
+    places = partial[order]
     hidden = missing[places]
+    patterns = hidden[is_new]
     return PartialRows(
         n_rows=len(missing),
         complete=complete,
         features=features[:, complete],
         places=places,
-        z=np.where(hidden, 0.0, features[1 : 1 + D, places].T),
+        z=np.ascontiguousarray(np.where(hidden, 0.0, features[1 : 1 + D, places].T)),
         seen=1.0 - hidden,
         n_missing=lost[places],
         log_scale=hidden @ log_scale,
         columns=np.argsort(patterns, axis=1, kind="stable"),
         n_seen=D - patterns.sum(1),
-        starts=np.r_[0, np.cumsum(np.bincount(pattern.ravel(), minlength=len(patterns)))],
+        starts=np.append(np.flatnonzero(is_new), len(order)),
     )
 
 

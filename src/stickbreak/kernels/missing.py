@@ -33,10 +33,11 @@ def factorize_missing(precision, missing, out):
         log_det += 2.0 * math.log(root)
         for i in range(j, m):
             out[j, i] /= root
+        source = out[j]
         for i in range(j + 1, m):
-            scale = out[j, i]
+            scale, target = source[i], out[i]
             for t in range(i, m):
-                out[i, t] -= scale * out[j, t]
+                target[t] -= scale * source[t]
     return log_det
 
 
@@ -54,17 +55,33 @@ def solve_lower(factor, m, out):
 
 
 @kernel
-def invert_upper(factor, m, out):
-    """Inverse of the upper factor U (m, m) into out, upper."""
-    for j in range(m):
-        for i in range(j + 1):
+def invert_transposed(factor, m, out):
+    """Y = inverse of U' for the upper factor U (m, m), lower, into out; Y'Y is the inverse of U'U."""
+    for t in range(m):
+        target = out[t]
+        for j in range(m):
+            target[j] = 0.0
+        for i in range(t):
+            scale, source = factor[i, t], out[i]
+            for j in range(i + 1):
+                target[j] -= scale * source[j]
+        for j in range(t):
+            target[j] /= factor[t, t]
+        target[t] = 1.0 / factor[t, t]
+
+
+@kernel
+def multiply_transposed(inverse, m, out):
+    """Y'Y of the lower Y (m, m) into out."""
+    for i in range(m):
+        for j in range(m):
             out[i, j] = 0.0
-        out[j, j] = 1.0 / factor[j, j]
-        for t in range(j - 1, -1, -1):
-            value = 0.0
-            for i in range(t + 1, j + 1):
-                value -= factor[t, i] * out[i, j]
-            out[t, j] = value / factor[t, t]
+    for t in range(m):
+        source = inverse[t]
+        for i in range(t + 1):
+            scale, target = source[i], out[i]
+            for j in range(t + 1):
+                target[j] += scale * source[j]
 
 
 @kernel
@@ -95,7 +112,8 @@ def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, ou
     pulled (n, D) = away @ precision (D, D); shares (n,); out_spread (D, D) += the sum of shares * conditional covariance P_mm^-1.
     """
     D = pulled.shape[1]
-    factor, inverse, work = np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    factor, inverse, square = np.empty((D, D)), np.empty((D, D)), np.empty((D, D))
+    work, mean = np.empty(D), np.empty(D)
     for p in range(n_seen.shape[0]):
         missing = columns[p, n_seen[p] :]
         m, total = missing.shape[0], 0.0
@@ -104,24 +122,23 @@ def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, ou
         if total == 0.0:
             continue
         factorize_missing(precision, missing, factor)
-        invert_upper(factor, m, inverse)
+        invert_transposed(factor, m, inverse)
         for i in range(starts[p], starts[p + 1]):
             if shares[i] == 0.0:
                 continue
             for j in range(m):
                 work[j] = pulled[i, missing[j]]
+                mean[j] = 0.0
             solve_lower(factor, m, work)
+            for t in range(m):
+                for j in range(t + 1):
+                    mean[j] -= work[t] * inverse[t, j]
             for j in range(m):
-                value = 0.0
-                for t in range(j, m):
-                    value -= inverse[j, t] * work[t]
-                out_away[i, missing[j]] = value
+                out_away[i, missing[j]] = mean[j]
+        multiply_transposed(inverse, m, square)
         for i in range(m):
             for j in range(m):
-                value = 0.0
-                for t in range(max(i, j), m):
-                    value += inverse[i, t] * inverse[j, t]
-                out_spread[missing[i], missing[j]] += total * value
+                out_spread[missing[i], missing[j]] += total * square[i, j]
 
 
 @kernel
