@@ -162,12 +162,10 @@ def _check_completed(
     collected = _collect(family, partly, shares, n_components)
     _check_sums(family, partly, shares, collected, n_components)
     _check_merge(family, partly, shares, collected, n_components)
-    at, weight = np.polynomial.legendre.leggauss(400)  # over the whole line by x = mean + sd tan(pi t / 2)
     for d in range(rows.shape[1]):
-        mean, width = rows[:, d].mean(), rows[:, d].std() + 1e-3
-        dense, hole = np.repeat(rows[:1], len(at), axis=0), rows[:1].copy()
-        dense[:, d], hole[:, d] = mean + width * np.tan(0.5 * np.pi * at), np.nan
-        log_step = np.log(weight * 0.5 * np.pi * width / np.cos(0.5 * np.pi * at) ** 2)
+        hole = rows[:1].copy()
+        hole[:, d] = np.nan
+        dense, log_step = _fill_densely(rows, d)
         for rule in ("mean_log", "log_mean", "mode"):
             scores = getattr(family, rule)(counts)
             log_mass = scores.evidence(family.prepare(dense)) + log_step[:, None]
@@ -175,12 +173,19 @@ def _check_completed(
             found = scores.evidence(family.prepare(hole))[0]
             _assert_close(found, integral, 1e-6, f"a missing entry must be integrated over in the {rule} evidence")
             if rule != "log_mean":  # whose moments need not exist
-                expected = _zeros_like(family, counts)
+                expected, completed = _zeros_like(family, counts), _zeros_like(family, counts)
                 scores.collect(family.prepare(dense), np.asfortranarray(np.exp(log_mass - integral)), expected)
-                completed = _zeros_like(family, counts)
                 scores.collect(family.prepare(hole), np.ones((1, n_components)), completed)
                 for name, value in completed.items():
                     _assert_close(value, expected[name], 1e-6, f"{name} must be what is expected of a missing entry under {rule}")
+
+
+def _fill_densely(rows: Array, column: int, n_points: int = 400) -> tuple[Array, Array]:
+    """The first row with many values in a column, x = mean + sd tan(pi t / 2), and their log weights by Gauss-Legendre in t."""
+    at, weight = np.polynomial.legendre.leggauss(n_points)
+    width, dense = rows[:, column].std() + 1e-3, np.repeat(rows[:1], n_points, axis=0)
+    dense[:, column] = rows[:, column].mean() + width * np.tan(0.5 * np.pi * at)
+    return dense, np.log(weight * 0.5 * np.pi * width / np.cos(0.5 * np.pi * at) ** 2)
 
 
 def _zeros_like(family: Any, counts: dict[str, Array]) -> dict[str, Array]:
