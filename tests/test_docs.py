@@ -27,6 +27,7 @@ PAGES = (
     "docs/quickstart.md",
     "docs/how-to/choose-a-family.md",
     "docs/how-to/learned-priors.md",
+    "docs/how-to/missing-data.md",
     "docs/how-to/mixed-columns.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)

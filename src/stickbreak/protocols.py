@@ -55,12 +55,19 @@ class Family(Protocol):
     """A likelihood with its conjugate prior.
 
     Three laws test any family. The derivative of log_marginal along a row's statistic is that row's mean_log evidence;
-    its difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
+    its difference is the log_mean evidence; the derivative of log_mode is the mode evidence. (For a row whose missing part is
+    completed: the evidence is the log of the integral over it of exp(evidence), the statistic is what its factor expects.)
     """
 
     @property
     def sparse(self) -> bool:
         """Whether rows may be a CSR matrix."""
+
+    @property
+    def missing(self) -> str:
+        """What NaN means: "refused", whole "rows" only, "exact" (an entry that does not count), "completed" (one with a factor),
+        or "mixed" (by column).
+        """
 
     @property
     def max_categories(self) -> int:
@@ -98,6 +105,9 @@ class Family(Protocol):
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read; `first` is the number of the first row."""
 
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row has any entry that is not missing."""
+
     def width(self) -> int:
         """Numbers that a prepared row takes: what bounds the size of a block."""
 
@@ -127,6 +137,9 @@ class Family(Protocol):
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row for each label, drawn from the posterior predictive."""
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Rows (n, D) of the user with missing entries as expected, averaged over components by shares (n, K)."""
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Posterior summaries in the user's units, component axis first."""

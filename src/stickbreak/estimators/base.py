@@ -78,7 +78,8 @@ class Estimator(Conventions):
         names = getattr(self, "feature_names_in_", None)
         family = make_family(self.family).locate(names, int(table.rows.shape[1]))
         with columns_named(names):
-            scale = self._with_categories(measure(table, family.check_rows), names)
+            scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
+            scale = self._with_categories(scale, names)
         if table.n_rows < self.n_components:
             warnings.warn(
                 f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",

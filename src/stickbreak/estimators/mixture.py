@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Table, is_on_disk
+from stickbreak.data import Table, is_on_disk, is_sparse
 from stickbreak.inference import (
     Mover,
     PowerDecay,
@@ -29,7 +29,7 @@ from stickbreak.stats import Array, Tally
 
 from .base import Estimator
 from .files import register
-from .parts import make_family, make_seed
+from .parts import FAMILIES, make_family, make_seed
 from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
@@ -62,6 +62,12 @@ class _MixtureEstimator(Estimator):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
+        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
+        return tags
 
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         if self.warm_start and hasattr(self, "_counts"):
@@ -97,7 +103,8 @@ class _MixtureEstimator(Estimator):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D)
+        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D). NaN is a missing entry;
+            what that means depends on the family (see "Missing data" among the how-to pages).
         y : ignored
         labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
         sample_weight : (n,) how often each row counts.
@@ -247,6 +254,37 @@ class _MixtureEstimator(Estimator):
         values = self.score_samples(X)
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
+
+    def impute(self, X: Any) -> Any:
+        """The rows with missing entries replaced by their posterior means under the fitted model.
+
+        A mean is taken over the components, weighted as in `predict_proba`. Given a component, full covariances regress a missing
+        entry on those that are there; other families take the component's mean (`Bernoulli`: the probability of a one,
+        `Multinomial`: the average row), `Categorical` the most probable symbol over all components.
+
+        Parameters
+        ----------
+        X : as in `predict`; NaN marks a missing entry, and -1 too for `Categorical`.
+
+        Returns
+        -------
+        (n, D) array, in which the entries that were there are unchanged. A CSR matrix cannot lack entries and is returned as it is.
+
+        Examples
+        --------
+        >>> import numpy as np, stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=500)
+        >>> model = sb.Mixture(1).fit(np.column_stack([x, 3 * x + rng.normal(0, 0.1, 500)]))
+        >>> model.impute([[2.0, np.nan]]).round(1)
+        array([[2., 6.]])
+        """
+        table = self._rows(X)
+        if is_sparse(table.rows):
+            return table.rows
+        model = self._rule.local_model(self._model)
+        with workers(self.n_jobs) as pool:
+            return model.impute(self._potentials(), self._counts, table.whole(), pool)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw rows from the posterior predictive.

@@ -96,7 +96,7 @@ class Gaussian(quadratic.FullMoments):
         strength, prior_mean, dof, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
+        mean, scatter, pull = quadratic.spread(n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
         factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
         update_factors(factor, pull)  # not added to the scatter: a long pull would bury the other directions
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
@@ -214,6 +214,10 @@ class Gaussian(quadratic.FullMoments):
         z = (q.anchor + q.mean)[labels] + np.einsum("nij,nj->ni", root[labels], noise)
         return z * self.scale + self.center
 
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Missing entries replaced by their regression on the others, averaged over components."""
+        return quadratic.impute_full(self.mean_log(counts).form, rows, shares, self.center, self.scale)
+
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D) and covariance (K, D, D): posterior expectations."""
         q = self._posterior(counts)
@@ -225,7 +229,7 @@ class Gaussian(quadratic.FullMoments):
         """New anchors for components that are too far from theirs."""
         strength, prior_mean, _, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = moments[:, 0], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - anchor)
         return quadratic.far_averages(n, first, inverse_scale + scatter, anchor)
 

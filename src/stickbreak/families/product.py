@@ -19,8 +19,8 @@ from stickbreak.errors import columns_named
 from stickbreak.protocols import Array, Counts, LearningFamily, Scores
 from stickbreak.stats import Compose, Edit, Field, Within
 
+from .assignment import MAX_SHOWN, member_objects, pick, place_members
 from .base import BaseFamily
-from .columns import MAX_SHOWN, member_objects, pick, place_members
 
 __all__ = ["Product", "ProductScores"]
 
@@ -173,6 +173,19 @@ class Product(BaseFamily):
     def n_columns(self) -> int:
         """Columns of a row."""
         return sum(len(columns) for _, columns in self.members)
+
+    missing = "mixed"
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether any member has an entry."""
+        return np.any([family.has_values(own) for family, own in self._parts(rows)], axis=0)
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Every member's missing entries, by its own columns."""
+        out = np.array(rows, dtype=float)
+        for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
+            out[:, pick(columns)] = family.impute(own, np.asarray(rows)[:, pick(columns)], shares)
+        return out
 
     def width(self) -> int:
         """Numbers of a row that all members have prepared."""
