@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         NumericalError,
         StickbreakWarning,
     )
-    from .estimators import DPMixture, Mixture, load, resume
+    from .estimators import Comparison, DPMixture, Mixture, compare, load, resume
     from .families import (
         Bernoulli,
         Categorical,
@@ -36,14 +36,26 @@ _HOMES = {
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
-    "estimators": ("DPMixture", "Mixture", "load", "resume"),
+    "estimators": ("Comparison", "DPMixture", "Mixture", "compare", "load", "resume"),
     "families": (
         "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian", "Multinomial", "Poisson",
         "ZeroMeanGaussian",
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
 }  # fmt: skip
-_SUBMODULES = {"checks", "data", "errors", "estimators", "families", "inference", "initialize", "models", "priors", "structures"}
+_SUBMODULES = {
+    "checks",
+    "data",
+    "errors",
+    "estimators",
+    "families",
+    "inference",
+    "initialize",
+    "models",
+    "plots",
+    "priors",
+    "structures",
+}
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -53,6 +65,7 @@ __all__ = [
     "Callback",
     "Categorical",
     "CheckpointError",
+    "Comparison",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
@@ -70,6 +83,7 @@ __all__ = [
     "StochasticVB",
     "ZeroMeanGaussian",
     "__version__",
+    "compare",
     "load",
     "resume",
 ]

@@ -26,6 +26,9 @@ class BaseFamily(Parameters):
     sparse = False
     """Whether rows may be a CSR matrix."""
 
+    measure = "densities"
+    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot be compared."""
+
     @property
     def n_columns(self) -> int:
         """Columns of a row."""

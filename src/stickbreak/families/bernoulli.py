@@ -52,6 +52,7 @@ class Bernoulli(BaseFamily):
 
     on: float = 0.5
     off: float = 0.5
+    measure = "probabilities"
     n_features: int | None = None
 
     def resolve(self, scale: Scale) -> Bernoulli:

@@ -54,6 +54,7 @@ class Categorical(BaseFamily):
 
     concentration: float = 0.5
     n_symbols: Any = None
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Categorical:
         """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""

@@ -119,6 +119,7 @@ class Multinomial(BaseFamily):
     concentration: float = 0.1
     n_symbols: int | None = None
     sparse = True
+    measure = "probabilities given the row totals"
 
     def resolve(self, scale: Scale) -> Multinomial:
         """n_symbols = number of columns; concentration as given (0.1)."""

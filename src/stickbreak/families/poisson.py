@@ -89,6 +89,7 @@ class Poisson(BaseFamily):
 
     rate: float = 1.0
     shape: Any = None
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean (an empty column counts as half an event a row)."""
