@@ -82,8 +82,8 @@ class Comparison:
         names = [f.name for f in fields(ComparedModel) if any(_write(line, f.name) for line in self.models)]
         if all(line.objective in ("bound", "") for line in self.models):
             names = [name for name in names if name != "objective"]
-        mark = lambda name, i: "" if name not in self.best else " *" if self.best[name] == i else "  "
-        cells = [[_write(line, name) + mark(name, i) for name in names] for i, line in enumerate(self.models)]
+        marks = {name: [" *" if i == place else "  " for i in range(len(self))] for name, place in self.best.items()}
+        cells = [[_write(line, n) + marks.get(n, [""] * len(self))[i] for n in names] for i, line in enumerate(self.models)]
         return [TITLES.get(name, name) for name in names], cells
 
     def __repr__(self) -> str:
