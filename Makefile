@@ -20,7 +20,8 @@ $(VENV)/.created:
 
 # One stamp for each set of extras; redone only when pyproject.toml changes.
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.created
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@echo "installing stickbreak[$*] into $(VENV): a minute or so, once"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
 demo: $(VENV)/.installed-plot ## run the demonstration

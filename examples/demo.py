@@ -47,9 +47,8 @@ def main() -> None:
         models.append(sb.DPMixture(k, n_init=3, random_state=0, verbose=live).fit(rows))
     console.print(sb.compare(models, held_out), highlight=False, soft_wrap=True)
     best = max(models, key=lambda model: model.lower_bound_)
-    console.print(
-        f"The star is at the best bound: {best.n_effective_} components. Bounds of models of the same rows can be compared."
-    )
+    gain = max(model.score(held_out) for model in models) - best.score(held_out)
+    console.print(f"The best bound has {best.n_effective_} components; others gain at most {gain:.4f} nats per held-out row.")
     show(console, best)
 
     console.rule("Saved, loaded, drawn")
@@ -62,7 +61,7 @@ def main() -> None:
     figure.savefig("demo.png", dpi=120)
     plt.close(figure)
     console.print(f"picture: {Path('demo.png').resolve()}", soft_wrap=True)
-    console.print("Next: docs/quickstart.md for the whole interface, examples/gallery for more pictures.")
+    console.print("Next: docs/quickstart.md, and examples/gallery for more pictures.")
 
 
 if __name__ == "__main__":

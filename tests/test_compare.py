@@ -11,6 +11,7 @@ import pytest
 from estimator_cases import CASES, NAMES, blobs
 
 import stickbreak as sb
+from stickbreak.estimators.views import summary_axes
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +153,12 @@ def test_a_data_set_has_the_names_of_the_columns() -> None:
     found = model.to_xarray()
     assert found["covariance"].dims == ("component", "feature", "other_feature")
     np.testing.assert_array_equal(found["mean"].sel(feature="height"), model.means_[:, 1])
+
+
+def test_summaries_of_some_columns_have_axes_of_their_own() -> None:
+    assert summary_axes("covariance of a, b", (2, 2)) == ("feature of a, b", "other_feature of a, b")
+    assert summary_axes("probability", (3,)) == ("feature",)
+    assert summary_axes("time", (3, 4)) == ("time_0", "time_1")
 
 
 def test_a_stream_has_a_data_set_without_laps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import matplotlib
@@ -258,6 +259,39 @@ def test_structures_and_families_can_register_their_own() -> None:
     odd = plots.Fitted(Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.ones(2)}, names)
     with pytest.raises(ValueError, match=r"Volume has no picture.*register one"):
         plots.draw_figure(odd)
+
+
+def make_fitted(family: object, posterior: dict[str, np.ndarray], names: list[str], rows: object = None) -> plots.Fitted:
+    """Two equal components; rows belong to them in turn."""
+    half = np.array([0.5, 0.5])
+    labels = None if rows is None else np.arange(len(rows)) % 2  # type: ignore[arg-type]
+    return plots.Fitted(Independent(), family, Trace(), half, 90 * half, np.arange(2), posterior, names, rows=rows, labels=labels)
+
+
+def test_members_of_a_family_are_drawn_one_below_the_other() -> None:
+    gaussian = make_fitted(sb.Gaussian(), {"mean": np.eye(2), "covariance": np.stack([np.eye(2)] * 2)}, ["height", "weight"])
+    rates = make_fitted(sb.Poisson(), {"rate": np.ones((2, 3))}, ["a", "b", "c"])
+    _, ax = plt.subplots()
+    plots.draw_members([gaussian, rates], ax)
+    upper, lower = ax.child_axes
+    assert (upper.get_xlabel(), upper.get_ylabel()) == ("height", "weight")
+    assert [t.get_text() for t in lower.child_axes[0].get_xticklabels()] == ["a", "b", "c"]
+    assert upper.get_position().y0 > lower.get_position().y0
+
+
+def test_rows_with_missing_values_are_drawn_as_far_as_they_go() -> None:
+    rows = np.array([[0.0, np.nan], [1.0, 2.0], [np.nan, np.nan], [3.0, 1.0]])
+    shape = {"mean": np.eye(2), "covariance": np.stack([np.eye(2)] * 2)}
+    for columns in ((0, 1), (0,)):
+        fitted = replace(make_fitted(sb.Gaussian(), shape, ["a", "b"], rows), columns=columns)
+        ax = plots.draw_panel(fitted, "components")
+        ax.figure.canvas.draw()
+        assert np.isfinite(ax.get_xlim()).all()
+        assert ax.get_xlim()[1] > 3.0
+    ax = plots.draw_panel(make_fitted(sb.Poisson(), {"rate": np.ones((2, 2))}, ["a", "b"], rows), "components")
+    ax.figure.canvas.draw()
+    lower = [cell for cell in ax.child_axes if cell.images][1]
+    assert np.ma.count_masked(np.ma.masked_invalid(lower.images[0].get_array())) == 3
 
 
 def test_bad_arguments_name_the_value_and_the_remedy(model: sb.DPMixture, rows: np.ndarray) -> None:

@@ -91,8 +91,9 @@ class Views:
         rows = labels = None
         if X is not None:
             table = self._rows(X)
-            chosen = np.random.default_rng(0).permutation(table.n_rows)[:MAX_ROWS]  # the same rows each time
-            rows = table.rows[np.sort(chosen)]
+            n = table.n_rows
+            chosen = np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))  # the same rows each time
+            rows = table.rows[chosen]
             labels = self._model.decode(self._potentials(), Table(rows).whole())
         return make(
             structure=self._model.structure,
@@ -172,9 +173,13 @@ class Views:
 
 
 def summary_axes(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of the axes of a summary after the component's; a summary that we do not know gets names of its own."""
-    if len(AXES.get(name, ())) >= len(shape):
-        return AXES[name][: len(shape)]
+    """Names of the axes of a summary after the component's.
+
+    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we do not know.
+    """
+    kind, of, columns = name.partition(" of ")
+    if len(AXES.get(kind, ())) >= len(shape):
+        return tuple(axis + of + columns for axis in AXES[kind][: len(shape)])
     return tuple(f"{name}_{i}" for i in range(len(shape)))
 
 

@@ -4,7 +4,7 @@ A structure says which panels its models have (`panels_of`), a family how its co
 drawing of its own, `grid_of` for a heat map. All three are `functools.singledispatch`: a new structure or family registers.
 """
 
-from .components import draw_components
+from .components import draw_components, draw_members
 from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
 from .panels import Panel, panels_of
@@ -18,6 +18,7 @@ __all__ = [
     "Panel",
     "draw_components",
     "draw_figure",
+    "draw_members",
     "draw_panel",
     "grid_of",
     "panels_of",
