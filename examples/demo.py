@@ -48,7 +48,7 @@ def main() -> None:
     console.print(sb.compare(models, held_out), highlight=False, soft_wrap=True)
     best = max(models, key=lambda model: model.lower_bound_)
     gain = max(model.score(held_out) for model in models) - best.score(held_out)
-    console.print(f"The best bound has {best.n_effective_} components; others gain at most {gain:.4f} nats per held-out row.")
+    console.print(f"The best bound has {best.n_effective_} components; others gain at most {gain:.4f} held-out.")
     show(console, best)
 
     console.rule("Saved, loaded, drawn")

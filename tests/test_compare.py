@@ -41,12 +41,11 @@ def test_a_line_says_what_the_model_says(models: list[Any], rows: np.ndarray) ->
 
 
 def test_it_prints_as_an_aligned_table_with_the_best_marked(models: list[Any], rows: np.ndarray) -> None:
-    text = repr(sb.compare(models, rows, names=["one", "many"])).splitlines()
+    common, *text = repr(sb.compare(models, rows, names=["one", "many"])).splitlines()
+    assert common == "Gaussian, 120 rows"
     assert text[0].split() == [
         "name",
         "model",
-        "family",
-        "rows",
         "K",
         "in",
         "use",
@@ -63,6 +62,14 @@ def test_it_prints_as_an_aligned_table_with_the_best_marked(models: list[Any], r
     }
     assert len(ends) == 1
     assert "held-out" not in repr(sb.compare(models))
+
+
+def test_it_fits_a_terminal_and_a_single_model_has_all_columns(models: list[Any]) -> None:
+    many = [sb.DPMixture(k, random_state=0).fit(blobs(120)) for k in (1, 2)]
+    text = repr(sb.compare(many, blobs(30))).splitlines()
+    assert text[0] == "DPMixture, Gaussian, 120 rows"
+    assert max(map(len, text)) <= 80
+    assert repr(sb.compare(models[:1])).split()[:4] == ["name", "model", "family", "rows"]
 
 
 def test_html_escapes_names(models: list[Any]) -> None:
@@ -94,7 +101,7 @@ def test_bounds_that_cannot_be_compared_are_noted_and_have_no_best(models: list[
     assert repr(found).endswith(found.notes[0])
     mode = sb.Mixture(2, inference="em", random_state=0).fit(rows)
     with pytest.warns(sb.DataWarning, match=r"\(the bound\) and Mixture\(2\) \(the log joint\)"):
-        assert "objective" in repr(sb.compare([models[0], mode])).splitlines()[0]
+        assert "objective" in repr(sb.compare([models[0], mode])).splitlines()[1]
 
 
 def test_densities_and_probabilities_cannot_be_compared_at_all() -> None:

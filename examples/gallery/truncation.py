@@ -14,7 +14,7 @@ rng = np.random.default_rng(0)
 clusters = [((-4, 0), 0.8, 300), ((3, 3), 0.5, 200), ((3, -3), 1.2, 400)]
 rows = np.concatenate([rng.normal(center, width, (size, 2)) for center, width, size in clusters])
 
-truncations = (1, 2, 3, 4, 6, 10, 15)
+truncations = (1, 2, 3, 4, 6, 10)
 models = [sb.DPMixture(k, n_init=5, random_state=0).fit(rows) for k in truncations]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")

@@ -77,9 +77,17 @@ class Comparison:
         pandas = require_extra("pandas", None, "to_pandas")
         return pandas.DataFrame([asdict(line) for line in self.models]).set_index("name")
 
+    def _shared(self) -> dict[str, str]:
+        """What all models have in common, in words: said once above the table, so that it fits a terminal."""
+        words = {name: {_write(line, name) for line in self.models} for name in ("model", "family", "rows")}
+        return {name: min(found) + " rows" * (name == "rows") for name, found in words.items() if len(self) > 1 == len(found)}
+
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and texts; columns in which no model has anything to say are left out."""
-        names = [f.name for f in fields(ComparedModel) if any(_write(line, f.name) for line in self.models)]
+        """Titles and texts; columns in which no model has anything to say of its own are left out."""
+        shared = self._shared()
+        names = [
+            f.name for f in fields(ComparedModel) if any(_write(line, f.name) for line in self.models) and f.name not in shared
+        ]
         if all(line.objective in ("bound", "") for line in self.models):
             names = [name for name in names if name != "objective"]
         marks = {name: [" *" if i == place else "  " for i in range(len(self))] for name, place in self.best.items()}
@@ -91,7 +99,8 @@ class Comparison:
         widths = [max(len(row[j]) for row in [titles, *cells]) for j in range(len(titles))]
         is_text = [all(not _is_number(row[j]) for row in cells) for j in range(len(titles))]
         texts = [_join(row, widths, is_text) for row in [titles, ["-" * w for w in widths], *cells]]
-        return "\n".join([*texts, *self.notes])
+        shared = ", ".join(self._shared().values())
+        return "\n".join([shared] * bool(shared) + texts + list(self.notes))
 
     def _repr_html_(self) -> str:
         titles, cells = self._cells()
@@ -103,7 +112,8 @@ class Comparison:
             for row in cells
         )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        caption = f"<caption>{escape(', '.join(self._shared().values()))}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
 def _join(row: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> str:
