@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
 
 from stickbreak import __version__
 
 from .frame import Experiment, MissingDataError
 
-EXPERIMENTS = ("dp_gaussian",)
+EXPERIMENTS = ("faithful", "galaxies", "asterisk", "digits", "overfitting")
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
@@ -19,6 +22,10 @@ def write_section(name: str, experiment: Experiment) -> str:
     lines = [f"## {experiment.title}", "", experiment.setting, "", f"Command: `make experiments ONLY={name}`", ""]
     lines += ["| figure | ours | published | peer |", "|---|---|---|---|"]
     lines += [f"| {row.what} | {row.ours} | {row.published or '-'} | {row.peer or '-'} |" for row in experiment.rows]
+    if experiment.found:
+        lines += ["", experiment.found]
+    if experiment.picture:
+        lines += ["", f"Picture, drawn by the run: `{experiment.picture}`"]
     return "\n".join(lines) + "\n"
 
 

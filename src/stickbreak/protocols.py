@@ -78,6 +78,10 @@ class Family(Protocol):
         """What stands for a missing category among those numbered 0, 1, 2, ..."""
 
     @property
+    def measure(self) -> str:
+        """What log evidence is the logarithm of: "densities", "probabilities", ..."""
+
+    @property
     def n_columns(self) -> int:
         """Columns of a row, once resolved."""
 
@@ -355,6 +359,10 @@ class Model(Protocol):
 
 class Rule(Protocol):
     """Counts to potentials, and with it which local step a visit takes and whether there is a bound."""
+
+    @property
+    def objective(self) -> str:
+        """What `bound` gives ("bound", "log joint"), for readers; empty for rules without one."""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """The method of a family or table that makes this rule's potentials."""

@@ -24,6 +24,7 @@ from .files import decode, encode, save
 from .frames import check_categories
 from .parts import check_concentration, check_learning, make_engine, make_family, make_seed
 from .progress import Progress
+from .views import Views
 
 __all__ = ["Estimator"]
 
@@ -34,7 +35,7 @@ NOT_IDENTITY = {
 }  # settings that may differ between a fit and its resumption
 
 
-class Estimator(Conventions):
+class Estimator(Views, Conventions):
     """What fit, resume, save and the learned attributes need; models add their data and their words."""
 
     _is_unbounded = False

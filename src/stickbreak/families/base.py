@@ -60,6 +60,9 @@ class BaseFamily(Parameters):
         changed = {name: float(value) if value.ndim == 0 else value for name, value in values.items()}
         return replace(self, **changed)  # type: ignore[type-var]
 
+    measure = "densities"
+    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot be compared."""
+
     @property
     def n_columns(self) -> int:
         """Columns of a row."""

@@ -60,6 +60,7 @@ class Bernoulli(BaseFamily):
 
     on: float = 0.5
     off: float = 0.5
+    measure = "probabilities"
     n_features: int | None = None
     max_categories = 2
     learned = ("on", "off")

@@ -58,6 +58,7 @@ class Categorical(BaseFamily):
     missing_category = -1.0
     learned = ("concentration",)
     missing = "exact"
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Categorical:
         """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""

@@ -125,6 +125,7 @@ class Multinomial(BaseFamily):
     sparse = True
     learned = ("concentration",)
     missing = "rows"
+    measure = "probabilities given the row totals"
 
     def resolve(self, scale: Scale) -> Multinomial:
         """n_symbols = number of columns; concentration as given (0.1)."""

@@ -100,6 +100,7 @@ class Poisson(BaseFamily):
     shape: Any = None
     learned = ("rate", "shape")
     missing = "exact"
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean (an empty column counts as half an event a row)."""

@@ -176,6 +176,11 @@ class Product(BaseFamily):
 
     missing = "mixed"
 
+    @property
+    def measure(self) -> str:  # type: ignore[override]
+        """What the members' log evidence is the logarithm of, each named once."""
+        return " and ".join(dict.fromkeys(family.measure for family, _ in self.members))
+
     def has_values(self, rows: Any) -> Array:
         """(n,) whether any member has an entry."""
         return np.any([family.has_values(own) for family, own in self._parts(rows)], axis=0)
