@@ -289,6 +289,11 @@ class Product(BaseFamily):
             found |= {f"{name} of {self._heading(columns)}": value for name, value in family.describe(own).items()}
         return found
 
+    def member_summaries(self, described: Mapping[str, Array]) -> list[dict[str, Array]]:
+        """What `describe` said of each member, by the member's own names."""
+        endings = [f" of {self._heading(columns)}" for _, columns in self.members]
+        return [{n.removesuffix(end): v for n, v in described.items() if n.endswith(end)} for end in endings]
+
     def learn(self, counts: Counts) -> Product:
         """Every member learns its own hyperparameters; those that cannot stay as they are."""
         learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 from matplotlib.axes import Axes
 
-from stickbreak.families import DiagonalGaussian, FixedVarianceGaussian, Gaussian, ZeroMeanGaussian
+from stickbreak.families import DiagonalGaussian, FixedVarianceGaussian, Gaussian, Product, ZeroMeanGaussian
 
 from .gaussians import draw_gaussians
 from .style import inner_axes
@@ -26,6 +27,20 @@ def draw_components(family: Any, fitted: Fitted, ax: Axes) -> None:
 
 for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian, ZeroMeanGaussian):
     draw_components.register(_cls, draw_gaussians)
+
+
+@draw_components.register
+def draw_product(family: Product, fitted: Fitted, ax: Axes) -> None:
+    """Every member of a Product, with its own columns and summaries."""
+    parts = []
+    for (member, columns), posterior in zip(family.members, family.member_summaries(fitted.posterior), strict=True):
+        at = [int(column) for column in columns]
+        chosen = None if fitted.columns is None else tuple(at.index(c) for c in fitted.columns if c in at)
+        rows = None if fitted.rows is None else fitted.rows[:, at]
+        names = [fitted.names[column] for column in at]
+        if chosen != ():
+            parts.append(replace(fitted, family=member, posterior=posterior, names=names, rows=rows, columns=chosen))
+    draw_members(parts, ax)
 
 
 def draw_members(members: Sequence[Fitted], ax: Axes) -> None:
