@@ -103,6 +103,9 @@ class Family(Protocol):
     def prepare(self, rows: Any) -> Any:
         """Rows of the user in the form that Scores read (features, symbols); made once a block."""
 
+    def coarse(self) -> Family:
+        """A family of fewer parameters that tells rows apart in the same units, for starts; itself where there is none."""
+
     def prepare_seeding(self, rows: Any) -> Any:
         """The part of `prepare` that `divergence` reads: a start holds it for all rows that it looks at."""
 

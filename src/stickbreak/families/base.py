@@ -68,6 +68,10 @@ class BaseFamily(Parameters):
         """Columns of a row."""
         raise NotImplementedError
 
+    def coarse(self) -> Any:
+        """A family of fewer parameters that tells rows apart in the same units, for starts: here the family itself."""
+        return self
+
     def refine(self, counts: Counts) -> Edit | None:
         """Statistics of this family need no reference point."""
         return None

@@ -19,7 +19,8 @@ from stickbreak.stats import Edit
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
-from .gaussian import DEFAULT_SHARE
+from .fixedvariance import FixedVarianceGaussian
+from .gaussian import DEFAULT_SHARE, fixed_variance
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
@@ -70,6 +71,10 @@ class DiagonalGaussian(ColumnMoments):
             variance=variance,
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
+
+    def coarse(self) -> FixedVarianceGaussian:
+        """The prior's variances for every component: k-means in their metric."""
+        return fixed_variance(self, self.variance)
 
     # ------------------------------------------------------------------------------------------ posterior
 

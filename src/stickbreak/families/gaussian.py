@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -23,11 +23,22 @@ from stickbreak.stats import Edit
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 
+if TYPE_CHECKING:
+    from .fixedvariance import FixedVarianceGaussian
+
 __all__ = [
-    "Gaussian", "expected_precision", "gaussian_divergence", "learn_covariance", "prior_matrix", "spiked_divergence",
+    "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance", "prior_matrix",
+    "spiked_divergence",
 ]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
+
+
+def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
+    """The family of known variances (D,) with the prior mean and frame of another."""
+    from .fixedvariance import FixedVarianceGaussian  # which has its default variance from here
+
+    return FixedVarianceGaussian(np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale)
 
 
 class NormalWishart(NamedTuple):
@@ -83,6 +94,10 @@ class Gaussian(quadratic.FullMoments):
             covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * variance),
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
+
+    def coarse(self) -> FixedVarianceGaussian:
+        """The prior's variances for every component: k-means in their metric."""
+        return fixed_variance(self, np.diag(self.covariance))
 
     # ------------------------------------------------------------------------------------------ posterior
 

@@ -294,6 +294,10 @@ class Product(BaseFamily):
         endings = [f" of {self._heading(columns)}" for _, columns in self.members]
         return [{n.removesuffix(end): v for n, v in described.items() if n.endswith(end)} for end in endings]
 
+    def coarse(self) -> Self:
+        """The members' coarse forms."""
+        return self._with_families([family.coarse() for family, _ in self.members])
+
     def learn(self, counts: Counts) -> Product:
         """Every member learns its own hyperparameters; those that cannot stay as they are."""
         learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]

@@ -20,6 +20,9 @@ from .redistribute import Redistribution, RedistributionProposal, little_fit, ne
 __all__ = ["Birth"]
 
 
+N_COARSE = 10  # passes of k-means that newborns begin with
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Birth(Parameters):
     """Tries to replace a component by several.
@@ -116,7 +119,8 @@ class Birth(Parameters):
         if table is None:
             return None
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
-        start = from_plusplus(model, table, min(max(2, n_newborn), table.n_rows), scene.rng)
+        n_newborn = min(max(2, n_newborn), table.n_rows)
+        start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0, n_coarse=N_COARSE)
         before = little_fit(model, table, scene.total.permute(model.axis, list(taken)), 1 + len(taken))
         found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),))
         counts = _without_empty(model, found.counts)
