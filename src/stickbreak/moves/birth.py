@@ -73,14 +73,16 @@ class Birth(Parameters):
 
         A newborn that its target explains as well, by its counts of all rows before, is the target again.
         """
-        model, newborns, taken = scene.model, [], []
+        model, newborns, taken, expected = scene.model, [], [], 0.0
         for target in self._targets(scene)[: self.max_targets]:
             shaped = self._shape(scene, (target,))
             if shaped is None:
                 continue
             counts = shaped[0]
             old = scene.total.permute(model.axis, [target] * counts.size(model.axis))
-            new = np.flatnonzero(_gain_together(model, old, counts) < 0)
+            alike = _gain_together(model, old, counts)
+            new = np.flatnonzero(alike < 0)
+            expected -= float(alike[new].sum())
             if len(new):
                 newborns.append(counts.permute(model.axis, new.tolist()))
                 taken.append(target)
@@ -99,7 +101,7 @@ class Birth(Parameters):
         kept = np.array([found.counts["share"][ids == k].sum() for k in range(len(taken))])
         counts = _side_by_side([old, born], model.axis)
         watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), born["share"]])
-        return [RedistributionProposal("birth", tuple(taken), watch, float("nan"))]
+        return [RedistributionProposal("birth", tuple(taken), watch, expected)]
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [k for k in range(len(scene.ids)) if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))]
