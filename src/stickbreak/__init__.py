@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .data import open_table, read_pieces
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
 
 _HOMES = {
+    "data": ("open_table", "read_pieces"),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
@@ -71,6 +73,8 @@ __all__ = [
     "ZeroMeanGaussian",
     "__version__",
     "load",
+    "open_table",
+    "read_pieces",
     "resume",
 ]
 

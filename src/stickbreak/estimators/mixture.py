@@ -93,7 +93,8 @@ class _MixtureEstimator(Estimator):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D)
+        X : array, data frame, CSR matrix (Multinomial), memory map, path to a `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet`
+            file, or what `stickbreak.open_table` gives; (n, D)
         y : ignored
         labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
         sample_weight : (n,) how often each row counts.
@@ -130,7 +131,7 @@ class _MixtureEstimator(Estimator):
         sample_weight: Any = None,
         total_samples: float | None = None,
     ) -> Self:
-        """See some more rows: adds what they say to what was seen before.
+        """See some more rows: adds what they say to what was seen before. Rows on disk are seen in batches, a step each.
 
         Parameters
         ----------
@@ -156,9 +157,11 @@ class _MixtureEstimator(Estimator):
         )
         with workers(self.n_jobs) as pool:
             state = self._stream_state(model, table, legal, accumulator, pool)
-            step(model, engine.rule(), accumulator, state, table.whole(), (), pool)
-            for edit in model.upkeep(state.total.view()):
-                state.edit(edit)
+            on_disk = is_on_disk(table.rows)
+            for batch in table.batches() if on_disk else [table.whole()]:
+                step(model, engine.rule(), accumulator, state, batch, (), pool)
+                for edit in model.upkeep(state.total.view()):
+                    state.edit(edit)
             counts = state.total.summary()
             params = model.start_params(len(state.ids))  # legal sets belong to the rows of one call
             bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
@@ -172,7 +175,7 @@ class _MixtureEstimator(Estimator):
                 np.nan if bound is None else bound,
                 is_converged=False,
             )
-            self._learn(model, engine, result, table, False, pool)
+            self._learn(model, engine, result, table, on_disk, pool)
         return self
 
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:

@@ -1,4 +1,4 @@
-"""What users pass, as a Table: arrays, data frames, CSR, memory maps, `.npy` paths."""
+"""What users pass, as a Table: arrays, data frames, CSR, memory maps, files."""
 
 from __future__ import annotations
 
@@ -8,32 +8,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from stickbreak.data import Table, check_table, is_on_disk, is_sparse
+from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
 from stickbreak.stats import Array
 
 __all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
 
 
-def open_rows(X: Any) -> Any:
-    """A path to a `.npy` file becomes a memory map; anything else is left as it is."""
-    if not isinstance(X, str | Path):
-        return X
-    path = Path(X)
-    if path.suffix != ".npy" or not path.is_file():
-        what = "no such file" if not path.is_file() else "not a .npy file"
-        raise ValueError(f"X={str(path)!r}: {what}; expected an array, a data frame or a path to a .npy file")
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        why = "it is not in NumPy's format, or holds objects" if "pickle" in str(error) else str(error)
-        raise ValueError(f"{path} is not a .npy file of numbers: {why}") from None
+def open_rows(X: Any, names: Any = None) -> Any:
+    """A path becomes a FileTable, with the columns of these names where it has names; anything else is left as it is."""
+    return open_like(X, names) if isinstance(X, str | Path) else X
 
 
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
-    X = open_rows(X)
-    on_disk = isinstance(X, np.ndarray) and is_on_disk(X)
-    rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
+    X = open_rows(X, None if reset else getattr(estimator, "feature_names_in_", None))
+    on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
+    rows: Any
+    if isinstance(X, FileTable):
+        rows = _check_file(estimator, X, reset)
+    else:
+        rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
     if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
@@ -48,6 +42,25 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
     if on_disk and not reset:  # the first fit checks as it measures
         check_table(table, family.check_rows)
     return table
+
+
+def _check_file(estimator: Any, table: FileTable, reset: bool) -> Array:
+    """Rows of a file, whose columns are those of the fit: `n_features_in_` and `feature_names_in_` are set, or compared."""
+    names = None if table.names is None else np.array(table.names, dtype=object)
+    if reset:
+        estimator.n_features_in_ = table.rows.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = names
+        return table.rows
+    known = getattr(estimator, "feature_names_in_", None)
+    if table.rows.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {table.rows.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features"
+        )
+    if names is not None and known is not None and list(names) != list(known):
+        raise ValueError(f"{table.path} has the columns {list(names)}, the model was fitted to {list(known)}, in this order")
+    return table.rows
 
 
 def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:
