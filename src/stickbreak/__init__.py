@@ -6,6 +6,7 @@ Names are imported when they are first used, so that `import stickbreak` costs n
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         ZeroMeanGaussian,
     )
     from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": ("open_table", "read_pieces"),

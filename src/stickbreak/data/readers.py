@@ -105,12 +105,12 @@ def open_table(
     return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path)
 
 
-def open_like(path: str | os.PathLike[str], names: Sequence[str] | None) -> FileTable:
+def open_like(path: str | os.PathLike[str], names: Sequence[str] | None, report: Report | None = None) -> FileTable:
     """Open a file for a model that was fitted to columns of these names: found by name where the file has names, else all."""
     path = _check_path(path)
     if names is None or path.suffix.lower() in (".npy", ".npz") or _examine(path, None, None)[1] is None:
-        return open_table(path)
-    return open_table(path, columns=list(names))
+        return open_table(path, report=report)
+    return open_table(path, columns=list(names), report=report)
 
 
 def read_pieces(

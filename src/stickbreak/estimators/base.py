@@ -63,10 +63,11 @@ class Estimator(Conventions):
             raise ValueError(f"a checkpoint holds one start; got n_init={self.n_init}: use n_init=1 with checkpoint=")
         return engine
 
-    def _with_progress(self, engine: Engine, table: Table) -> Engine:
-        if not self.verbose:
+    def _with_progress(self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1) -> Engine:
+        if not Progress.is_wanted(self.verbose):
             return engine
-        return replace(engine, callbacks=(*engine.callbacks, Progress(engine.max_iter, table.n_units)))
+        progress = Progress(engine.max_iter, table.n_units, start=start, n_starts=n_starts, shows=bool(self.verbose))
+        return replace(engine, callbacks=(*engine.callbacks, progress))
 
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
@@ -89,8 +90,9 @@ class Estimator(Conventions):
         model = self._model if is_continued else self._resolve(table)
         seed = make_seed(self.random_state)
         best: Result | None = None
+        n_starts = 1 if is_continued else int(self.n_init)
         with workers(self.n_jobs) as pool:
-            for i in range(1 if is_continued else self.n_init):
+            for i in range(n_starts):
                 try:
                     start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
                 except KeyboardInterrupt:
@@ -99,7 +101,8 @@ class Estimator(Conventions):
                     found = replace(best, is_interrupted=True)
                     break
                 settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
-                found = run(model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings)
+                watched = self._with_progress(engine, table, i, n_starts)
+                found = run(model, watched, table, start, seed=seed + i, pool=pool, settings=settings)
                 if best is None or found.bound > best.bound:
                     best = found
                 if found.is_interrupted:

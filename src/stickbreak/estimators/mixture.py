@@ -20,7 +20,7 @@ from stickbreak.inference import (
     step,
     workers,
 )
-from stickbreak.initialize import from_plusplus, from_previous
+from stickbreak.initialize import from_plusplus, from_previous, from_random, from_scalable
 from stickbreak.models import dp_mixture, finite_mixture
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array, Tally
@@ -28,9 +28,12 @@ from stickbreak.stats import Array, Tally
 from .base import Estimator
 from .files import register
 from .parts import make_engine, make_family, make_seed
+from .progress import Phase
 from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
+
+INITS = ("k-means++", "k-means||", "random")
 
 
 class _MixtureEstimator(Estimator):
@@ -44,6 +47,7 @@ class _MixtureEstimator(Estimator):
         inference: Any = None,
         concentration: float = 1.0,
         random_state: Any = None,
+        init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -54,6 +58,7 @@ class _MixtureEstimator(Estimator):
         self.inference = inference
         self.concentration = concentration
         self.random_state = random_state
+        self.init = init
         self.n_init = n_init
         self.n_jobs = n_jobs
         self.warm_start = warm_start
@@ -63,7 +68,22 @@ class _MixtureEstimator(Estimator):
         if self.warm_start and hasattr(self, "_counts"):
             start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
             return start if legal is None else replace(start, params=model.start_params(self.n_components_, legal))
-        return from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
+        return self._seed(model, table, legal, rng, pool)
+
+    def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+        """A start from the data, by the method that `init` names."""
+        K = int(self.n_components)
+        if self.init == "random":
+            return from_random(model, table, K, rng, legal=legal)
+        if self.init == "k-means||":
+            with Phase("seeding by k-means||", bool(self.verbose)) as phase:
+                return from_scalable(model, table, K, rng, legal=legal, pool=pool, report=phase.update)
+        return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self.init not in INITS:
+            raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(INITS)}")
 
     def _prepare(self, X: Any, labels: Any, sample_weight: Any) -> tuple[Table, Array | None, bool]:
         """Checked arguments as a table, its legal sets, and whether it lives on disk."""
@@ -157,11 +177,14 @@ class _MixtureEstimator(Estimator):
         )
         with workers(self.n_jobs) as pool:
             state = self._stream_state(model, table, legal, accumulator, pool)
-            on_disk = is_on_disk(table.rows)
-            for batch in table.batches() if on_disk else [table.whole()]:
-                step(model, engine.rule(), accumulator, state, batch, (), pool)
-                for edit in model.upkeep(state.total.view()):
-                    state.edit(edit)
+            on_disk, seen = is_on_disk(table.rows), 0
+            with Phase("learning", bool(self.verbose)) as phase:
+                for batch in table.batches() if on_disk else [table.whole()]:
+                    step(model, engine.rule(), accumulator, state, batch, (), pool)
+                    for edit in model.upkeep(state.total.view()):
+                        state.edit(edit)
+                    seen += batch.n_rows
+                    phase.update(seen, table.n_rows)
             counts = state.total.summary()
             params = model.start_params(len(state.ids))  # legal sets belong to the rows of one call
             bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
@@ -184,7 +207,7 @@ class _MixtureEstimator(Estimator):
             params = model.start_params(len(ids), legal)
             return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, n_steps=self._n_steps)
         rng = np.random.default_rng(make_seed(self.random_state))
-        start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
+        start = self._seed(model, table, legal, rng, pool)
         ids = tuple(range(int(self.n_components)))
         return accumulator.begin(start, ids, 1)
 
@@ -258,6 +281,8 @@ class Mixture(_MixtureEstimator):
         for data in memory, `MemoizedVB` for data on disk.
     concentration : total mass of the Dirichlet prior on the weights; each component has concentration / n_components.
     random_state : seed.
+    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
+        rarer clusters of large tables) or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -302,6 +327,8 @@ class DPMixture(_MixtureEstimator):
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `MemoizedVB`.
     concentration : of the Dirichlet process; larger expects more components.
     random_state : seed.
+    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
+        rarer clusters of large tables) or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -337,6 +364,7 @@ class DPMixture(_MixtureEstimator):
         inference: Any = None,
         concentration: float = 1.0,
         random_state: Any = None,
+        init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -348,6 +376,7 @@ class DPMixture(_MixtureEstimator):
             inference=inference,
             concentration=concentration,
             random_state=random_state,
+            init=init,
             n_init=n_init,
             n_jobs=n_jobs,
             warm_start=warm_start,

@@ -11,17 +11,22 @@ from scipy import sparse
 from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
 from stickbreak.stats import Array
 
+from .progress import Phase
+
 __all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
 
 
-def open_rows(X: Any, names: Any = None) -> Any:
+def open_rows(X: Any, names: Any = None, verbose: Any = 0) -> Any:
     """A path becomes a FileTable, with the columns of these names where it has names; anything else is left as it is."""
-    return open_like(X, names) if isinstance(X, str | Path) else X
+    if not isinstance(X, str | Path):
+        return X
+    with Phase(f"reading {X}", bool(verbose)) as phase:
+        return open_like(X, names, phase.update)
 
 
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
-    X = open_rows(X, None if reset else getattr(estimator, "feature_names_in_", None))
+    X = open_rows(X, None if reset else getattr(estimator, "feature_names_in_", None), estimator.verbose)
     on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
     rows: Any
     if isinstance(X, FileTable):

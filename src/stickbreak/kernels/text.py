@@ -72,7 +72,7 @@ def parse_number(text, begin, end, powers):
     if text[at] == PLUS or text[at] == MINUS:
         sign = -1.0 if text[at] == MINUS else 1.0
         at += 1
-    digits, n_digits, n_seen, power = np.int64(0), 0, 0, 0
+    digits, n_digits, n_seen, power = np.int64(0), 0, 0, np.int64(0)
     is_fraction = False
     while at < end and (ZERO <= text[at] <= NINE or (text[at] == POINT and not is_fraction)):
         if text[at] == POINT:
