@@ -14,6 +14,7 @@ from stickbreak.inference import workers
 from stickbreak.initialize import choose_scalable, from_plusplus, from_random, from_scalable, scalable
 from stickbreak.initialize.scalable import _draw
 
+
 @pytest.fixture(autouse=True)
 def one_blas_thread():
     """As in a fit."""

@@ -2,10 +2,10 @@
 
 from .batches import Batch
 from .readers import FileTable, open_like, open_table, read_pieces
-from .spool import scratch
+from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure
 
 __all__ = [
-    "Batch", "FileTable", "Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure", "open_like",
+    "Batch", "FileTable", "Scale", "Shelf", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure", "open_like",
     "open_table", "read_pieces", "scratch",
 ]  # fmt: skip

@@ -105,12 +105,19 @@ def open_table(
     return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path)
 
 
-def open_like(path: str | os.PathLike[str], names: Sequence[str] | None, report: Report | None = None) -> FileTable:
+def open_like(
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None,
+    report: Report | None = None,
+    *,
+    array: str | None = None,
+    header: bool | None = None,
+) -> FileTable:
     """Open a file for a model that was fitted to columns of these names: found by name where the file has names, else all."""
     path = _check_path(path)
-    if names is None or path.suffix.lower() in (".npy", ".npz") or _examine(path, None, None)[1] is None:
-        return open_table(path, report=report)
-    return open_table(path, columns=list(names), report=report)
+    has_names = path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
+    columns = list(names) if names is not None and has_names else None
+    return open_table(path, columns=columns, array=array, header=header, report=report)
 
 
 def read_pieces(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MAX_COLUMNS", "require_room", "scratch", "spool", "spool_folder"]
+__all__ = ["MAX_COLUMNS", "Shelf", "require_room", "scratch", "spool", "spool_folder"]
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +60,45 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     with tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder()) as file:
         file.truncate(size)
         return _mapped(file, "r+", shape, dtype)
+
+
+class Shelf(MutableMapping[str, Array]):
+    """Arrays by name: in memory up to a limit in bytes, the others in a temporary file, read when they are asked for."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._used = limit, 0
+        self._held: dict[str, Array] = {}
+        self._stored: dict[str, tuple[int, tuple[int, ...], np.dtype[Any]]] = {}
+        self._file: IO[bytes] | None = None
+
+    def __setitem__(self, name: str, array: Array) -> None:
+        if self._used + array.nbytes <= self._limit:
+            self._used += array.nbytes
+            self._held[name] = array
+            return
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder())  # noqa: SIM115  # it lives as long as this
+        self._stored[name] = (self._file.seek(0, os.SEEK_END), array.shape, array.dtype)
+        self._file.write(np.ascontiguousarray(array).tobytes())
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._stored:
+            return self._held[name]
+        assert self._file is not None
+        offset, shape, dtype = self._stored[name]
+        self._file.seek(offset)
+        size = math.prod(shape) * dtype.itemsize
+        return np.frombuffer(self._file.read(size), dtype).reshape(shape)
+
+    def __delitem__(self, name: str) -> None:
+        if self._stored.pop(name, None) is None:
+            del self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._held, *self._stored])
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._stored)
 
 
 def _mapped(file: IO[bytes], mode: Any, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -234,7 +234,7 @@ class Estimator(Conventions):
             "feature_names_in": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         }
 
-    def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
+    def _unpack(self, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         counts = unpack_fields(saved["counts"], "counts", arrays)
         self._model = self._make_model(decode(saved["family"], arrays), float(saved["concentration"]))
         self._fitted_by = decode(saved["engine"], arrays)
@@ -289,7 +289,9 @@ class Estimator(Conventions):
             params["inference"]["params"].pop(name, None)
         listed = {k: v.tolist() for k, v in arrays.items()}
         text = json.loads(json.dumps({"params": params, "arrays": listed}))
-        return {"estimator": type(self).__name__, "arguments": text, "data": table.fingerprint(), "seed": seed}
+        columns = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+        identity = {"estimator": type(self).__name__, "columns": columns, "arguments": text}
+        return {**identity, "data": table.fingerprint(), "seed": seed}
 
     def _resume_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
         """Continue from the engine's checkpoint."""

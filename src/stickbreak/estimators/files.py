@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     raise ValueError(f"{name.rpartition('.')[2]}={value!r} cannot be written to a file")
 
 
-def decode(value: Any, arrays: dict[str, Array]) -> Any:
+def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
     """The inverse of `encode`; only registered classes are made, from checked names."""
     if isinstance(value, list):
         return tuple(decode(v, arrays) for v in value)
@@ -90,7 +91,7 @@ def save(estimator: Any, path: str | Path) -> None:
     write_file(path, "model", header, arrays)
 
 
-def read_estimator(header: dict[str, Any], arrays: dict[str, Array]) -> Any:
+def read_estimator(header: dict[str, Any], arrays: Mapping[str, Array]) -> Any:
     """An unfitted estimator from a header."""
     name = header["estimator"]
     if name not in ESTIMATORS:

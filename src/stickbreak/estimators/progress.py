@@ -30,6 +30,10 @@ class Display:
         self._shown = self._said = -PAUSE
         self._unsaid: str | None = None
 
+    def wait(self) -> None:
+        """Say nothing yet: what is over within a second needs no words."""
+        self._shown = self._said = time.monotonic()
+
     def show(self, what: str, facts: str, done: float, total: float) -> None:
         """Move the live line, a few times a second; without a terminal nothing."""
         now = time.monotonic()
@@ -55,10 +59,13 @@ class Display:
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Leave the terminal as it was; the last line is said if it was held back."""
+        """Leave the terminal as it was."""
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+    def say_last(self) -> None:
+        """Say the last line, if it was held back."""
         if self._unsaid is not None:
             self._said = -PAUSE
             self.say(self._unsaid)
@@ -68,7 +75,7 @@ def _make_live() -> Any:
     from rich.console import Console  # here: it would slow every import for those who do not ask
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[facts]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(10), TextColumn("{task.fields[facts]}"))
     return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=True, refresh_per_second=5)
 
 
@@ -78,6 +85,7 @@ class Phase:
     def __init__(self, what: str, shows: bool) -> None:
         self._what, self._display = what, Display(shows)
         self._began = time.monotonic()
+        self._display.wait()
 
     def update(self, done: int, total: int) -> None:
         """Show how far it is."""
@@ -116,25 +124,27 @@ class Progress(Callback):
             self._laps_before = info.lap - 1  # not zero in a fit that was resumed
         self._seen += info.n_units
         in_lap = min(self._seen - self._before, self._n_units)
-        what = f"{self._start}lap {info.lap}/{self._max_iter}"
-        self._display.show(what, f"{self._value}{info.n_components} components  {self._rate()}", in_lap, self._n_units)
+        rate, left = self._rate()
+        facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M rows/s  < {_clock(left)} left"
+        self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_units)
 
     def on_lap(self, record: LapRecord) -> None:
         """One line a lap."""
         value = f"bound {record.bound:.2f}" if record.bound is not None else f"log_z per row {record.log_z:.5f}"
         self._value, self._before = f"{value}  ", self._seen
-        self._display.say(
-            f"{self._start}lap {record.lap}/{self._max_iter}  {value}  {record.n_components} components  {self._rate()}"
-        )
+        rate, left = self._rate()
+        facts = f"{record.n_components} components  {rate:,.0f} rows/s  at most {_clock(left)} left"
+        self._display.say(f"{self._start}lap {record.lap}/{self._max_iter}  {value}  {facts}")
 
     def on_end(self) -> None:
         """Leave the terminal as it was."""
         self._display.close()
+        self._display.say_last()
 
-    def _rate(self) -> str:
+    def _rate(self) -> tuple[float, float]:
+        """Rows per second, and the seconds that all laps that are left would take."""
         rate = self._seen / max(time.monotonic() - self._began, 1e-9)
-        left = (self._max_iter - self._laps_before) * self._n_units - self._seen
-        return f"{rate:,.0f} rows/s  at most {_clock(left / max(rate, 1e-9))} left"
+        return rate, ((self._max_iter - self._laps_before) * self._n_units - self._seen) / max(rate, 1e-9)
 
 
 def _clock(seconds: float) -> str:
