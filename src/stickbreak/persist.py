@@ -117,7 +117,8 @@ class Tensors(Mapping[str, Array]):
     """The arrays of a file, read when they are asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._file: Any = safe_open(path, framework="numpy")
+        opened: Any = safe_open
+        self._file = opened(path, framework="numpy")
         self._names = frozenset(self._file.keys())
 
     def __getitem__(self, name: str) -> Array:

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import IO, Any
 
@@ -78,6 +79,7 @@ class Shelf(MutableMapping[str, Array]):
             return
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder())  # noqa: SIM115  # it lives as long as this
+            weakref.finalize(self, self._file.close)
         self._stored[name] = (self._file.seek(0, os.SEEK_END), array.shape, array.dtype)
         self._file.write(np.ascontiguousarray(array).tobytes())
 
