@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, opt
     check_target(out)
     verbose = configure_logs(options)
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
+    arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
     model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options), verbose=verbose)
     check_settings(model)
     columns = split_columns(options["columns"])

@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "ModelEntry", "Option", "with_options"]
+__all__ = ["DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "ModelEntry", "Option", "Stopped", "with_options"]
+
+
+class Stopped(Exception):  # noqa: N818
+    """Ctrl-C or a closed pipe, under a name that typer has no words of its own for."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ ESTIMATOR = {
     "family": Option(str, f"Likelihood of a component: {FAMILIES}. Default gaussian."),
     "concentration": Option(float, "Of the prior on the weights. Default 1."),
     "init": Option(str, 'Where fits begin: "k-means++", "k-means||" (all rows, in a few passes) or "random". Default k-means++.'),
-    "random_state": Option(int, "Seed, a whole number. Default: a new one each time.", ("--seed",)),
+    "random_state": Option(int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)),
     "n_init": Option(int, "Starts to try; the best bound wins. Default 1."),
     "n_jobs": Option(int, "Threads; -1 is all. Results do not depend on it. Default 1."),
 }
@@ -122,7 +130,10 @@ def with_options(function: Callable[..., Any], tables: Iterable[dict[str, Option
         added.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation))
 
     def command(*arguments: Any, **options: Any) -> Any:
-        return function(*arguments, **options)
+        try:
+            return function(*arguments, **options)
+        except (KeyboardInterrupt, BrokenPipeError) as cause:
+            raise Stopped(cause) from None
 
     command.__doc__ = function.__doc__
     command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]

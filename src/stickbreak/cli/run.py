@@ -12,7 +12,10 @@ from typing import Any, NoReturn
 
 import typer
 
+from stickbreak.errors import StickbreakWarning
+
 from .commands import app
+from .options import Stopped
 
 __all__ = ["main", "run"]
 
@@ -38,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     level = logger.level
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("default")
+            warnings.simplefilter("default", StickbreakWarning)
             warnings.showwarning = _show_warning  # where it was raised is of no use here
             found = typer.main.get_command(app).main(list(arguments), prog_name="stickbreak", standalone_mode=False)
             return found if isinstance(found, int) else 0
@@ -48,12 +51,12 @@ def run(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"{message}\n")
             return USAGE
         return _complain(message)
-    except (ValueError, OSError, MemoryError) as error:
-        if isinstance(error, BrokenPipeError):
+    except Stopped as stop:
+        if isinstance(stop.cause, BrokenPipeError):
             return _leave_pipe()
-        return _complain(_words(error))
-    except (KeyboardInterrupt, typer.Abort) as stop:
         return _complain(str(stop) or "interrupted; nothing was written", INTERRUPTED)
+    except (ValueError, OSError, MemoryError) as error:
+        return _complain(_words(error))
     except typer.Exit as leave:
         return leave.exit_code
     finally:
