@@ -23,7 +23,7 @@ __all__ = ["ArraySource", "find_array", "open_npy"]
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
-PIECE_VALUES = 1 << 19  # values read at once
+PIECE_VALUES = 1 << 18  # values read at once
 MAX_MEMBERS = 10_000  # arrays of an archive
 MAX_HEADER = 10_000
 DAMAGE = (ValueError, EOFError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError, OverflowError, tokenize.TokenError)
@@ -56,6 +56,11 @@ class Header:
         return len(self.shape) == 2 and self.dtype.kind in "fiub"
 
 
+def _brief(error: BaseException) -> str:
+    """The beginning of what an error says: it may quote the file at length."""
+    return str(error).split("\n")[0][:200] or type(error).__name__
+
+
 def read_header(stream: IO[bytes]) -> Header:
     """The header of an array in NumPy's format; ValueError for anything else. Objects are refused by their type alone."""
     try:
@@ -69,7 +74,7 @@ def read_header(stream: IO[bytes]) -> Header:
             else:
                 raise ValueError(f"its format {version[0]}.{version[1]} is not one of plain numbers")
     except DAMAGE as error:
-        raise ValueError(str(error).split("\n")[0] or type(error).__name__) from None
+        raise ValueError(_brief(error)) from None
     if dtype.hasobject:
         raise ValueError("it holds objects, which are never unpickled")
     if any(isinstance(n, bool) or n < 0 for n in shape):
@@ -139,7 +144,7 @@ class ArraySource:
                     if report is not None:
                         report(seen, count)
             except ZIP_DAMAGE as error:
-                raise ValueError(f"{self.path} is damaged: {self.member}: {error}") from None
+                raise ValueError(f"{self.path} is damaged: {self.member}: {_brief(error)}") from None
 
 
 def find_array(path: Path, name: str | None = None) -> ArraySource:
@@ -175,7 +180,7 @@ def _member_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo
     except ZIP_DAMAGE as error:
         if not is_named and not member.filename.endswith(".npy"):
             return None
-        raise ValueError(f"{path}: {member.filename} is not an array of numbers: {error}") from None
+        raise ValueError(f"{path}: {member.filename} is not an array of numbers: {_brief(error)}") from None
     if header.n_bytes > rest:
         raise ValueError(f"{path}: the header of {member.filename} claims {header.n_bytes:,} bytes, {rest:,} follow")
     return header
@@ -195,7 +200,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except ZIP_DAMAGE as error:
-        raise ValueError(f"{path} is not a .npz file: {error}") from None
+        raise ValueError(f"{path} is not a .npz file: {_brief(error)}") from None
 
 
 def _read_exactly(stream: IO[bytes], n_bytes: int) -> bytes:

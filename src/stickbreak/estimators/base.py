@@ -15,7 +15,7 @@ import numpy as np
 
 from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError
-from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
+from stickbreak.inference import Engine, Result, Start, Trace, count_workers, read_checkpoint, run, workers
 from stickbreak.parameters import require_whole
 from stickbreak.persist import pack_fields, unpack_fields
 from stickbreak.stats import Array, Summary
@@ -55,6 +55,7 @@ class Estimator(Conventions):
         require_whole(n_components=self.n_components, n_init=self.n_init)
         if not (isinstance(self.concentration, Real) and 0 < float(self.concentration) < math.inf):
             raise ValueError(f"concentration must be a positive number; got {self.concentration!r}")
+        count_workers(self.n_jobs)
         make_engine(self.inference, prefer_memoized=False).check()  # before the data change what is learned
 
     def _engine(self, on_disk: bool) -> Engine:

@@ -10,7 +10,7 @@ import numpy as np
 from stickbreak.errors import CheckpointError
 from stickbreak.inference import read_checkpoint
 
-from .files import DAMAGE, ESTIMATORS, decode
+from .files import DAMAGE, ESTIMATORS, decode, in_one_line
 from .tables import open_rows
 
 __all__ = ["resume"]
@@ -41,6 +41,6 @@ def resume(
         params["inference"].set_params(checkpoint=str(path))
         estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs, verbose=verbose)
     except DAMAGE as error:
-        raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+        raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
     X = open_rows(X, settings.get("columns"), verbose)
     return estimator.resume(X, labels=labels, sample_weight=sample_weight)
