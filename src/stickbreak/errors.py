@@ -9,7 +9,13 @@ __all__ = [
     "ModelFileError",
     "NumericalError",
     "StickbreakWarning",
+    "in_one_line",
 ]
+
+
+def in_one_line(error: BaseException) -> str:
+    """The beginning of what an error says: it may quote values, or a file, at length."""
+    return " ".join(str(error).split())[:400] or type(error).__name__
 
 
 class StickbreakWarning(UserWarning):

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
-from stickbreak.errors import ModelFileError
+from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.stats import Field, Fields
 
 __all__ = [
@@ -147,13 +147,13 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str,
             f"{path} has format version {version[:20]!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
         )
     if metadata.get("kind") != kind:
-        raise ModelFileError(f"{path} is a {metadata.get('kind')!r} file; expected a {kind!r} file")
+        raise ModelFileError(f"{path} is a {metadata.get('kind', '')[:20]!r} file; expected a {kind!r} file")
     try:
         header = json.loads(metadata["header"])
         arrays = Tensors(path)
         digest = _digest(metadata["header"], arrays)
     except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from None
+        raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is damaged: its header is not an object")
     if metadata.get("digest", "") != digest:

@@ -16,6 +16,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from stickbreak.errors import in_one_line
+
 from .spool import MAX_COLUMNS, spool
 
 __all__ = ["ArraySource", "find_array", "open_npy"]
@@ -56,11 +58,6 @@ class Header:
         return len(self.shape) == 2 and self.dtype.kind in "fiub"
 
 
-def _brief(error: BaseException) -> str:
-    """The beginning of what an error says: it may quote the file at length."""
-    return str(error).split("\n")[0][:200] or type(error).__name__
-
-
 def read_header(stream: IO[bytes]) -> Header:
     """The header of an array in NumPy's format; ValueError for anything else. Objects are refused by their type alone."""
     try:
@@ -74,7 +71,7 @@ def read_header(stream: IO[bytes]) -> Header:
             else:
                 raise ValueError(f"its format {version[0]}.{version[1]} is not one of plain numbers")
     except DAMAGE as error:
-        raise ValueError(_brief(error)) from None
+        raise ValueError(in_one_line(error)) from None
     if dtype.hasobject:
         raise ValueError("it holds objects, which are never unpickled")
     if any(isinstance(n, bool) or n < 0 for n in shape):
@@ -144,7 +141,7 @@ class ArraySource:
                     if report is not None:
                         report(seen, count)
             except ZIP_DAMAGE as error:
-                raise ValueError(f"{self.path} is damaged: {self.member}: {_brief(error)}") from None
+                raise ValueError(f"{self.path} is damaged: {self.member}: {in_one_line(error)}") from None
 
 
 def find_array(path: Path, name: str | None = None) -> ArraySource:
@@ -180,7 +177,7 @@ def _member_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo
     except ZIP_DAMAGE as error:
         if not is_named and not member.filename.endswith(".npy"):
             return None
-        raise ValueError(f"{path}: {member.filename} is not an array of numbers: {_brief(error)}") from None
+        raise ValueError(f"{path}: {member.filename} is not an array of numbers: {in_one_line(error)}") from None
     if header.n_bytes > rest:
         raise ValueError(f"{path}: the header of {member.filename} claims {header.n_bytes:,} bytes, {rest:,} follow")
     return header
@@ -200,7 +197,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except ZIP_DAMAGE as error:
-        raise ValueError(f"{path} is not a .npz file: {_brief(error)}") from None
+        raise ValueError(f"{path} is not a .npz file: {in_one_line(error)}") from None
 
 
 def _read_exactly(stream: IO[bytes], n_bytes: int) -> bytes:

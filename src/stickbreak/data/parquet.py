@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stickbreak.errors import in_one_line
+
 __all__ = ["ParquetSource", "open_parquet"]
 
 Array = npt.NDArray[Any]
@@ -68,4 +70,4 @@ def _run(path: Path, act: Callable[[], Any]) -> Any:
     try:
         return act()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError) as error:
-        raise ValueError(f"{path} cannot be read as parquet: {str(error).splitlines()[0] if str(error) else error!r}") from None
+        raise ValueError(f"{path} cannot be read as parquet: {in_one_line(error)}") from None

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from stickbreak import families, inference
-from stickbreak.errors import ModelFileError
+from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
 from stickbreak.stats import Array
 
-__all__ = ["PARTS", "decode", "encode", "in_one_line", "load", "read_estimator", "register", "register_part", "save"]
+__all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "register_part", "save"]
 
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -99,11 +99,6 @@ def read_estimator(header: dict[str, Any], arrays: Mapping[str, Array]) -> Any:
     return ESTIMATORS[name](**{str(k): decode(v, arrays) for k, v in header["params"].items()})
 
 
-def in_one_line(error: BaseException) -> str:
-    """What an error says; values that it quotes may be long."""
-    return " ".join(str(error).split())[:400]
-
-
 def load(path: str | Path) -> Any:
     """Read a fitted estimator that `save` wrote. A damaged, foreign or later file gives a ModelFileError.
 
@@ -121,7 +116,7 @@ def load(path: str | Path) -> Any:
         estimator._check_arguments()
         estimator._unpack(header["fitted"], arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {in_one_line(error)}") from None
     except DAMAGE as error:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
     return estimator

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, in_one_line
 from stickbreak.inference import read_checkpoint
 
-from .files import DAMAGE, ESTIMATORS, decode, in_one_line
+from .files import DAMAGE, ESTIMATORS, decode
 from .tables import open_rows
 
 __all__ = ["resume"]
