@@ -21,7 +21,7 @@ from stickbreak.models import Model
 from stickbreak.structures import Independent
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/index.md", "docs/quickstart.md")
+PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/how-to/big-data.md", "docs/how-to/save-and-resume.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 

@@ -32,6 +32,15 @@ def divergences(case: FamilyCase, drawn: np.ndarray) -> np.ndarray:
 
 
 @every_family
+def test_divergences_are_the_divergence_from_each_row(case: FamilyCase) -> None:
+    prepared = case.family.prepare_seeding(case.rows)
+    found = case.family.divergences(prepared, np.array([7, 0, 7]))
+    assert found.shape == (3, 25)
+    # Differences of sums of some hundred: a divergence of zero among them.
+    np.testing.assert_allclose(found, [case.family.divergence(prepared, i) for i in (7, 0, 7)], rtol=1e-9, atol=1e-9)
+
+
+@every_family
 @pytest.mark.parametrize("chunk", [4, 1000])
 def test_weights_are_the_rows_nearest_to_each_drawn_one(case: FamilyCase, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scalable, "CHUNK_ROWS", chunk)

@@ -26,7 +26,7 @@ Report = Callable[[int, int], None]
 
 N_ROUNDS = 5  # as in the paper; more gained nothing there
 CHUNK_ROWS = 1 << 18  # rows looked at together: what bounds memory
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 2048
 
 
 def from_scalable(
@@ -111,9 +111,10 @@ def _draw(whole: Batch, nearest: Array | None, count: int, rng: np.random.Genera
         possible = np.flatnonzero(weight > 0)
         keys = np.concatenate([keys, rng.standard_exponential(hi - lo)[possible] / weight[possible]])
         rows = np.concatenate([rows, lo + possible])
-        best = np.argsort(keys, kind="stable")[:count]
-        keys, rows = keys[best], rows[best]
-    return rows
+        if len(keys) > count:
+            best = np.argpartition(keys, count - 1)[:count]
+            keys, rows = keys[best], rows[best]
+    return rows[np.argsort(keys, kind="stable")]
 
 
 def _update(
@@ -141,13 +142,9 @@ def _compare_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
 def _compare_block(family: Any, fresh: Any, rows: Any) -> tuple[Array, Array]:
     n, n_fresh = rows.shape[0], fresh.shape[0]
     stacked: Any = sparse.vstack([rows, fresh], format="csr") if is_sparse(rows) else np.concatenate([rows, fresh])
-    prepared = family.prepare_seeding(stacked)
-    distance, index = np.full(n, np.inf), np.zeros(n, dtype=np.int32)
-    for j in range(n_fresh):
-        found = family.divergence(prepared, n + j)[:n]
-        index[found < distance] = j
-        distance = np.minimum(distance, found)
-    return distance, index
+    found = family.divergences(family.prepare_seeding(stacked), np.arange(n, n + n_fresh))[:, :n]
+    index = found.argmin(axis=0).astype(np.int32)
+    return found[index, np.arange(n)], index
 
 
 def _rows(rows: Any, at: Array) -> Any:

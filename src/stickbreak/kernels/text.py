@@ -60,6 +60,54 @@ def scale_decimal(digits, power, powers):
 
 
 @kernel
+def scan_number(text, begin, end, powers):
+    """The decimal number that text[begin:end] begins with: its value, whether it is one and certain, and where it stops."""
+    at, sign = begin, 1.0
+    if at < end and (text[at] == PLUS or text[at] == MINUS):
+        sign = -1.0 if text[at] == MINUS else 1.0
+        at += 1
+    digits, n_digits, n_seen, power = np.int64(0), 0, 0, np.int64(0)
+    is_fraction = False
+    while at < end:
+        symbol = np.int64(text[at])
+        if ZERO <= symbol <= NINE:
+            digits = 10 * digits + (symbol - ZERO)
+            n_seen += 1
+            if digits > 0:
+                n_digits += 1
+            if is_fraction:
+                power -= 1
+            if n_digits > MOST_DIGITS:
+                return 0.0, False, at
+        elif symbol == POINT and not is_fraction:
+            is_fraction = True
+        else:
+            break
+        at += 1
+    if n_seen == 0:
+        return 0.0, False, at
+    if at < end and text[at] | TO_LOWER == LETTER_E:
+        at += 1
+        direction, shift = 1, np.int64(0)
+        if at < end and (text[at] == PLUS or text[at] == MINUS):
+            direction = -1 if text[at] == MINUS else 1
+            at += 1
+        first = at
+        while at < end and at - first < 4 and ZERO <= text[at] <= NINE:
+            shift = 10 * shift + np.int64(text[at] - ZERO)
+            at += 1
+        if at == first:
+            return 0.0, False, at
+        power += direction * shift
+    if digits == 0:
+        return sign * 0.0, True, at
+    if power < -MOST_POWER or power > MOST_POWER:
+        return 0.0, False, at
+    value, is_certain = scale_decimal(digits, power, powers)
+    return sign * value, is_certain, at
+
+
+@kernel
 def parse_number(text, begin, end, powers):
     """The number that text[begin:end] spells, NaN for nothing, "na" and "nan", and whether it is one of these."""
     if begin == end:
@@ -68,46 +116,8 @@ def parse_number(text, begin, end, powers):
         is_na = end - begin == 2 and text[begin + 1] | TO_LOWER == LETTER_A
         is_nan = end - begin == 3 and text[begin + 1] | TO_LOWER == LETTER_A and text[begin + 2] | TO_LOWER == LETTER_N
         return np.nan, is_na or is_nan
-    at, sign = begin, 1.0
-    if text[at] == PLUS or text[at] == MINUS:
-        sign = -1.0 if text[at] == MINUS else 1.0
-        at += 1
-    digits, n_digits, n_seen, power = np.int64(0), 0, 0, np.int64(0)
-    is_fraction = False
-    while at < end and (ZERO <= text[at] <= NINE or (text[at] == POINT and not is_fraction)):
-        if text[at] == POINT:
-            is_fraction = True
-        else:
-            digits = 10 * digits + np.int64(text[at] - ZERO)
-            n_seen += 1
-            n_digits += 1 if digits > 0 else 0
-            power -= 1 if is_fraction else 0
-            if n_digits > MOST_DIGITS:
-                return 0.0, False
-        at += 1
-    if n_seen == 0:
-        return 0.0, False
-    if at < end and text[at] | TO_LOWER == LETTER_E:
-        at += 1
-        direction, shift, first = 1, np.int64(0), at
-        if at < end and (text[at] == PLUS or text[at] == MINUS):
-            direction = -1 if text[at] == MINUS else 1
-            at += 1
-            first = at
-        while at < end and at - first < 4 and ZERO <= text[at] <= NINE:
-            shift = 10 * shift + np.int64(text[at] - ZERO)
-            at += 1
-        if at == first:
-            return 0.0, False
-        power += direction * shift
-    if at != end:
-        return 0.0, False
-    if digits == 0:
-        return sign * 0.0, True
-    if power < -MOST_POWER or power > MOST_POWER:
-        return 0.0, False
-    value, is_certain = scale_decimal(digits, power, powers)
-    return sign * value, is_certain
+    value, is_number, stop = scan_number(text, begin, end, powers)
+    return value, is_number and stop == end
 
 
 @kernel
@@ -168,6 +178,15 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
             return row, n_odd, n if is_last else at, COMPLETE, 0
         field, next_byte, kept = 0, at, n_odd
         while True:
+            if field < n_fields and slots[field] >= 0:  # most cells are a number from one separator to the next: read once
+                value, is_number, after = scan_number(text, next_byte, n, powers)
+                if is_number and after < n and (text[after] == separator or text[after] == NEWLINE):
+                    out[row, slots[field]] = value
+                    field += 1
+                    if text[after] == NEWLINE:
+                        break
+                    next_byte = after + 1
+                    continue
             after, begin, end, is_plain, is_closed = find_field(text, next_byte, separator)
             if after == n and not is_last:
                 return row, kept, at, COMPLETE, 0  # the rest of the record is not here yet
