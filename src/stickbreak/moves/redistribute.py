@@ -5,7 +5,7 @@ q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,7 +81,7 @@ class RedistributionProposal:
     expected: float
     n_key: int = 1
 
-    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
         watch = self.watch
         arrays[f"{prefix}/log_share"] = watch.log_share
@@ -95,7 +95,7 @@ class RedistributionProposal:
         }
 
     @classmethod
-    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> RedistributionProposal:
+    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> RedistributionProposal:
         """What `pack` left."""
         slots = tuple(int(k) for k in saved["slots"])
         counts = unpack_summary(saved["counts"], prefix, arrays)
