@@ -74,8 +74,8 @@ def test_options_have_the_names_of_the_python_arguments():
         arguments = inspect.signature(getattr(sb, entry.estimator).__init__).parameters
         assert set(entry.options) <= set(arguments)
         assert set(entry.options) | {"inference", "warm_start", "verbose", "self"} >= set(arguments)  # and none is forgotten
-        for name, words in entry.defaults.items():
-            assert words == str(arguments[name].default)
+        assert entry.defaults["n_components"].split(",")[0] == str(arguments["n_components"].default)
+        assert entry.defaults["moves"] == ("yes" if entry.has_moves else "no")
     assert ESTIMATOR["init"].help.count("k-means") == 3
     assert set(FAMILIES.replace(" or ", ", ").split(", ")) == set(parts.FAMILIES)
     assert all(name in ENGINE["inference"].help for name in ENGINES)

@@ -31,8 +31,8 @@ def split_columns(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def make_engine(options: dict[str, Any]) -> Any:
-    """The engine that the options describe; one that it does not have is refused."""
+def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
+    """The engine that the options describe; one that it does not have is refused. has_moves: where nothing is said of them."""
     name = options["inference"] or "memoized"
     if name not in ENGINES:
         raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
@@ -42,6 +42,8 @@ def make_engine(options: dict[str, Any]) -> Any:
         if key not in known:
             raise ValueError(f"--{key.replace('_', '-')} does not apply to --inference {name}")
     made: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    if "moves" in known:
+        made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given.get("moves", has_moves) else ()
     engine = ENGINES[name](**made)
     engine.check()
     return engine
@@ -59,7 +61,7 @@ def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, opt
     verbose = configure_logs(options)
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
-    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options), verbose=verbose)
+    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, entry.has_moves), verbose=verbose)
     check_settings(model)
     columns = split_columns(options["columns"])
     began = time.monotonic()

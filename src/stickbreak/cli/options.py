@@ -34,7 +34,10 @@ class Option:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR; defaults: words for those that differ."""
+    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR; defaults: words for those that differ.
+
+    has_moves : whether the number of components is found unless the user says otherwise
+    """
 
     name: str
     estimator: str
@@ -42,6 +45,7 @@ class ModelEntry:
     example: tuple[str, ...]
     options: tuple[str, ...]
     defaults: dict[str, str] = field(default_factory=dict)
+    has_moves: bool = False
 
 
 FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli or poisson"
@@ -50,6 +54,7 @@ ESTIMATOR = {
     "n_components": Option(int, "Number of components"),
     "family": Option(str, f"Likelihood of a component: {FAMILIES}. Default gaussian."),
     "concentration": Option(float, "Of the prior on the weights. Default 1."),
+    "learn_prior": Option(bool, "Whether the family's prior is learned from the data. Default no.", ("--no-learn-prior",)),
     "init": Option(str, 'Where fits begin: "k-means++", "k-means||" (all rows, in a few passes) or "random". Default k-means++.'),
     "random_state": Option(int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)),
     "n_init": Option(int, "Starts to try; the best bound wins. Default 1."),
@@ -58,6 +63,7 @@ ESTIMATOR = {
 
 ENGINE = {
     "inference": Option(str, "Algorithm: batch, memoized, stochastic, em or hard-em. Default memoized."),
+    "moves": Option(bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)),
     "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
     "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),
     "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 rows each."),
@@ -86,7 +92,7 @@ OUTPUT = {
     "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
 }
 
-MIXTURE_OPTIONS = ("n_components", "family", "concentration", "init", "random_state", "n_init", "n_jobs")
+MIXTURE_OPTIONS = ("n_components", "family", "concentration", "learn_prior", "init", "random_state", "n_init", "n_jobs")
 
 MODELS = (
     ModelEntry(
@@ -98,18 +104,19 @@ MODELS = (
             "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
-        {"n_components": "8"},
+        {"n_components": "8", "moves": "no"},
     ),
     ModelEntry(
         "dp-mixture",
         "DPMixture",
-        "Fit a Dirichlet process mixture: as many components as the data support, up to a truncation.",
+        "Fit a Dirichlet process mixture: finds the number of components.",
         (
             "stickbreak example clusters.csv",
-            "stickbreak fit dp-mixture clusters.csv --n-components 10 --n-init 5 --seed 0 --out clusters.stickbreak",
+            "stickbreak fit dp-mixture clusters.csv --seed 0 --out clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
-        {"n_components": "25"},
+        {"n_components": "1, to begin with", "moves": "yes"},
+        has_moves=True,
     ),
 )
 

@@ -38,7 +38,18 @@ def facts(model: Any) -> dict[str, Any]:
         "lower_bound": model.lower_bound_,
         "converged": model.converged_,
         "n_iter": model.n_iter_,
+        "moves": _moves(model),
     }
+
+
+def _moves(model: Any) -> dict[str, dict[str, int]]:
+    """How many moves of each kind were tried on all data, and accepted."""
+    found: dict[str, dict[str, int]] = {}
+    for record in model.trace_.moves:
+        entry = found.setdefault(record.kind, {"tried": 0, "accepted": 0})
+        entry["tried"] += 1
+        entry["accepted"] += int(record.is_accepted)
+    return found
 
 
 def column_names(model: Any) -> list[str]:

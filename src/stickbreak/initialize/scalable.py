@@ -76,14 +76,14 @@ def choose_scalable(
     nearest = scratch((n,), np.float64) if on_disk else np.zeros(n)
     owner = scratch((n,), np.int32) if on_disk else np.zeros(n, dtype=np.int32)
     nearest[:] = np.inf
-    drawn = np.array(given or [int(i) for i in _draw(whole, None, 1, rng)])
+    drawn = np.array(given or [int(i) for i in _draw(family, whole, None, 1, rng)])
     n_old = 0
     for i in range(n_rounds + 1):
         fresh = _rows(whole.rows, drawn[n_old:])
         _update(family, whole, fresh, n_old, nearest, owner, pool, _shifted(report, i * n, (n_rounds + 1) * n))
         n_old = len(drawn)
         if i < n_rounds:
-            found = _draw(whole, nearest, n_components, rng)
+            found = _draw(family, whole, nearest, n_components, rng)
             drawn = np.concatenate([drawn, found[~np.isin(found, drawn)]])
         if len(drawn) == n_old:
             break
@@ -101,11 +101,12 @@ def _chunks(n: int) -> Iterator[tuple[int, int]]:
     return ((lo, min(lo + CHUNK_ROWS, n)) for lo in range(0, n, CHUNK_ROWS))
 
 
-def _draw(whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator) -> Array:
-    """Up to `count` distinct rows, weighted by repeats * nearest: those with the least exponential variable over weight."""
+def _draw(family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator) -> Array:
+    """Rows that have any entry: up to `count` distinct rows, weighted by repeats * nearest: those with the least exponential variable over weight."""
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
     for lo, hi in _chunks(whole.n_rows):
         weight = np.ones(hi - lo) if nearest is None else np.array(nearest[lo:hi])
+        weight *= family.has_values(whole.rows[lo:hi])
         if whole.repeats is not None:
             weight *= whole.repeats[lo:hi]
         possible = np.flatnonzero(weight > 0)
