@@ -102,7 +102,10 @@ def _chunks(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _draw(family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator) -> Array:
-    """Rows that have any entry: up to `count` distinct rows, weighted by repeats * nearest: those with the least exponential variable over weight."""
+    """Up to `count` distinct rows that have any entry, weighted by repeats * nearest.
+
+    Those with the least exponential variable over weight.
+    """
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
     for lo, hi in _chunks(whole.n_rows):
         weight = np.ones(hi - lo) if nearest is None else np.array(nearest[lo:hi])
