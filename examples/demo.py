@@ -53,16 +53,17 @@ def main() -> None:
     console = Console()
     rows, held_out = generate(1000, seed=0), generate(1000, seed=1)
     live = int(sys.stderr.isatty())  # a progress line on a terminal, nothing in a log
-    model = sb.DPMixture(15, n_init=5, random_state=0, verbose=live).fit(rows)
-    show(console, model, f"5 clusters went in, {model.n_effective_} came out", ["x", "y"])
+    model = sb.DPMixture(random_state=0, verbose=live).fit(rows)  # begins with one component
+    show(console, model, f"5 clusters went in, {model.n_components_} came out", ["x", "y"])
+    console.print(model.explain_moves())
 
     other = BayesianGaussianMixture(n_components=15, n_init=5, max_iter=500, random_state=0).fit(rows)
     console.print(f"held-out score, nats per row: stickbreak {model.score(held_out):.3f}, scikit-learn {other.score(held_out):.3f}")
     console.print("(each with its own default prior; scikit-learn scores by expected logs, not by the predictive density)")
 
     iris = load_iris()
-    found = max((sb.DPMixture(k, n_init=3, random_state=0).fit(iris.data) for k in (1, 2, 3, 5)), key=lambda m: m.lower_bound_)
-    show(console, found, f"Iris: the truncation with the best bound ({found.lower_bound_:.1f} nats)", iris.feature_names)
+    found = sb.DPMixture(random_state=0).fit(iris.data)
+    show(console, found, f"Iris: bound {found.lower_bound_:.1f} nats", iris.feature_names)
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "demo.stickbreak"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from estimator_cases import CASES, blobs
+from estimator_cases import CASES, blobs, fixed_dp
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -184,7 +184,7 @@ def test_a_constant_column_is_warned_about_and_fitted(cls, family):
 
 
 @pytest.mark.parametrize("family", CASES)
-@pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
+@pytest.mark.parametrize("cls", [sb.Mixture, fixed_dp])
 def test_fewer_rows_than_components_are_warned_about_and_fitted(cls, family):
     rows = CASES[family].rows[:3]
     with pytest.warns(sb.DataWarning, match="3 rows for 8 components"):
