@@ -33,7 +33,6 @@ from stickbreak.stats import Insert
 
 priors = pytest.mark.parametrize("allocation", MODELS)
 several = pytest.mark.parametrize("name", SEVERAL)
-every = pytest.mark.parametrize("name", CASES)
 
 
 def proposals(twin, *targets, n_newborn=3, seed=0):
@@ -60,7 +59,7 @@ def test_H1_mass_is_conserved(name):
     assert_exact(twin)
 
 
-@every
+@several
 @priors
 def test_H2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     """Of one target, and of several whose rows are dealt out together."""
@@ -112,7 +111,7 @@ def test_H4_empty_newborns_change_nothing_under_a_dirichlet_process(name):
     assert_exact(twin)
 
 
-@every
+@several
 @priors
 def test_H5_memory_replayed_late_equals_memory_updated_at_once(name, allocation):
     twin = make_twin(name, allocation, n_components=5, n_batches=4)

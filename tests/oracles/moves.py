@@ -17,6 +17,7 @@ from oracles import mixture
 Array = np.ndarray
 
 NEXT_TO_NOTHING = 1e-8  # what of a row (repeats counted) is not worth dealing out stays in one piece
+EMPTY = 1e-8  # components with fewer rows say nothing of them: what running differences leave of none, even of far rows
 
 
 def entropy(r: Array, w: Array) -> float:
@@ -26,7 +27,7 @@ def entropy(r: Array, w: Array) -> float:
 
 def data_term(conjugate: Any, X: Array, r: Array, w: Array) -> float:
     """sum_k cP(posterior) - cP(prior) + sum of h: the log marginal likelihood of each component's weighted rows."""
-    return float(sum(conjugate.log_marginal(X, w * r[:, k]) for k in range(r.shape[1])))
+    return float(sum(conjugate.log_marginal(X, w * r[:, k]) for k in np.flatnonzero(w @ r > EMPTY)))
 
 
 def allocation_term(N: Array, gamma: float, allocation: str) -> float:
