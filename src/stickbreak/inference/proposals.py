@@ -26,7 +26,7 @@ __all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Proposal", "Sample", "Sce
 MOVES = 2  # sets the draws of moves apart from those of starts and of batch orders, which use the same seed
 SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
 SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
-TIE = 1e-10  # part of the bound that is rounding: a gain must exceed it, unless the change removes a component without rows
+TIE = 1e-10  # part of the bound that is rounding
 
 
 # ---------------------------------------------------------------------------------------------- history
@@ -214,6 +214,11 @@ class Move(Protocol):
 # ---------------------------------------------------------------------------------------------- the books
 
 
+def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
+    """Whether a change raises the bound by more than rounding. One that removes a component without rows need not lower it."""
+    return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
+
+
 @dataclass
 class Mover:
     """All moves of a fit, with their history. The loop calls plan before a lap and decide after it."""
@@ -274,7 +279,7 @@ class Mover:
             if done:
                 gain = self._gain(model, state, proposal, done, bound)
             size = min(sizes[i] for i in ids[: proposal.n_key])
-            accepted = gain > (-TIE if proposal.kind != "birth" and size < 1.0 else TIE) * max(1.0, abs(bound))
+            accepted = is_worth(gain, bound, is_idle=proposal.kind != "birth" and size < 1.0)
             edit = self._edit(model, state, proposal, done)
             children = tuple(i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids)
             records.append(MoveRecord(state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted))
