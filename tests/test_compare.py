@@ -21,7 +21,7 @@ def rows() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def models(rows: np.ndarray) -> list[Any]:
-    return [sb.Mixture(1, random_state=0).fit(rows), sb.DPMixture(5, random_state=0).fit(rows)]
+    return [sb.Mixture(1, random_state=0).fit(rows), sb.DPMixture(5, inference="memoized", random_state=0).fit(rows)]
 
 
 def test_a_line_says_what_the_model_says(models: list[Any], rows: np.ndarray) -> None:
@@ -65,7 +65,7 @@ def test_it_prints_as_an_aligned_table_with_the_best_marked(models: list[Any], r
 
 
 def test_it_fits_a_terminal_and_a_single_model_has_all_columns(models: list[Any]) -> None:
-    many = [sb.DPMixture(k, random_state=0).fit(blobs(120)) for k in (1, 2)]
+    many = [sb.DPMixture(k, inference="memoized", random_state=0).fit(blobs(120)) for k in (1, 2)]
     text = repr(sb.compare(many, blobs(30))).splitlines()
     assert text[0] == "DPMixture, Gaussian, 120 rows"
     assert max(map(len, text)) <= 80

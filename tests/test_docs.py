@@ -21,7 +21,7 @@ from stickbreak.models import Model
 from stickbreak.structures import Independent
 
 ROOT = Path(__file__).resolve().parent.parent
-HOW_TO = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs" / "how-to").glob("*.md") if p.name != "index.md")
+HOW_TO = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs" / "how-to").glob("*.md") if "```python" in p.read_text())
 PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/api.md", *HOW_TO)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 

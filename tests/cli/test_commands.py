@@ -76,7 +76,7 @@ def test_all_options_reach_the_model(data, command):  # noqa: F811
     done = command(
         "fit", "dp-mixture", data, "--n-components", 4, "--family", "diagonal", "--concentration", 2.5, "--init", "k-means||",
         "--random-state", 3, "--n-init", 2, "--n-jobs", 2, "--inference", "memoized", "--max-iter", 150, "--tol", 1e-4,
-        "--n-batches", 2, "--out", "m.stickbreak", "--quiet",
+        "--n-batches", 2, "--no-moves", "--out", "m.stickbreak", "--quiet",
     )  # fmt: skip
     assert done.code == 0
     model = sb.load("m.stickbreak")

@@ -120,8 +120,7 @@ def test_a_checkpoint_with_another_prior_to_learn_is_refused(tmp_path: Path) -> 
         with pytest.raises(CheckpointError, match="learned hyperparameters"):
             run(other, engine, table, read_checkpoint(path)[1], seed=7)
     header, arrays = read_file(path, "checkpoint")
-    arrays["learned/mean"] = np.full(2, np.nan)
-    write_file(path, "checkpoint", header, arrays)
+    write_file(path, "checkpoint", header, {**dict(arrays.items()), "learned/mean": np.full(2, np.nan)})
     with pytest.raises(CheckpointError, match="learned hyperparameters"):
         run(learning, engine, table, read_checkpoint(path)[1], seed=7)
 

@@ -64,15 +64,15 @@ def test_rows_are_drawn_in_proportion_to_repeats_times_divergence() -> None:
     weight = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     repeats = np.array([5.0, 1.0, 0.0, 2.0, 1.0])
     whole, rng = Table(np.zeros((5, 1)), repeats).whole(), np.random.default_rng(0)
-    first = np.bincount([_draw(whole, weight, 1, rng)[0] for _ in range(5_000)], minlength=5) / 5_000
+    first = np.bincount([_draw(sb.Gaussian(), whole, weight, 1, rng)[0] for _ in range(5_000)], minlength=5) / 5_000
     np.testing.assert_allclose(first, weight * repeats / (weight * repeats).sum(), atol=0.03)  # four deviations of a share
-    assert sorted(_draw(whole, weight, 10, rng).tolist()) == [1, 3, 4]  # without replacement, never one of weight zero
+    assert sorted(_draw(sb.Gaussian(), whole, weight, 10, rng).tolist()) == [1, 3, 4]  # without replacement, never one of weight zero
 
 
 def test_chunks_do_not_change_the_odds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scalable, "CHUNK_ROWS", 2)
     weight, whole, rng = np.arange(5.0), Table(np.zeros((5, 1))).whole(), np.random.default_rng(1)
-    first = np.bincount([_draw(whole, weight, 1, rng)[0] for _ in range(4_000)], minlength=5) / 4_000
+    first = np.bincount([_draw(sb.Gaussian(), whole, weight, 1, rng)[0] for _ in range(4_000)], minlength=5) / 4_000
     np.testing.assert_allclose(first, weight / 10, atol=0.03)
 
 

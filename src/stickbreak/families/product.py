@@ -301,7 +301,8 @@ class Product(BaseFamily):
     def learn(self, counts: Counts) -> Product:
         """Every member learns its own hyperparameters; those that cannot stay as they are."""
         learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]
-        return self._with_families(learned)
+        unchanged = all(new is old for new, (old, _) in zip(learned, self.members, strict=True))
+        return self if unchanged else self._with_families(learned)
 
     def hyperparameters(self) -> dict[str, Array]:
         """What `learn` changes, by the member's number and the name."""
