@@ -174,8 +174,9 @@ class _MixtureEstimator(Estimator):
             state = self._stream_state(model, table, legal, accumulator, pool)
             mover = engine.mover() if accumulator.is_exact else Mover(())
             seed = make_seed(self.random_state) + state.n_steps
-            mover.plan(model, state, table, seed, True, pool, in_stream=True)
-            step(model, engine.rule(), accumulator, state, table.whole(), mover.watches, pool)
+            limited = engine.limit(model)
+            mover.plan(limited, state, table, seed, True, pool, in_stream=True)
+            step(limited, engine.rule(), accumulator, state, table.whole(), mover.watches, pool)
             moves = mover.decide(model, state)
             for edit in model.upkeep(state.total.view()):
                 state.edit(edit)

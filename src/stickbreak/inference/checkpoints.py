@@ -30,11 +30,14 @@ NOTHING = Fields({}, {})
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, visits of the lap in progress (log_z, n_units), learned hyperparameters, and what moves have under way."""
+    """State, history, visits of the lap in progress, learned hyperparameters, and what moves have under way.
+
+    visits : (log_z, n_units, rows checked, rows missed) of each
+    """
 
     state: State
     trace: Trace
-    visits: tuple[tuple[float, float], ...] = ()
+    visits: tuple[tuple[float, ...], ...] = ()
     learned: Fields = NOTHING
     moves: Callable[[dict[str, Array]], dict[str, Any]] | None = None
     saved_moves: tuple[dict[str, Any], dict[str, Array]] | None = None
@@ -161,7 +164,7 @@ def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
         None if lap_total is None else Tally(lap_total),
     )
     _check_consistent(state)
-    visits = tuple((float(a), float(b)) for a, b in header["visits"])
+    visits = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in header["visits"])
     moves = header["moves"]
     if moves is not None:
         moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}
