@@ -16,6 +16,7 @@ NAMES = (
     "memoized_lap",
     "scaling",
     "on_disk",
+    "out_of_core",
     "imports",
     "quality",
 )  # threads first: it wants an idle machine

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+import stickbreak as sb
 
 Array = np.ndarray
 N_GROUPS = 3
@@ -50,6 +53,11 @@ def make_case(name: str, n: int = 150, seed: int = 7) -> Case:
 
 NAMES = ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson")
 CASES = {name: make_case(name) for name in NAMES}
+
+
+def fixed_dp(n_components: int, *, inference: Any = "memoized", **settings: Any) -> sb.DPMixture:
+    """A DPMixture without moves: n_components is a truncation."""
+    return sb.DPMixture(n_components, inference=inference, **settings)
 
 
 def blobs(n: int = 120, n_features: int = 2, n_groups: int = 2, seed: int = 0) -> Array:

@@ -6,11 +6,13 @@ Names are imported when they are first used, so that `import stickbreak` costs n
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .data import open_table, read_pieces
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
     from .moves import Birth, Delete, Merge
     from .priors import GammaPrior
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
 _HOMES = {
+    "data": ("open_table", "read_pieces"),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
@@ -96,6 +101,8 @@ __all__ = [
     "__version__",
     "compare",
     "load",
+    "open_table",
+    "read_pieces",
     "resume",
 ]
 

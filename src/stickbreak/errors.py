@@ -15,9 +15,15 @@ __all__ = [
     "NumericalError",
     "StickbreakWarning",
     "columns_named",
+    "in_one_line",
 ]
 
 _COLUMN = re.compile(r"\bcolumn (\d+)\b")
+
+
+def in_one_line(error: BaseException) -> str:
+    """The beginning of what an error says: it may quote values, or a file, at length."""
+    return " ".join(str(error).split())[:400] or type(error).__name__
 
 
 class StickbreakWarning(UserWarning):

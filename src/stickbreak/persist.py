@@ -8,41 +8,52 @@ import json
 import os
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
-from stickbreak.errors import ModelFileError
+from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.stats import Field, Fields, Summary
 
 __all__ = [
-    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "unpack_fields", "unpack_summary", "write_arrays",
-    "write_bytes", "write_file",
+    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "replacing", "unpack_fields", "unpack_summary",
+    "write_arrays", "write_bytes", "write_file",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
 FORMAT_VERSION = 1
 MAGIC = "stickbreak"
+DTYPES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int64": "I64", "int32": "I32", "int16": "I16",
+    "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
+}  # fmt: skip
 MAX_HEADER = 100_000_000  # as safetensors itself has it
 
 
 def write_bytes(path: str | Path, payload: bytes) -> None:
-    """Replace a file whole or not at all: temporary name in the same folder, fsync, rename."""
+    """Replace a file whole or not at all."""
+    with replacing(path) as file:
+        file.write(payload)
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of `path` when all went well: temporary name in the same folder, fsync, rename."""
     path = Path(path).resolve()  # through a link, not over it
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no such folder: {path.parent}")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(payload)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
@@ -83,20 +94,51 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
 
 
 def write_file(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays."""
-    tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # scalars stay scalars
+    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays, which are taken one at a time."""
     text = json.dumps(header)
-    metadata = {"format": MAGIC, "version": str(FORMAT_VERSION), "kind": kind, "header": text, "digest": _digest(text, tensors)}
-    write_bytes(path, _save_tensors(tensors, metadata))
+    table: dict[str, Any] = {}
+    at = 0
+    for name in sorted(arrays):
+        array = _contiguous(arrays[name])
+        if array.dtype.name not in DTYPES:
+            raise ValueError(f"{name} is an array of {array.dtype}, which cannot be written to a file")
+        table[name] = {"dtype": DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
+        at += array.nbytes
+    metadata = {"format": MAGIC, "version": str(FORMAT_VERSION), "kind": kind, "header": text, "digest": _digest(text, arrays)}
+    head = json.dumps({"__metadata__": metadata, **table}).encode()
+    head += b" " * (-len(head) % 8)  # arrays begin at a multiple of eight
+    with replacing(path) as file:
+        file.write(struct.pack("<Q", len(head)) + head)
+        for name in sorted(arrays):
+            file.write(_bytes_of(_contiguous(arrays[name])))
 
 
-def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
+class Tensors(Mapping[str, Array]):
+    """The arrays of a file, read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        opened: Any = safe_open
+        self._file = opened(path, framework="numpy")
+        self._names = frozenset(self._file.keys())
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            raise KeyError(name)
+        return np.asarray(self._file.get_tensor(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str, Array]]:
     """Header and arrays of a file that `write_file` made; anything else is a ModelFileError that says what is wrong."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    payload = path.read_bytes()
-    metadata = _read_metadata(path, payload)
+    metadata = _read_metadata(path)
     if metadata.get("format") != MAGIC:
         raise ModelFileError(f"{path} is not a stickbreak file")
     version = metadata.get("version", "")
@@ -105,15 +147,16 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Ar
             f"{path} has format version {version[:20]!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
         )
     if metadata.get("kind") != kind:
-        raise ModelFileError(f"{path} is a {metadata.get('kind')!r} file; expected a {kind!r} file")
+        raise ModelFileError(f"{path} is a {metadata.get('kind', '')[:20]!r} file; expected a {kind!r} file")
     try:
         header = json.loads(metadata["header"])
-        arrays = _load_tensors(payload)
+        arrays = Tensors(path)
+        digest = _digest(metadata["header"], arrays)
     except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from None
+        raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is damaged: its header is not an object")
-    if metadata.get("digest", "") != _digest(metadata["header"], arrays):
+    if metadata.get("digest", "") != digest:
         raise ModelFileError(f"{path} is damaged: its contents do not match their digest")
     return header, arrays
 
@@ -122,20 +165,34 @@ def _digest(text: str, arrays: Mapping[str, Array]) -> str:
     """Tells a file from one with a bit changed; it does not tell who wrote it."""
     digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(arrays):
-        digest.update(f"{name}{arrays[name].dtype.str}{arrays[name].shape}".encode())
-        digest.update(np.asarray(arrays[name], order="C").tobytes())
+        array = _contiguous(arrays[name])
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(_bytes_of(array))
     return digest.hexdigest()
 
 
-def _read_metadata(path: Path, payload: bytes) -> dict[str, str]:
+def _contiguous(array: Array) -> Array:
+    """The array as files have it: rows after rows, the processor's own order of bytes; scalars stay scalars."""
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _bytes_of(array: Array) -> Any:
+    """The memory of a contiguous array, not a copy."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _read_metadata(path: Path) -> dict[str, str]:
     """The string table of a safetensors header, read with care: the file may be hostile."""
-    if len(payload) < 8:
-        raise ModelFileError(f"{path} is damaged: {len(payload)} bytes are too few for a header")
-    (size,) = struct.unpack("<Q", payload[:8])
-    if size > MAX_HEADER or 8 + size > len(payload):
-        raise ModelFileError(f"{path} is damaged or foreign: its header claims {size} bytes, the file has {len(payload)}")
+    with path.open("rb") as file:
+        length = os.fstat(file.fileno()).st_size
+        if length < 8:
+            raise ModelFileError(f"{path} is damaged: {length} bytes are too few for a header")
+        (size,) = struct.unpack("<Q", file.read(8))
+        if size > MAX_HEADER or 8 + size > length:
+            raise ModelFileError(f"{path} is damaged or foreign: its header claims {size} bytes, the file has {length}")
+        text = file.read(size)
     try:
-        metadata = json.loads(payload[8 : 8 + size]).get("__metadata__", {})
+        metadata = json.loads(text).get("__metadata__", {})
     except (ValueError, AttributeError, RecursionError):
         raise ModelFileError(f"{path} is not a stickbreak file") from None
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
@@ -146,7 +203,7 @@ def _read_metadata(path: Path, payload: bytes) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------- fields
 
 
-def pack_fields(fields: Fields, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+def pack_fields(fields: Fields, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
     """Put the arrays of Fields into `arrays` under `prefix`, and give their layout as JSON."""
     for name, array in fields.arrays.items():
         arrays[f"{prefix}/{name}"] = np.asarray(array)
@@ -162,7 +219,7 @@ def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, A
         raise ModelFileError(f"the file lacks the field {error}") from None
 
 
-def pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+def pack_summary(summary: Summary, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
     """As `pack_fields`, with the numbers and sides of a Summary."""
     if summary.index is not None:
         arrays[f"{prefix}.index"] = summary.index
@@ -175,7 +232,7 @@ def pack_summary(summary: Summary, prefix: str, arrays: dict[str, Array]) -> dic
     }
 
 
-def unpack_summary(saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Summary:
+def unpack_summary(saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Summary:
     """The inverse of `pack_summary`."""
     fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
     sides = {name: unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}

@@ -153,6 +153,9 @@ class Family(Protocol):
     def divergence(self, rows: Any, index: int) -> Array:
         """(n,) divergence of every prepared row's smoothed mean from that of row `index`: what seeding needs."""
 
+    def divergences(self, rows: Any, indices: Array) -> Array:
+        """(m, n) `divergence` from each row of `indices` (m,): what seeding from all rows of a large table needs."""
+
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row for each label, drawn from the posterior predictive."""
 

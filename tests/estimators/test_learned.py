@@ -11,6 +11,7 @@ from sklearn.base import clone
 import stickbreak as sb
 from stickbreak.data import Table, measure
 from stickbreak.families.base import BaseFamily
+from stickbreak.families.names import make_family
 
 X = blobs(120, n_groups=3)
 BOTH = {"concentration": sb.GammaPrior(), "learn_prior": True}
@@ -43,7 +44,7 @@ def test_bound_never_drops(cls, engine, name):
     assert_never_drops(model.trace_.bound)
     assert_never_drops(model.trace_.visits)
     assert model.lower_bound_ == model.trace_.bound[-1]
-    start = cls(6, family=name, random_state=0)._resolve(Table(rows)).family.hyperparameters()
+    start = make_family(name).resolve(measure(Table(rows))).hyperparameters()
     moved = model.family_.hyperparameters()
     assert any((np.abs(moved[n] - start[n]) > 1e-3 * np.abs(start[n])).any() for n in start)
 

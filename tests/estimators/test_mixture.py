@@ -7,13 +7,13 @@ import itertools
 
 import numpy as np
 import pytest
-from estimator_cases import CASES, N_GROUPS, NAMES, blobs
+from estimator_cases import CASES, N_GROUPS, NAMES, blobs, fixed_dp
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
 
-ESTIMATORS = (sb.Mixture, sb.DPMixture)
+ESTIMATORS = (sb.Mixture, fixed_dp)
 ENGINES = ("batch", "memoized", "stochastic", "em", "hard-em")
 
 
@@ -191,7 +191,7 @@ def test_ids_of_labels_are_reserved_when_no_row_has_them():
     """Label 2 of 3 is used, 0 and 1 are not: their components exist and are free for unlabelled rows."""
     case = CASES["gaussian"]
     labels = np.where(case.groups == 0, 2, -1)
-    model = sb.DPMixture(3, random_state=0, n_init=3).fit(case.rows, labels=labels)
+    model = fixed_dp(3, random_state=0, n_init=3).fit(case.rows, labels=labels)
     found = model.component_ids_[model.labels_]
     assert (found[case.groups == 0] == 2).all()
     assert set(found[case.groups != 0]) <= {0, 1}
@@ -246,10 +246,14 @@ def test_random_state_of_every_kind():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_number_of_groups_is_found(seed):
-    model = sb.DPMixture(20, random_state=seed, n_init=5).fit(blobs(400, n_groups=5, seed=seed))
-    assert model.n_effective_ == 5
-    assert model.n_components_ == 20
-    assert (np.diff(model.counts_) <= 1e-9).all()  # largest first
+    rows = blobs(400, n_groups=5, seed=seed)
+    model = sb.DPMixture(random_state=seed).fit(rows)
+    truncated = fixed_dp(20, random_state=seed, n_init=5).fit(rows)
+    assert model.n_components_ == model.n_effective_ == truncated.n_effective_ == 5
+    assert truncated.n_components_ == 20
+    assert model.lower_bound_ == pytest.approx(truncated.lower_bound_, rel=1e-6)  # empty components cost nothing
+    for found in (model, truncated):
+        assert (np.diff(found.counts_) <= 1e-9).all()  # largest first
 
 
 def test_sparse_counts_equal_dense_ones():

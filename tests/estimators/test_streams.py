@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimator_cases import CASES, NAMES, blobs
+from estimator_cases import CASES, NAMES, blobs, fixed_dp
 
 import stickbreak as sb
 
-ESTIMATORS = (sb.Mixture, sb.DPMixture)
+ESTIMATORS = (sb.Mixture, fixed_dp)
 LARGE = blobs(20_000, n_features=3, n_groups=4, seed=11)  # several lanes: there is work to share
 
 

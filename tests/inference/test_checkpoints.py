@@ -15,6 +15,7 @@ import pytest
 from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
 from registers import FAMILIES
 
+import stickbreak as sb
 from stickbreak import families
 from stickbreak.data import Table
 from stickbreak.errors import CheckpointError, ModelFileError
@@ -286,3 +287,21 @@ def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(tmp_path: Pa
     found = run_kills(tmp_path, "spawn", "20", "DPMixture")
     assert found["killed"] == 20
     assert found["bounds"] == [found["undisturbed"]] * 20
+
+
+def test_a_checkpoint_larger_than_its_shelf_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays beyond the limit wait in a temporary file while the checkpoint is written, and are read one visit at a time."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    payloads = []
+    for limit in (1 << 26, 1000, 0):
+        monkeypatch.setattr("stickbreak.inference.checkpoints.SHELF_BYTES", limit)
+        path = tmp_path / f"{limit}.checkpoint"
+        engine = sb.MemoizedVB(n_batches=6, max_iter=4, tol=0.0, checkpoint=path, checkpoint_every=0.0, memory_limit=500)
+        with pytest.warns(sb.ConvergenceWarning):
+            whole = sb.DPMixture(3, inference=engine, random_state=0).fit(X)
+        header, arrays = read_file(path, "checkpoint")
+        header.pop("trace")  # it has the clock in it
+        payloads.append((header, {name: arrays[name].tolist() for name in arrays}))
+        with pytest.warns(sb.ConvergenceWarning):
+            assert sb.resume(path, X).lower_bound_ == whole.lower_bound_
+    assert payloads[0] == payloads[1] == payloads[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from math import lgamma
 
 import numpy as np
@@ -89,3 +91,13 @@ def diagonal_features(rows: Array, center: Array, scale: Array) -> Array:
     """[1, z, z**2] as columns."""
     head = standardized(rows, center, scale)
     return np.vstack([head, head[1:] ** 2])
+
+
+def parse_records(text: bytes, separator: str, wanted: list[int]) -> list[list[float]]:
+    """Rows of the wanted columns by the standard library: blank lines skipped, empty cells and NA and NaN missing."""
+    rows = []
+    for cells in csv.reader(io.StringIO(text.decode(), newline="\n"), delimiter=separator):
+        if len(cells) > 1 or any(cell.strip() for cell in cells):
+            words = [cells[i].strip() for i in wanted]
+            rows.append([float("nan") if word.lower() in ("", "na", "nan") else float(word) for word in words])
+    return rows

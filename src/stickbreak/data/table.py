@@ -78,6 +78,10 @@ class Table:
         parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(cuts)]
         return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
 
+    def parts(self) -> list[Table]:
+        """The batches, as tables of their own."""
+        return [Table(batch.rows, batch.repeats, batch.sets) for batch in self.batches()]
+
     def take(self, indices: Array, id: int = 0) -> Batch:
         """Some rows, in the order of the table."""
         at = np.sort(indices)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stickbreak.data import Scale, Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
-from stickbreak.inference import Engine, Result, Start, Trace, read_checkpoint, run, workers
+from stickbreak.inference import Engine, Result, Start, Trace, count_workers, read_checkpoint, run, workers
 from stickbreak.moves import explain
 from stickbreak.parameters import require_whole
 from stickbreak.persist import pack_fields, unpack_fields
@@ -56,6 +56,7 @@ class Estimator(Views, Conventions):
         """Before the data change what is learned."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
         check_concentration(self.concentration)
+        count_workers(self.n_jobs)
         engine = self._pick_engine(False)
         engine.check()
         check_learning(self.learn_prior, make_family(self.family), self.concentration, engine)
@@ -69,10 +70,11 @@ class Estimator(Views, Conventions):
             raise ValueError(f"a checkpoint holds one start; got n_init={self.n_init}: use n_init=1 with checkpoint=")
         return engine
 
-    def _with_progress(self, engine: Engine, table: Table) -> Engine:
-        if not self.verbose:
+    def _with_progress(self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1) -> Engine:
+        if not Progress.is_wanted(self.verbose):
             return engine
-        return replace(engine, callbacks=(*engine.callbacks, Progress(engine.max_iter, table.n_units)))
+        progress = Progress(engine.max_iter, table.n_units, start=start, n_starts=n_starts, shows=bool(self.verbose))
+        return replace(engine, callbacks=(*engine.callbacks, progress))
 
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
@@ -107,8 +109,9 @@ class Estimator(Views, Conventions):
         model = replace(self._model, learns=self.learn_prior) if is_continued else self._resolve(table)
         seed = make_seed(self.random_state)
         best: Result | None = None
+        n_starts = 1 if is_continued else int(self.n_init)
         with workers(self.n_jobs) as pool:
-            for i in range(1 if is_continued else self.n_init):
+            for i in range(n_starts):
                 try:
                     start = self._make_start(model, table, legal, np.random.default_rng([seed, i]), pool)
                 except KeyboardInterrupt:
@@ -117,7 +120,8 @@ class Estimator(Views, Conventions):
                     found = replace(best, is_interrupted=True)
                     break
                 settings = self._settings(table, engine, seed) if engine.checkpoint is not None else None
-                found = run(model, self._with_progress(engine, table), table, start, seed=seed + i, pool=pool, settings=settings)
+                watched = self._with_progress(engine, table, i, n_starts)
+                found = run(model, watched, table, start, seed=seed + i, pool=pool, settings=settings)
                 if best is None or found.bound > best.bound:
                     best = found
                 if found.is_interrupted:
@@ -274,7 +278,7 @@ class Estimator(Views, Conventions):
             "categories": [[column, list(values)] for column, values in self.categories_.items()],
         }
 
-    def _unpack(self, saved: Mapping[str, Any], arrays: dict[str, Array]) -> None:
+    def _unpack(self, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         counts = unpack_fields(saved["counts"], "counts", arrays)
         concentration = check_concentration(decode(saved["concentration"], arrays))
         self._model = self._make_model(decode(saved["family"], arrays), concentration)
@@ -333,7 +337,9 @@ class Estimator(Views, Conventions):
             params["inference"]["params"].pop(name, None)
         listed = {k: v.tolist() for k, v in arrays.items()}
         text = json.loads(json.dumps({"params": params, "arrays": listed}))
-        return {"estimator": type(self).__name__, "arguments": text, "data": table.fingerprint(), "seed": seed}
+        columns = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+        identity = {"estimator": type(self).__name__, "columns": columns, "arguments": text}
+        return {**identity, "data": table.fingerprint(), "seed": seed}
 
     def _resume_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
         """Continue from the engine's checkpoint."""

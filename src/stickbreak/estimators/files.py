@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak import families, inference, moves
-from stickbreak.errors import ModelFileError
+from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.parameters import Parameters
 from stickbreak.persist import read_file, write_file
 from stickbreak.priors import GammaPrior
@@ -75,7 +75,7 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     raise ValueError(f"{name.rpartition('.')[2]}={value!r} cannot be written to a file")
 
 
-def decode(value: Any, arrays: dict[str, Array]) -> Any:
+def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
     """The inverse of `encode`; only registered classes are made, from checked names."""
     if isinstance(value, list):
         return tuple(decode(v, arrays) for v in value)
@@ -103,7 +103,7 @@ def save(estimator: Any, path: str | Path) -> None:
     write_file(path, "model", header, arrays)
 
 
-def read_estimator(header: dict[str, Any], arrays: dict[str, Array]) -> Any:
+def read_estimator(header: dict[str, Any], arrays: Mapping[str, Array]) -> Any:
     """An unfitted estimator from a header."""
     name = header["estimator"]
     if name not in ESTIMATORS:
@@ -125,9 +125,10 @@ def load(path: str | Path) -> Any:
     header, arrays = read_file(path, "model")
     try:
         estimator = read_estimator(header, arrays)
+        estimator._check_arguments()
         estimator._unpack(header["fitted"], arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {in_one_line(error)}") from None
     except DAMAGE as error:
-        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
     return estimator

@@ -22,7 +22,7 @@ from stickbreak.inference import (
     step,
     workers,
 )
-from stickbreak.initialize import from_plusplus, from_previous
+from stickbreak.initialize import from_plusplus, from_previous, from_random, from_scalable
 from stickbreak.models import dp_mixture, finite_mixture
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array, Tally
@@ -30,9 +30,12 @@ from stickbreak.stats import Array, Tally
 from .base import Estimator
 from .files import register
 from .parts import FAMILIES, make_family, make_seed
+from .progress import Phase
 from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
+
+INITS = ("k-means++", "k-means||", "random")
 
 
 class _MixtureEstimator(Estimator):
@@ -47,6 +50,7 @@ class _MixtureEstimator(Estimator):
         concentration: Any = 1.0,
         learn_prior: bool = False,
         random_state: Any = None,
+        init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -58,6 +62,7 @@ class _MixtureEstimator(Estimator):
         self.concentration = concentration
         self.learn_prior = learn_prior
         self.random_state = random_state
+        self.init = init
         self.n_init = n_init
         self.n_jobs = n_jobs
         self.warm_start = warm_start
@@ -73,7 +78,22 @@ class _MixtureEstimator(Estimator):
         if self.warm_start and hasattr(self, "_counts"):
             start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
             return start if legal is None else replace(start, params=model.start_params(self.n_components_, legal))
-        return from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
+        return self._seed(model, table, legal, rng, pool)
+
+    def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+        """A start from the data, by the method that `init` names."""
+        K = int(self.n_components)
+        if self.init == "random":
+            return from_random(model, table, K, rng, legal=legal)
+        if self.init == "k-means||":
+            with Phase("seeding by k-means||", bool(self.verbose)) as phase:
+                return from_scalable(model, table, K, rng, legal=legal, pool=pool, report=phase.update)
+        return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self.init not in INITS:
+            raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(INITS)}")
 
     def _prepare(self, X: Any, labels: Any, sample_weight: Any) -> tuple[Table, Array | None, bool]:
         """Checked arguments as a table, its legal sets, and whether it lives on disk."""
@@ -103,8 +123,9 @@ class _MixtureEstimator(Estimator):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D). NaN is a missing entry;
-            what that means depends on the family (see "Missing data" among the how-to pages).
+        X : array, data frame, CSR matrix (Multinomial), memory map, path to a `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet`
+            file, or what `stickbreak.open_table` gives; (n, D). NaN is a missing entry; what that means depends on the
+            family (see "Missing data" among the how-to pages).
         y : ignored
         labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
         sample_weight : (n,) how often each row counts.
@@ -141,7 +162,7 @@ class _MixtureEstimator(Estimator):
         sample_weight: Any = None,
         total_samples: float | None = None,
     ) -> Self:
-        """See some more rows: adds what they say to what was seen before.
+        """See some more rows: adds what they say to what was seen before. Rows on disk are seen in batches, a step each.
 
         With moves (the default of `DPMixture`), the first call fits its rows, and later ones may give birth to components
         for rows that those before do not explain; ids stay.
@@ -169,17 +190,25 @@ class _MixtureEstimator(Estimator):
             else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
         )
         with workers(self.n_jobs) as pool:
+            on_disk = is_on_disk(table.rows)
+            parts = table.parts() if on_disk else [table]
             if is_first and total_samples is None and engine.mover().moves:
-                return self._begin_stream(model, engine, table, legal, pool)
+                self._begin_stream(model, engine, parts[0], legal, pool)
+                is_first, model, parts = False, self._model, parts[1:]
+                if not parts:
+                    return self
             state = self._stream_state(model, table, legal, accumulator, pool)
-            mover = engine.mover() if accumulator.is_exact else Mover(())
-            seed = make_seed(self.random_state) + state.n_steps
-            limited = engine.limit(model)
-            mover.plan(limited, state, table, seed, True, pool, in_stream=True)
-            step(limited, engine.rule(), accumulator, state, table.whole(), mover.watches, pool)
-            moves = mover.decide(model, state)
-            for edit in model.upkeep(state.total.view()):
-                state.edit(edit)
+            mover, moves, seen = engine.mover() if accumulator.is_exact else Mover(()), [], 0
+            seed, limited = make_seed(self.random_state), engine.limit(model)
+            with Phase("learning", bool(self.verbose)) as phase:
+                for part in parts:
+                    mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
+                    step(limited, engine.rule(), accumulator, state, part.whole(), mover.watches, pool)
+                    moves += mover.decide(model, state)
+                    for edit in model.upkeep(state.total.view()):
+                        state.edit(edit)
+                    seen += part.n_rows
+                    phase.update(seen, table.n_rows)
             counts = state.total.summary()
             params = model.start_params(len(state.ids))  # legal sets belong to the rows of one call
             model = engine.rule().learn(model, counts)
@@ -195,17 +224,16 @@ class _MixtureEstimator(Estimator):
                 is_converged=False,
                 model=model,
             )
-            self._learn(engine, result, table, False, pool)
+            self._learn(engine, result, table, on_disk, pool)
         return self
 
-    def _begin_stream(self, model: Any, engine: Any, table: Table, legal: Array | None, pool: Any) -> Self:
+    def _begin_stream(self, model: Any, engine: Any, table: Table, legal: Array | None, pool: Any) -> None:
         """The first rows of a stream, fitted as rows in memory are; what they say is then added to."""
         seed = make_seed(self.random_state)
         start = self._make_start(model, table, legal, np.random.default_rng(seed), pool)
         result = run(model, replace(engine, checkpoint=None), table, start, seed=seed, pool=pool)
         params = model.start_params(len(result.ids))
         self._learn(engine, replace(result, params=params), table, False, pool)
-        return self
 
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
         if hasattr(self, "_counts"):
@@ -214,7 +242,7 @@ class _MixtureEstimator(Estimator):
             n_steps = self._n_steps
             return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, lap=n_steps, n_steps=n_steps)
         rng = np.random.default_rng(make_seed(self.random_state))
-        start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
+        start = self._seed(model, table, legal, rng, pool)
         ids = tuple(range(int(self.n_components)))
         return accumulator.begin(start, ids, 1)
 
@@ -321,6 +349,8 @@ class Mixture(_MixtureEstimator):
         A number, or a `GammaPrior` to learn it.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
+    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
+        rarer clusters of large tables) or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -371,6 +401,8 @@ class DPMixture(_MixtureEstimator):
     concentration : of the Dirichlet process; larger expects more components. A number, or a `GammaPrior` to learn it.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
+    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
+        rarer clusters of large tables) or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -410,6 +442,7 @@ class DPMixture(_MixtureEstimator):
         concentration: Any = 1.0,
         learn_prior: bool = False,
         random_state: Any = None,
+        init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -422,6 +455,7 @@ class DPMixture(_MixtureEstimator):
             concentration=concentration,
             learn_prior=learn_prior,
             random_state=random_state,
+            init=init,
             n_init=n_init,
             n_jobs=n_jobs,
             warm_start=warm_start,

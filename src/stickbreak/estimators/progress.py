@@ -1,49 +1,151 @@
-"""A progress line for whoever asks for one with `verbose`."""
+"""What a fit is doing: a live line on a terminal, plain lines elsewhere, and the log. Nothing unless somebody asks.
+
+`verbose` shows it on stderr. Whoever configures the logger "stickbreak" (level INFO) gets the same lines there.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
 import time
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
 
 from stickbreak.inference import Callback, Info, LapRecord
 
-__all__ = ["Progress"]
+__all__ = ["Phase", "Progress"]
+
+log = logging.getLogger(__name__)
+PAUSE = 1.0  # seconds between two plain lines
+REFRESH = 0.2  # seconds between two looks of the live line
+
+
+class Display:
+    """One line that changes, or lines one after another. Made anew for each thing that takes time."""
+
+    def __init__(self, shows: bool) -> None:
+        self._shows = shows
+        self._live: Any = None
+        self._shown = self._said = -PAUSE
+        self._unsaid: str | None = None
+
+    def wait(self) -> None:
+        """Say nothing yet: what is over within a second needs no words."""
+        self._shown = self._said = time.monotonic()
+
+    def show(self, what: str, facts: str, done: float, total: float) -> None:
+        """Move the live line, a few times a second; without a terminal nothing."""
+        now = time.monotonic()
+        if not self._shows or not sys.stderr.isatty() or now - self._shown < REFRESH:
+            return
+        self._shown = now
+        if self._live is None:
+            self._live = _make_live()
+            self._live.start()
+            self._live.add_task(what, facts=facts, total=total)
+        self._live.update(self._live.task_ids[0], description=what, facts=facts, completed=done, total=total)
+
+    def say(self, line: str) -> None:
+        """A plain line, at most one a second: on stderr when there is no terminal, and to the log."""
+        now = time.monotonic()
+        if now - self._said < PAUSE:
+            self._unsaid = line
+            return
+        self._said, self._unsaid = now, None
+        log.info("%s", line)
+        if self._shows and not sys.stderr.isatty():
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say_last(self) -> None:
+        """Say the last line, if it was held back."""
+        if self._unsaid is not None:
+            self._said = -PAUSE
+            self.say(self._unsaid)
+
+
+def _make_live() -> Any:
+    from rich.console import Console  # here: it would slow every import for those who do not ask
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(10), TextColumn("{task.fields[facts]}"))
+    return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=True, refresh_per_second=5)
+
+
+class Phase:
+    """Progress of something that is done once: reading a file, seeding. `update` is told what is done, and of how much."""
+
+    def __init__(self, what: str, shows: bool) -> None:
+        self._what, self._display = what, Display(shows)
+        self._began = time.monotonic()
+        self._display.wait()
+
+    def update(self, done: int, total: int) -> None:
+        """Show how far it is."""
+        left = (time.monotonic() - self._began) * (total - done) / max(done, 1)
+        facts = f"{100 * done // max(total, 1)} %, {_clock(left)} left"
+        self._display.show(self._what, facts, done, total)
+        self._display.say(f"{self._what}: {facts}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._display.close()
 
 
 class Progress(Callback):
-    """Lap, bound, components and rate on stderr: a live line on a terminal, one line a lap otherwise."""
+    """Laps of one start: lap, bound, components, rows per second, and the time that is left at most."""
 
-    def __init__(self, max_iter: int, n_units: float) -> None:
-        from rich.console import Console  # here: it would slow every import for those who do not ask
-
-        self._console = Console(stderr=True)
+    def __init__(self, max_iter: int, n_units: float, *, start: int = 0, n_starts: int = 1, shows: bool = True) -> None:
         self._max_iter, self._n_units = max_iter, n_units
-        self._began = self._shown = time.monotonic()
-        self._seen = 0.0
-        self._status = self._console.status("starting") if self._console.is_terminal else None
+        self._start = f"start {start + 1}/{n_starts}, " if n_starts > 1 else ""
+        self._display = Display(shows)
+        self._began = time.monotonic()
+        self._seen = self._before = 0.0
+        self._laps_before = 0
+        self._value = ""
+
+    @staticmethod
+    def is_wanted(verbose: Any) -> bool:
+        """Whether anybody would see it."""
+        return bool(verbose) or log.isEnabledFor(logging.INFO)
 
     def on_step(self, info: Info) -> None:
-        """Refresh the live line a few times a second."""
-        if self._status is not None and self._seen == 0.0:
-            self._status.start()
+        """Move the live line."""
+        if self._seen == 0.0:
+            self._laps_before = info.lap - 1  # not zero in a fit that was resumed
         self._seen += info.n_units
-        if self._status is not None and time.monotonic() - self._shown > 0.2:
-            self._shown = time.monotonic()
-            self._status.update(f"lap {info.lap}, visit {info.step}, {info.n_components} components, {self._rate()}")
+        in_lap = min(self._seen - self._before, self._n_units)
+        rate, left = self._rate()
+        facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M rows/s  < {_clock(left)} left"
+        self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_units)
 
     def on_lap(self, record: LapRecord) -> None:
         """One line a lap."""
         value = f"bound {record.bound:.2f}" if record.bound is not None else f"log_z per row {record.log_z:.5f}"
-        line = f"lap {record.lap}/{self._max_iter}  {value}  {record.n_components} components  {self._rate()}"
-        if self._status is not None:
-            self._status.update(line)
-        else:
-            self._console.print(line, highlight=False)
+        self._value, self._before = f"{value}  ", self._seen
+        rate, left = self._rate()
+        facts = f"{record.n_components} components  {rate:,.0f} rows/s  at most {_clock(left)} left"
+        self._display.say(f"{self._start}lap {record.lap}/{self._max_iter}  {value}  {facts}")
 
     def on_end(self) -> None:
         """Leave the terminal as it was."""
-        if self._status is not None:
-            self._status.stop()
+        self._display.close()
+        self._display.say_last()
 
-    def _rate(self) -> str:
-        seconds = max(time.monotonic() - self._began, 1e-9)
-        return f"{self._seen / seconds:,.0f} rows/s"
+    def _rate(self) -> tuple[float, float]:
+        """Rows per second, and the seconds that all laps that are left would take."""
+        rate = self._seen / max(time.monotonic() - self._began, 1e-9)
+        return rate, ((self._max_iter - self._laps_before) * self._n_units - self._seen) / max(rate, 1e-9)
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=max(0, round(min(seconds, 3e8)))))

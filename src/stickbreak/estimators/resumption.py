@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, in_one_line
 from stickbreak.inference import read_checkpoint
 
 from .files import DAMAGE, ESTIMATORS, decode
+from .tables import open_rows
 
 __all__ = ["resume"]
 
 
-def resume(path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None) -> Any:
+def resume(
+    path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None, verbose: int = 0
+) -> Any:
     """Continue an interrupted fit from its checkpoint; the settings are in the file, the data must be the same.
 
     Parameters
@@ -23,6 +26,7 @@ def resume(path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any =
     path : the checkpoint.
     X, labels, sample_weight : as given to the interrupted `fit`.
     n_jobs : threads; results do not depend on it.
+    verbose : show progress.
 
     Returns
     -------
@@ -35,7 +39,8 @@ def resume(path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any =
         arrays = {name: np.array(values) for name, values in settings["arguments"]["arrays"].items()}
         params = {name: decode(value, arrays) for name, value in settings["arguments"]["params"].items()}
         params["inference"].set_params(checkpoint=str(path))
-        estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs)
+        estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs, verbose=verbose)
     except DAMAGE as error:
-        raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+        raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
+    X = open_rows(X, settings.get("columns"), verbose)
     return estimator.resume(X, labels=labels, sample_weight=sample_weight)

@@ -1,4 +1,4 @@
-"""What users pass, as a Table: arrays, data frames, CSR, memory maps, `.npy` paths."""
+"""What users pass, as a Table: arrays, data frames, CSR, memory maps, files."""
 
 from __future__ import annotations
 
@@ -8,38 +8,36 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from stickbreak.data import Table, check_table, is_on_disk, is_sparse
+from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
 from stickbreak.errors import columns_named
 from stickbreak.stats import Array
 
 from .frames import Categories, column_names, frame_kind, read_frame
+from .progress import Phase
 
 __all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
 
 
-def open_rows(X: Any) -> Any:
-    """A path to a `.npy` file becomes a memory map; anything else is left as it is."""
+def open_rows(X: Any, names: Any = None, verbose: Any = 0) -> Any:
+    """A path becomes a FileTable, with the columns of these names where it has names; anything else is left as it is."""
     if not isinstance(X, str | Path):
         return X
-    path = Path(X)
-    if path.suffix != ".npy" or not path.is_file():
-        what = "no such file" if not path.is_file() else "not a .npy file"
-        raise ValueError(f"X={str(path)!r}: {what}; expected an array, a data frame or a path to a .npy file")
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        why = "it is not in NumPy's format, or holds objects" if "pickle" in str(error) else str(error)
-        raise ValueError(f"{path} is not a .npy file of numbers: {why}") from None
+    with Phase(f"reading {X}", bool(verbose)) as phase:
+        return open_like(X, names, phase.update)
 
 
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
-    X = open_rows(X)
+    X = open_rows(X, None if reset else getattr(estimator, "feature_names_in_", None), estimator.verbose)
     categories: Categories = {}
     if frame_kind(X) is not None:
         X, categories = _read_columns(estimator, X, family, reset)
-    on_disk = isinstance(X, np.ndarray) and is_on_disk(X)
-    rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
+    on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
+    rows: Any
+    if isinstance(X, FileTable):
+        rows = _check_file(estimator, X, reset)
+    else:
+        rows = _check_mapped(estimator, X, reset) if on_disk else _check_array(estimator, X, family, reset)
     if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
@@ -71,6 +69,25 @@ def _read_columns(estimator: Any, X: Any, family: Any, reset: bool) -> tuple[Any
     if n_columns != estimator.n_features_in_ or (fitted is not None and list(fitted) != names):
         return X, estimator.categories_
     return read_frame(X, family.readers(n_columns), estimator.categories_)
+
+
+def _check_file(estimator: Any, table: FileTable, reset: bool) -> Array:
+    """Rows of a file, whose columns are those of the fit: `n_features_in_` and `feature_names_in_` are set, or compared."""
+    names = None if table.names is None else np.array(table.names, dtype=object)
+    if reset:
+        estimator.n_features_in_ = table.rows.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = names
+        return table.rows
+    known = getattr(estimator, "feature_names_in_", None)
+    if table.rows.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {table.rows.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features"
+        )
+    if names is not None and known is not None and list(names) != list(known):
+        raise ValueError(f"{table.path} has the columns {list(names)}, the model was fitted to {list(known)}, in this order")
+    return table.rows
 
 
 def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:

@@ -84,6 +84,14 @@ class BaseFamily(Parameters):
         """What `divergence` reads: here all that Scores read."""
         return self.prepare(rows)
 
+    def divergence(self, rows: Any, index: int) -> Array:
+        """(n,) divergence of every prepared row's smoothed mean from that of row `index`."""
+        raise NotImplementedError
+
+    def divergences(self, rows: Any, indices: Array) -> Array:
+        """(m, n) divergences from each of the rows `indices`."""
+        return np.stack([self.divergence(rows, int(index)) for index in indices])
+
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
 

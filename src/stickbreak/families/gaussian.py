@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance", "prior_matrix",
-    "spiked_divergence",
+    "spiked_divergence", "spiked_divergences",
 ]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
@@ -218,6 +218,14 @@ class Gaussian(quadratic.FullMoments):
         squared = ((between**2).sum(0) - shrink * inner**2) / (strength + 1.0) ** 2
         return np.maximum(spiked_divergence(white, index, spike) + 0.5 * worth * squared, 0.0)
 
+    def divergences(self, rows: Array, indices: Array) -> Array:
+        """(m, n) the same from several rows: whitened once, with one matrix product."""
+        strength, prior_mean, dof, inverse_scale = self._prior()
+        away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
+        white = solve_triangular(np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False)
+        worth = float(self._rows_worth(np.asarray(dof + 1.0)))
+        return spiked_divergences(white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2)
+
     # ------------------------------------------------------------------------------------------ for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
@@ -308,3 +316,21 @@ def spiked_divergence(white: Array, index: int, spike: float) -> Array:
     shrink = spike / (1.0 + spike * size)
     trace = spike * sizes - shrink * size - shrink * spike * inner**2
     return 0.5 * (trace + np.log1p(spike * size) - np.log1p(spike * sizes))
+
+
+def spiked_divergences(white: Array, indices: Array, spike: float, weight: float) -> Array:
+    """(m, n) spiked_divergence from each of the rows `indices`, plus weight / 2 times d' (I + s y_j y_j')^-1 d, d = y - y_j.
+
+    With h = y'y_j and c = s / (1 + s |y_j|^2) it is a quadratic in h: one product of matrices, and few passes over (m, n).
+    """
+    sizes, inner = (white**2).sum(0), white[:, indices].T @ white
+    size = sizes[indices][:, None]
+    shrink = spike / (1.0 + spike * size)
+    own = 0.5 * ((spike + weight) * sizes - np.log1p(spike * sizes))
+    theirs = 0.5 * (np.log1p(spike * size) - shrink * size + weight * size * (1.0 - shrink * size))
+    out: Array = -0.5 * shrink * (spike + weight) * inner
+    out -= weight * (1.0 - shrink * size)
+    out *= inner
+    out += own
+    out += theirs
+    return np.maximum(out, 0.0, out=out)

@@ -19,7 +19,14 @@ from stickbreak.stats import Field
 
 from . import quadratic
 from .base import LOG_2PI, BaseFamily, prior_frame
-from .gaussian import expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergence
+from .gaussian import (
+    expected_precision,
+    gaussian_divergence,
+    learn_covariance,
+    prior_matrix,
+    spiked_divergence,
+    spiked_divergences,
+)
 from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
@@ -183,6 +190,12 @@ class ZeroMeanGaussian(BaseFamily):
         z = rows[1 : 1 + self.n_features]
         white = solve_triangular(np.linalg.cholesky(inverse_scale), z, lower=True, check_finite=False)
         return np.maximum(spiked_divergence(white, index, 1.0), 0.0)
+
+    def divergences(self, rows: Array, indices: Array) -> Array:
+        """(m, n) the same from several rows: whitened once, with one matrix product."""
+        _, inverse_scale = self._prior()
+        white = solve_triangular(np.linalg.cholesky(inverse_scale), rows[1 : 1 + self.n_features], lower=True, check_finite=False)
+        return spiked_divergences(white, indices, 1.0, 0.0)
 
     # ------------------------------------------------------------------------------------------ for readers
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stickbreak.data import Shelf
 from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
 from stickbreak.persist import pack_fields, pack_summary, read_file, unpack_fields, unpack_summary, write_file
 from stickbreak.stats import Array, EditLog, Fields, Tally
 
-from .memory import RamMemory, Visit
+from .memory import Visit
 from .state import State
 from .trace import Trace
 
 __all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
 
 log = logging.getLogger(__name__)
+SHELF_BYTES = 1 << 26  # arrays that a checkpoint holds in memory while it is written; the others wait in a temporary file
 
 NOTHING = Fields({}, {})
 
@@ -39,8 +41,8 @@ class Snapshot:
     trace: Trace
     visits: tuple[tuple[float, ...], ...] = ()
     learned: Fields = NOTHING
-    moves: Callable[[dict[str, Array]], dict[str, Any]] | None = None
-    saved_moves: tuple[dict[str, Any], dict[str, Array]] | None = None
+    moves: Callable[[MutableMapping[str, Array]], dict[str, Any]] | None = None
+    saved_moves: tuple[dict[str, Any], Mapping[str, Array]] | None = None
 
 
 @dataclass
@@ -86,7 +88,7 @@ def read_checkpoint(path: str | Path, settings: Mapping[str, Any] | None = None)
     try:
         found = dict(header["settings"])
         found["seed"] = int(found.get("seed", 0))
-        snapshot = _unpack(header, arrays)
+        snapshot = _unpack(Path(path), header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error!r}") from None
     for name, value in (settings or {}).items():
@@ -109,10 +111,10 @@ def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:
     return None if theirs == ours else f"{name}={theirs!r}, this one has {ours!r}"
 
 
-def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
+def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], Mapping[str, Array]]:
     """JSON header and arrays. Remembered batches are brought up to date, so that the log of edits need not be kept."""
     state = snapshot.state
-    arrays: dict[str, Array] = {}
+    arrays = Shelf(SHELF_BYTES)
     header: dict[str, Any] = {
         "trace": snapshot.trace.to_dict(),
         "visits": [list(v) for v in snapshot.visits],
@@ -141,12 +143,40 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays
 
 
-def _unpack(header: dict[str, Any], arrays: dict[str, Array]) -> Snapshot:
-    memory = RamMemory()
-    for batch_id, saved in header["memory"].items():
-        name = f"memory/{batch_id}"
-        warm = None if saved["warm"] is None else unpack_fields(saved["warm"], f"{name}/warm", arrays)
-        memory.remember(int(batch_id), Visit(unpack_summary(saved["summary"], name, arrays), warm, 0))
+@dataclass(frozen=True)
+class SavedMemory:
+    """The visits of a checkpoint, read one at a time; what an accumulator remembers goes to its own memory."""
+
+    path: Path
+    saved: Mapping[int, Any]
+    arrays: Mapping[str, Array]
+
+    def recall(self, batch_id: int) -> Visit | None:
+        """The last visit of a batch."""
+        if batch_id not in self.saved:
+            return None
+        saved, name = self.saved[batch_id], f"memory/{batch_id}"
+        try:
+            warm = None if saved["warm"] is None else unpack_fields(saved["warm"], f"{name}/warm", self.arrays)
+            return Visit(unpack_summary(saved["summary"], name, self.arrays), warm, 0)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelFileError(f"{self.path} is damaged: {error!r}") from None
+
+    def remember(self, batch_id: int, visit: Visit) -> None:
+        """A file is not written to."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.saved)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self.saved))
+
+
+def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> Snapshot:
+    memory = SavedMemory(path, {int(batch_id): saved for batch_id, saved in header["memory"].items()}, arrays)
+    for batch_id in memory:
+        memory.recall(batch_id)  # all are there and fit each other; none is kept
     seed = None if header["seed"] is None else unpack_summary(header["seed"], "seed", arrays)
     lap_total = None if header["lap_total"] is None else unpack_summary(header["lap_total"], "lap_total", arrays)
     state = State(

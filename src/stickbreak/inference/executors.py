@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import threadpoolctl
@@ -55,7 +56,7 @@ def count_workers(n_jobs: int | None) -> int:
     """Threads for n_jobs: None is 1, -1 is every processor that this process may use, -2 all but one."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0 or n_jobs != int(n_jobs):
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Real) or n_jobs == 0 or n_jobs % 1 != 0:
         raise ValueError(f"n_jobs must be a whole number other than 0; got {n_jobs!r}")
     if n_jobs > 0:
         return int(n_jobs)

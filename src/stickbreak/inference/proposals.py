@@ -6,7 +6,7 @@ other, and the genealogy of components.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -181,7 +181,7 @@ class Proposal(Protocol):
         """What to collect."""
         ...
 
-    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
         ...
 
@@ -198,7 +198,7 @@ class Move(Protocol):
         """Name of the move in records and files."""
         ...
 
-    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal of this kind, as `Proposal.pack` left it."""
         ...
 
@@ -236,12 +236,12 @@ class Mover:
         for move in self.moves:
             self.proposals += move.plan(scene)
 
-    def pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
+    def pack(self, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
         proposals = [[p.kind, p.pack(f"proposal/{i}", arrays)] for i, p in enumerate(self.proposals)]
         return {"attempts": self.attempts.to_list(), "proposals": proposals, "planned_ids": list(self.planned_ids)}
 
-    def unpack(self, saved: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def unpack(self, saved: dict[str, Any], arrays: Mapping[str, Array]) -> None:
         """What `pack` left."""
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])

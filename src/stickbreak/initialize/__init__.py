@@ -10,14 +10,17 @@ from .plusplus import (
     from_random,
     refine_hard,
 )
+from .scalable import choose_scalable, from_scalable
 
 __all__ = [
     "choose_plusplus",
     "choose_random",
+    "choose_scalable",
     "count_labels",
     "from_labels",
     "from_plusplus",
     "from_previous",
     "from_random",
+    "from_scalable",
     "refine_hard",
 ]

@@ -18,20 +18,26 @@ from .counts import count_labels
 __all__ = [
     "choose_plusplus",
     "choose_random",
+    "examples_of_sets",
     "from_labels",
     "from_plusplus",
     "from_previous",
     "from_random",
     "refine_hard",
+    "seed_rows",
 ]
 
 SAMPLE_ROWS = 20_000  # rows that seeding looks at: k-means++ reads them once for every component
 
 
-def choose_random(repeats: Array, n_components: int, rng: np.random.Generator) -> Array:
-    """Distinct rows, uniformly (a repeated row is drawn as often as it repeats)."""
-    possible = int(np.count_nonzero(repeats > 0))
-    return rng.choice(len(repeats), min(n_components, possible), replace=False, p=repeats / repeats.sum())
+def choose_random(repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()) -> Array:
+    """Distinct rows, the given ones first, the others uniformly (a repeated row is drawn as often as it repeats)."""
+    free = repeats.astype(float)
+    free[list(given)] = 0.0
+    count = min(n_components - len(given), int(np.count_nonzero(free > 0)))
+    if count < 1:
+        return np.array(given, dtype=int)
+    return np.concatenate([np.array(given, dtype=int), rng.choice(len(free), count, replace=False, p=free / free.sum())])
 
 
 def choose_plusplus(
@@ -74,26 +80,31 @@ def _scaled(seed: Summary, n_units: float) -> Summary:
     return seed.scale(n_units / seed.n_units) if seed.n_units > 0 else seed
 
 
-def _one_each(model: Any, batch: Batch, chosen: Array, n_components: int) -> Summary:
-    """Counts in which each chosen row is a component of its own; components beyond the rows are empty."""
+def seed_rows(model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int) -> Summary:
+    """Counts in which each chosen row is a component of its own; components beyond the rows are empty.
+
+    own: components of the first rows chosen; the others get those that are left, in order.
+    """
+    slots = [*own, *(k for k in range(n_components) if k not in own)]
     labels = np.full(batch.n_rows, -1)
-    labels[chosen] = np.arange(len(chosen))
+    labels[chosen] = slots[: len(chosen)]
     return count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
 
 
-def _start_weights(model: Any, batch: Batch) -> Array:
+def start_weights(model: Any, batch: Batch) -> Array:
     """(n,) how likely a row is to start a component: its repeats, nothing for a row without any entry."""
     repeats = batch.repeats_or_ones()
     weights = repeats * model.family.has_values(batch.rows)
     return weights if weights.any() else repeats
 
 
-def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator) -> Start:
-    """Distinct random rows, one for each component."""
+def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator, *, legal: Array | None = None) -> Start:
+    """Distinct random rows, one for each component; a legal set with a single component seeds that one (legal (S, K))."""
     batch = data.sample(SAMPLE_ROWS, rng)
-    chosen = choose_random(_start_weights(model, batch), n_components, rng)
-    seed = _one_each(model, batch, chosen, n_components)
-    return Start(_scaled(seed, data.n_units), model.start_params(n_components))
+    own = examples_of_sets(batch, legal, rng)
+    chosen = choose_random(start_weights(model, batch), n_components, rng, tuple(own.values()))
+    seed = seed_rows(model, batch, chosen, tuple(own), n_components)
+    return Start(_scaled(seed, data.n_units), model.start_params(n_components, legal))
 
 
 def from_plusplus(
@@ -114,26 +125,21 @@ def from_plusplus(
     """
     batch = data.sample(SAMPLE_ROWS, rng)
     params = model.start_params(n_components, legal)
-    own = _examples_of_sets(batch, legal, rng)
+    own = examples_of_sets(batch, legal, rng)
     given = tuple(own.values())
     coarse = replace(model, family=model.family.coarse()) if n_coarse else model
     prepared = coarse.family.prepare_seeding(batch.rows)
-    chosen = choose_plusplus(coarse.family, prepared, _start_weights(model, batch), max(n_components, len(given)), rng, given)
-    slots = [*own, *(k for k in range(n_components) if k not in own)]
-    labels = np.full(batch.n_rows, -1)
-    labels[chosen] = slots[: len(chosen)]
+    chosen = choose_plusplus(coarse.family, prepared, start_weights(model, batch), max(n_components, len(given)), rng, given)
+    seed = seed_rows(coarse, batch, chosen, tuple(own), n_components)
     if n_coarse:
-        seed = count_labels(coarse, replace(batch, repeats=None, sets=None), labels, n_components)
         seed = refine_hard(coarse, batch, seed, params, n_coarse, pool)
         labels = coarse.decode(coarse.potentials(seed, params, Mode()), batch, pool)
         seed = count_labels(model, batch, labels, n_components)
-    else:
-        seed = count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
     seed = refine_hard(model, batch, seed, params, n_passes, pool)
     return Start(_scaled(seed, data.n_units), params)
 
 
-def _examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator) -> dict[int, int]:
+def examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator) -> dict[int, int]:
     """For each component that some set names alone: a random row of that set."""
     if legal is None or batch.sets is None:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Delete(Parameters):
         """Name in records."""
         return "delete"
 
-    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal as `pack` left it."""
         return RedistributionProposal.unpack("delete", saved, prefix, arrays)
 

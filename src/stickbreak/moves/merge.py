@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class MergeProposal:
     n_key: int = 2
     kind: str = "merge"
 
-    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values, for checkpoints."""
         pairs = self.watch.pairs.tolist()
         return {"slots": list(self.slots), "pair": self.pair, "expected": self.expected, "pairs": pairs}
@@ -86,7 +86,7 @@ class Merge(Parameters):
         """Name in records."""
         return "merge"
 
-    def unpack(self, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> Proposal:
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal as `pack` left it."""
         a, b = (int(k) for k in saved["slots"])
         watch = MergeWatch(np.array(saved["pairs"], dtype=np.int64).reshape(-1, 2))

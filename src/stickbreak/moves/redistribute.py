@@ -5,7 +5,7 @@ q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,14 +48,17 @@ class Redistribution:
     def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
         """With the potentials of the proposals and of the components that they replace."""
         judge = rule.pick(model.family)
-        taken = judge(counts.permute(model.axis, list(self.taken)))
-        return replace(self, scores=judge(self.counts.restrict(batch.symbols)), taken_scores=taken)
+        taken, proposed = counts.permute(model.axis, list(self.taken)), self.counts.restrict(batch.symbols)
+        absorbers = range(self.first, len(self.taken))
+        if absorbers:  # what they lose and what they gain must be moments about the same points
+            proposed = taken.permute(model.axis, absorbers).empty() + proposed
+        return replace(self, counts=proposed, scores=judge(proposed), taken_scores=judge(taken))
 
     def empty_side(self, model: Any, potentials: Potentials) -> Summary:
         """Zeros over the axis "slot"; reference points of moments as they are."""
         empty = potentials.empty
         own = empty.permute(model.axis, list(self.taken[: self.first]))
-        other = self.counts.restrict(empty.index)
+        other = self.counts  # those of `at`: the batch's symbols only
         layout = {n: replace(f, axes=tuple("slot" if a == model.axis else a for a in f.axes)) for n, f in empty.layout.items()}
         arrays = {}
         for n, f in empty.layout.items():
@@ -81,7 +84,7 @@ class RedistributionProposal:
     expected: float
     n_key: int = 1
 
-    def pack(self, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
         watch = self.watch
         arrays[f"{prefix}/log_share"] = watch.log_share
@@ -95,7 +98,7 @@ class RedistributionProposal:
         }
 
     @classmethod
-    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: dict[str, Array]) -> RedistributionProposal:
+    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> RedistributionProposal:
         """What `pack` left."""
         slots = tuple(int(k) for k in saved["slots"])
         counts = unpack_summary(saved["counts"], prefix, arrays)

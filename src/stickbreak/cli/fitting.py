@@ -1,0 +1,124 @@
+"""`fit` and `resume`."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import stickbreak as sb
+from stickbreak.data import FileTable
+from stickbreak.estimators.parts import make_family
+from stickbreak.estimators.progress import Phase
+from stickbreak.inference import ENGINES, read_checkpoint
+
+from .options import ENGINE, ModelEntry
+from .output import check_target, configure_logs, print_json, print_lines
+from .showing import component_lines, facts
+
+__all__ = ["fit_model", "open_data", "resume_model"]
+
+
+def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
+    """The table of a command's DATA."""
+    with Phase(f"reading {path.name}", bool(verbose)) as phase:
+        return sb.open_table(path, columns=columns, array=options["array"], header=options["header"], report=phase.update)
+
+
+def split_columns(text: str | None) -> list[str] | None:
+    """Names with commas between."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
+    """The engine that the options describe; one that it does not have is refused. has_moves: where nothing is said of them."""
+    name = options["inference"] or "memoized"
+    if name not in ENGINES:
+        raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
+    given = {key: options[key] for key in ENGINE if key != "inference" and options[key] is not None}
+    known = ENGINES[name]().get_params()
+    for key in given:
+        if key not in known:
+            raise ValueError(f"--{key.replace('_', '-')} does not apply to --inference {name}")
+    made: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    if "moves" in known:
+        made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given.get("moves", has_moves) else ()
+    engine = ENGINES[name](**made)
+    engine.check()
+    return engine
+
+
+def check_settings(model: Any) -> None:
+    """Refuse settings that make no sense before a long file is read."""
+    model._check_arguments()
+    make_family(model.family)
+
+
+def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, options: dict[str, Any]) -> None:
+    """Fit, save, and say what was found."""
+    check_target(out)
+    verbose = configure_logs(options)
+    arguments = {name: options[name] for name in entry.options if options[name] is not None}
+    arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
+    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, entry.has_moves), verbose=verbose)
+    check_settings(model)
+    columns = split_columns(options["columns"])
+    began = time.monotonic()
+    if stream:
+        n_rows = _stream(model, data, columns, options, verbose)
+    else:
+        table = open_data(data, columns, options, verbose)
+        n_rows = table.n_rows
+        _interruptible(lambda: model.fit(table), options["checkpoint"], data)
+    _report(model, n_rows, time.monotonic() - began, out, options)
+
+
+def _stream(model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int) -> int:
+    """One pass, each piece a step of streaming variational Bayes. Options of laps and starts have no meaning here."""
+    for key in ("max_iter", "tol", "n_batches", "batch_size", "checkpoint", "checkpoint_every", "n_init"):
+        if options.get(key) is not None:
+            raise ValueError(f"--{key.replace('_', '-')} does not apply to --stream, which sees each row once")
+    n_rows = 0
+    model.verbose = 0
+    with Phase(f"learning from {data.name}", bool(verbose)) as phase:
+        for piece in sb.read_pieces(data, columns=columns, array=options["array"], header=options["header"], report=phase.update):
+            model.partial_fit(piece)
+            n_rows += piece.n_rows
+    if not n_rows:
+        raise ValueError(f"{data} has no rows")
+    return n_rows
+
+
+def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[str, Any]) -> None:
+    """Continue, save, and say what was found."""
+    check_target(out)
+    verbose = configure_logs(options)
+    began = time.monotonic()
+    columns = read_checkpoint(checkpoint)[0].get("columns")
+    table = open_data(data, columns, options, verbose)
+    resumed = lambda: sb.resume(checkpoint, table, n_jobs=options["n_jobs"], verbose=verbose)
+    _report(_interruptible(resumed, checkpoint, data), table.n_rows, time.monotonic() - began, out, options)
+
+
+def _interruptible(act: Any, checkpoint: Path | None, data: Path) -> Any:
+    """Ctrl-C says how to go on."""
+    try:
+        return act()
+    except KeyboardInterrupt:
+        if checkpoint is None or not Path(checkpoint).is_file():
+            raise
+        message = f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} {data}"
+        raise KeyboardInterrupt(message) from None
+
+
+def _report(model: Any, n_rows: int, seconds: float, out: Path | None, options: dict[str, Any]) -> None:
+    if out is not None:
+        model.save(out)
+    found = {**facts(model), "n_rows": n_rows, "seconds": round(seconds, 3), "out": None if out is None else str(out)}
+    if options["json"]:
+        print_json(found)
+        return
+    if not options["quiet"]:
+        saved = "not saved: give a file with --out" if out is None else f"saved to {out}"
+        print_lines([*component_lines(model), f"{n_rows:,} rows in {seconds:.1f} s; {saved}"])

@@ -1,0 +1,148 @@
+"""The models that `fit` knows, and the options of all commands, as tables: a new model is one more entry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "ModelEntry", "Option", "Stopped", "with_options"]
+
+
+class Stopped(Exception):  # noqa: N818
+    """Ctrl-C or a closed pipe, under a name that typer has no words of its own for."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. flags: further names; the first is made from the Python argument's name."""
+
+    kind: Any
+    help: str
+    flags: tuple[str, ...] = ()
+    default: Any = None
+    metavar: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR; defaults: words for those that differ.
+
+    has_moves : whether the number of components is found unless the user says otherwise
+    """
+
+    name: str
+    estimator: str
+    help: str
+    example: tuple[str, ...]
+    options: tuple[str, ...]
+    defaults: dict[str, str] = field(default_factory=dict)
+    has_moves: bool = False
+
+
+FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli or poisson"
+
+ESTIMATOR = {
+    "n_components": Option(int, "Number of components"),
+    "family": Option(str, f"Likelihood of a component: {FAMILIES}. Default gaussian."),
+    "concentration": Option(float, "Of the prior on the weights. Default 1."),
+    "learn_prior": Option(bool, "Whether the family's prior is learned from the data. Default no.", ("--no-learn-prior",)),
+    "init": Option(str, 'Where fits begin: "k-means++", "k-means||" (all rows, in a few passes) or "random". Default k-means++.'),
+    "random_state": Option(int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)),
+    "n_init": Option(int, "Starts to try; the best bound wins. Default 1."),
+    "n_jobs": Option(int, "Threads; -1 is all. Results do not depend on it. Default 1."),
+}
+
+ENGINE = {
+    "inference": Option(str, "Algorithm: batch, memoized, stochastic, em or hard-em. Default memoized."),
+    "moves": Option(bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)),
+    "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
+    "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),
+    "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 rows each."),
+    "batch_size": Option(int, "Rows of a step of stochastic inference. Default 1024."),
+    "checkpoint": Option(Path, "File to save the state of the fit to; `stickbreak resume` continues from it."),
+    "checkpoint_every": Option(float, "Seconds between checkpoints. Default 60."),
+}
+
+DATA = {
+    "columns": Option(
+        str, "Columns to read, by name (by position from 0 in files without names), with commas between.", metavar="A,B,..."
+    ),
+    "array": Option(str, "Which array of a .npz file. Default: its only table."),
+    "header": Option(bool, "Whether the first row of text holds names. Default: if it has words and no number.", ("--no-header",)),
+}
+
+RESUME = {
+    "n_jobs": ESTIMATOR["n_jobs"],
+    "array": DATA["array"],
+    "header": DATA["header"],
+}
+
+OUTPUT = {
+    "json": Option(bool, "Print one JSON object on stdout, and nothing else there.", default=False),
+    "quiet": Option(bool, "Show no progress.", ("-q",), default=False),
+    "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
+}
+
+MIXTURE_OPTIONS = ("n_components", "family", "concentration", "learn_prior", "init", "random_state", "n_init", "n_jobs")
+
+MODELS = (
+    ModelEntry(
+        "mixture",
+        "Mixture",
+        "Fit a Bayesian mixture with a fixed number of components.",
+        (
+            "stickbreak example clusters.csv",
+            "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out clusters.stickbreak",
+        ),
+        MIXTURE_OPTIONS,
+        {"n_components": "8", "moves": "no"},
+    ),
+    ModelEntry(
+        "dp-mixture",
+        "DPMixture",
+        "Fit a Dirichlet process mixture: finds the number of components.",
+        (
+            "stickbreak example clusters.csv",
+            "stickbreak fit dp-mixture clusters.csv --seed 0 --out clusters.stickbreak",
+        ),
+        MIXTURE_OPTIONS,
+        {"n_components": "1, to begin with", "moves": "yes"},
+        has_moves=True,
+    ),
+)
+
+
+def with_options(function: Callable[..., Any], tables: Iterable[dict[str, Option]], words: dict[str, str] | None = None) -> Any:
+    """The function with one keyword argument for each option, as typer reads them; it takes the options as `**options`.
+
+    words: what to add to the help of an option.
+    """
+    own = [p for p in inspect.signature(function, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    added = []
+    for name, option in (item for table in tables for item in table.items()):
+        text = option.help if words is None or name not in words else f"{option.help}. Default {words[name]}."
+        flag = f"--{name.replace('_', '-')}"
+        names = (f"{flag}/{option.flags[0]}",) if option.kind is bool and option.default is None else (flag, *option.flags)
+        kind: Any = option.kind if option.default is not None else option.kind | None
+        annotation: Any = Annotated[kind, typer.Option(*names, help=text, metavar=option.metavar, show_default=False)]
+        added.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation))
+
+    def command(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except (KeyboardInterrupt, BrokenPipeError) as cause:
+            raise Stopped(cause) from None
+
+    command.__doc__ = function.__doc__
+    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
+    return command

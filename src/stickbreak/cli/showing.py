@@ -1,0 +1,132 @@
+"""`show`: a model in words and numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stickbreak as sb
+from stickbreak.stats import Array
+
+from .output import format_table, print_json, print_lines
+
+__all__ = ["component_lines", "facts", "show_model"]
+
+MOST_COLUMNS, MOST_COMPONENTS = 8, 50  # of a table for people; JSON has all
+
+
+def show_model(path: Path, options: dict[str, Any]) -> None:
+    """Components, bound, settings."""
+    model = sb.load(path)
+    if options["json"]:
+        print_json({**facts(model), "settings": settings(model), "components": components(model)})
+        return
+    shown = ", ".join(f"{name}={value}" for name, value in settings(model).items())
+    print_lines([*component_lines(model), f"settings: {shown}"])
+
+
+def facts(model: Any) -> dict[str, Any]:
+    """What is known of the whole model."""
+    return {
+        "model": type(model).__name__,
+        "family": type(model._model.family).__name__,
+        "columns": column_names(model),
+        "n_components": model.n_components_,
+        "n_effective": model.n_effective_,
+        "lower_bound": model.lower_bound_,
+        "converged": model.converged_,
+        "n_iter": model.n_iter_,
+        "moves": _moves(model),
+    }
+
+
+def _moves(model: Any) -> dict[str, dict[str, int]]:
+    """How many moves of each kind were tried on all data, and accepted."""
+    found: dict[str, dict[str, int]] = {}
+    for record in model.trace_.moves:
+        entry = found.setdefault(record.kind, {"tried": 0, "accepted": 0})
+        entry["tried"] += 1
+        entry["accepted"] += int(record.is_accepted)
+    return found
+
+
+def column_names(model: Any) -> list[str]:
+    """Names of the columns; positions where they have none."""
+    if hasattr(model, "feature_names_in_"):
+        return [str(name) for name in model.feature_names_in_]
+    return [str(i) for i in range(model.n_features_in_)]
+
+
+def settings(model: Any) -> dict[str, Any]:
+    """Arguments of the estimator that differ from their defaults."""
+    defaults = type(model)().get_params(deep=False)
+    given = model.get_params(deep=False)
+    return {name: value for name, value in given.items() if repr(value) != repr(defaults[name]) and name != "verbose"}
+
+
+def components(model: Any) -> list[dict[str, Any]]:
+    """Each component with everything that is known of it."""
+    posterior = model.posterior_
+    return [
+        {
+            "component": k,
+            "id": int(model.component_ids_[k]),
+            "weight": float(model.weights_[k]),
+            "rows": float(model.counts_[k]),
+            **{name: values[k] for name, values in posterior.items()},
+        }
+        for k in range(model.n_components_)
+    ]
+
+
+def component_lines(model: Any) -> list[str]:
+    """A table of the components that hold rows, the largest first."""
+    order = np.argsort(-model.counts_, kind="stable")
+    order = order[model.counts_[order] >= 1.0]
+    what, cells = _cells(model)
+    names = column_names(model)[:MOST_COLUMNS]
+    header = ["component", "rows", "weight", *(names if cells is not None else [])]
+    rows = []
+    for k in order[:MOST_COMPONENTS]:
+        inner = [] if cells is None else list(cells[k][:MOST_COLUMNS])
+        rows.append([str(k), f"{model.counts_[k]:.1f}", f"{model.weights_[k]:.4f}", *inner])
+    lines = [
+        f"{type(model).__name__} of {model.n_effective_} components with rows ({model.n_components_} in all), "
+        f"{type(model._model.family).__name__}; {what}",
+        *format_table(header, rows),
+    ]
+    left_out = [f"{len(order) - MOST_COMPONENTS} more components"] * (len(order) > MOST_COMPONENTS)
+    left_out += [f"{model.n_features_in_ - MOST_COLUMNS} more columns"] * (model.n_features_in_ > MOST_COLUMNS)
+    if left_out:
+        lines.append(f"{' and '.join(left_out)}: see --json")
+    state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
+    if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
+        lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
+    return lines
+
+
+def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
+    """What the table shows of each component and column, in words, and the numbers (K, D) as text."""
+    posterior = model.posterior_
+    spread = _deviation(posterior)
+    for name in ("mean", "rate", "probability"):
+        values = posterior.get(name)
+        if values is not None and values.ndim == 2 and values.shape[1] == model.n_features_in_:
+            if name == "mean" and spread is not None:
+                pairs = zip(values, spread, strict=True)
+                return "mean ± deviation", [[f"{m:.4g} ± {s:.2g}" for m, s in zip(*pair, strict=True)] for pair in pairs]
+            return name, [[f"{v:.4g}" for v in row] for row in values]
+    if spread is not None:
+        return "deviation", [[f"{s:.4g}" for s in row] for row in spread]
+    return "parameters: see --json", None
+
+
+def _deviation(posterior: dict[str, Array]) -> Array | None:
+    """(K, D) standard deviations, where there are variances."""
+    if "variance" in posterior:
+        return np.sqrt(posterior["variance"])
+    if "covariance" in posterior:
+        return np.sqrt(np.diagonal(posterior["covariance"], axis1=1, axis2=2))
+    return None

@@ -1,0 +1,53 @@
+"""`warmup`: every kernel compiled once, in the forms that fits of arrays and of files need."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stickbreak as sb
+from stickbreak.estimators.parts import FAMILIES
+from stickbreak.estimators.progress import Phase
+from stickbreak.kernels.compile import cache_folder
+
+from .output import configure_logs, print_json, print_lines
+
+__all__ = ["compile_kernels"]
+
+
+def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None:
+    """Fit and use a tiny model of each family, from an array and from a file."""
+    verbose = configure_logs(options)
+    for name in families or ():
+        if name not in FAMILIES:
+            raise ValueError(f"unknown family {name!r}; choose one of {', '.join(sorted(FAMILIES))}")
+    chosen = families or sorted(FAMILIES)
+    began = time.monotonic()
+    with Phase("compiling", bool(verbose)) as phase, tempfile.TemporaryDirectory(prefix="stickbreak-") as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text("a,b\n" + "".join(f"{i % 2},{i % 3 % 2}\n" for i in range(40)))
+        for i, name in enumerate(chosen):
+            _use(name, path)
+            phase.update(i + 1, len(chosen))
+    seconds = time.monotonic() - began
+    if options["json"]:
+        print_json({"families": chosen, "seconds": round(seconds, 3), "folder": str(cache_folder())})
+    else:
+        print_lines([f"compiled {len(chosen)} families in {seconds:.1f} s; kept in {cache_folder()}"])
+
+
+def _use(name: str, path: Path) -> None:
+    rows = np.array(sb.open_table(path).rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)  # a toy table settles nothing
+        for X in (rows, path):
+            for inference in ("batch", "memoized", "stochastic", "em", "hard-em"):
+                engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)
+                model = sb.Mixture(2, family=name, inference=engine, random_state=0).fit(X)
+            model.predict(X), model.predict_proba(X), model.score(X)
+        sb.DPMixture(2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)).fit(path)

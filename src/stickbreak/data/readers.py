@@ -1,0 +1,240 @@
+"""Files as tables of numbers: `.npy` mapped as they are; `.npz`, `.csv`, `.tsv` and `.parquet` streamed once and mapped.
+
+Text and archives cannot be read at random places. They go, in bounded memory, to a temporary file of float64 without a name, and
+every later pass runs at the speed of a memory map.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .spool import require_room, spool
+
+__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_pieces"]
+
+Array = npt.NDArray[Any]
+Report = Callable[[int, int], None]
+
+KINDS = (".npy", ".npz", ".csv", ".tsv", ".parquet")
+PIECE_ROWS = 1 << 16
+
+
+class Source(Protocol):
+    """An examined file that is read from the beginning to the end."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the file."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows, where they are known before the end."""
+
+    def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
+        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told what is done, and of how much."""
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Rows (n, D) of a file, mapped; the names of their columns, if it has any. `fit` and `predict` take it like an array."""
+
+    rows: Array
+    names: tuple[str, ...] | None
+    path: Path
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return len(self.rows)
+
+    def parts(self, size: int) -> Iterator[FileTable]:
+        """Consecutive parts of at most `size` rows."""
+        for lo in range(0, self.n_rows, size):
+            yield replace(self, rows=self.rows[lo : lo + size])
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str | int] | None = None,
+    array: str | None = None,
+    header: bool | None = None,
+    report: Report | None = None,
+) -> FileTable:
+    r"""Open a file as a table of numbers that is never held in memory.
+
+    Parameters
+    ----------
+    path : `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet` (needs the extra `parquet`). Empty cells, NA and NaN are missing values.
+    columns : names of the columns to read, in this order, or their positions from 0; default all.
+    array : name of the array of a `.npz` file; default its only table.
+    header : whether the first row of text holds names; default: it does if it has words and no number.
+    report : called with the work done and all work, now and then.
+
+    Returns
+    -------
+    FileTable
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, stickbreak as sb
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("x,y,who\n1,2,ann\n3,,bob\n")
+    >>> table = sb.open_table(path, columns=["y", "x"])
+    >>> table.names, table.rows.tolist()
+    (('y', 'x'), [[2.0, 1.0], [nan, 3.0]])
+    """
+    path = _check_path(path)
+    if path.suffix.lower() == ".npy":
+        return _open_npy(path, columns, array, header)
+    source, names = _examine(path, array, header)
+    wanted = _choose(path, names, source.n_columns, columns)
+    if source.n_rows is not None:
+        require_room(source.n_rows * len(wanted) * 8, str(path))
+    rows = spool(source.pieces(wanted, report), len(wanted))
+    if not len(rows):
+        raise ValueError(f"{path} has a header but no rows" if names is not None else f"{path} has no rows")
+    return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path)
+
+
+def open_like(
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None,
+    report: Report | None = None,
+    *,
+    array: str | None = None,
+    header: bool | None = None,
+) -> FileTable:
+    """Open a file for a model that was fitted to columns of these names: found by name where the file has names, else all."""
+    path = _check_path(path)
+    has_names = path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
+    columns = list(names) if names is not None and has_names else None
+    return open_table(path, columns=columns, array=array, header=header, report=report)
+
+
+def read_pieces(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str | int] | None = None,
+    array: str | None = None,
+    header: bool | None = None,
+    report: Report | None = None,
+) -> Iterator[FileTable]:
+    """A file piece by piece, from the beginning to the end, in bounded memory and without a temporary file: for `partial_fit`.
+
+    Parameters
+    ----------
+    path, columns, array, header, report : as in `open_table`.
+
+    Returns
+    -------
+    Iterator over FileTable, some ten thousand rows each.
+    """
+    path = _check_path(path)
+    if path.suffix.lower() == ".npy":
+        yield from _open_npy(path, columns, array, header).parts(PIECE_ROWS)
+        return
+    source, names = _examine(path, array, header)
+    wanted = _choose(path, names, source.n_columns, columns)
+    chosen = None if names is None else tuple(names[i] for i in wanted)
+    yield from (FileTable(piece, chosen, path) for piece in source.pieces(wanted, report))
+
+
+def _check_path(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    kinds = ", ".join(KINDS)
+    try:
+        is_there, is_folder, is_file = path.exists(), path.is_dir(), path.is_file()
+    except OSError as error:  # a name that no file can have
+        raise ValueError(f"X={str(path)[:200]!r} cannot be opened: {error.strerror}") from None
+    if not is_there:
+        raise ValueError(f"X={str(path)!r}: no such file; expected an array, a data frame or a path to a {kinds} file")
+    if not is_file:
+        raise ValueError(f"X={str(path)!r} is a {'folder' if is_folder else 'device'}; expected a path to a {kinds} file")
+    if path.suffix.lower() not in KINDS:
+        raise ValueError(f"X={str(path)!r}: files of kind {path.suffix!r} are not read; expected a path to a {kinds} file")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"X={str(path)!r} may not be read: permission denied")
+    return path
+
+
+def _examine(path: Path, array: str | None, header: bool | None) -> tuple[Source, tuple[str, ...] | None]:
+    """The source for a path by its suffix, and the names of its columns."""
+    kind = path.suffix.lower()
+    _refuse_options(path, array=array if kind != ".npz" else None, header=header if kind not in (".csv", ".tsv") else None)
+    if kind == ".npz":
+        from .archives import find_array
+
+        return find_array(path, array), None
+    if kind == ".parquet":
+        from .parquet import open_parquet
+
+        frame = open_parquet(path)
+        return frame, frame.names
+    from .text import open_text
+
+    text = open_text(path, "," if kind == ".csv" else "\t", header)
+    return text, text.names
+
+
+def _refuse_options(path: Path, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name}={value!r} does not apply to {path.suffix} files")
+
+
+def _open_npy(path: Path, columns: Sequence[str | int] | None, array: str | None, header: bool | None) -> FileTable:
+    from .archives import PIECE_VALUES, open_npy
+
+    _refuse_options(path, array=array, header=header)
+    rows = open_npy(path)
+    if (
+        columns is None
+        and rows.dtype.isnative
+        and rows.dtype.kind in "fiu"
+        and rows.dtype.itemsize <= 8
+        and rows.dtype != np.float16
+    ):
+        return FileTable(rows, None, path)
+    wanted = _choose(path, None, rows.shape[1], columns)
+    step = max(1, PIECE_VALUES // max(1, rows.shape[1]))
+    return FileTable(spool((rows[lo : lo + step, wanted] for lo in range(0, len(rows), step)), len(wanted)), None, path)
+
+
+def _choose(path: Path, names: tuple[str, ...] | None, n_columns: int, columns: Sequence[str | int] | None) -> Array:
+    """(D,) positions of the wanted columns."""
+    if names is not None and len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{path} has two columns named {twice!r}; rename one")
+    if columns is None:
+        return np.arange(n_columns)
+    if isinstance(columns, str) or not len(columns):
+        raise ValueError(f"columns must be a list of names or positions; got {columns!r}")
+    wanted = [_find_column(path, names, n_columns, column) for column in columns]
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"columns names a column twice; got {list(columns)!r}")
+    return np.array(wanted)
+
+
+def _find_column(path: Path, names: tuple[str, ...] | None, n_columns: int, column: str | int) -> int:
+    if isinstance(column, str) and names is not None and column in names:
+        return names.index(column)
+    is_position = isinstance(column, int | np.integer) or (
+        names is None and column.isascii() and column.isdigit() and len(column) < 9
+    )
+    if is_position and not isinstance(column, bool) and 0 <= int(column) < n_columns:
+        return int(column)
+    has = (
+        f"it has {', '.join(map(repr, names[:20]))}"
+        if names is not None
+        else f"its {n_columns} columns have no names, only positions from 0"
+    )
+    raise ValueError(f"{path} has no column {column!r}; {has}")
