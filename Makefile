@@ -20,7 +20,8 @@ $(VENV)/.created:
 
 # One stamp for each set of extras; redone only when pyproject.toml changes.
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.created
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@echo "installing stickbreak[$*] into $(VENV): a minute or so, once"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
 demo: $(VENV)/.installed-plot ## run the demonstration
@@ -53,7 +54,7 @@ docs: $(VENV)/.installed-docs ## build the documentation in docs/_build
 	$(PY) -m sphinx -W --keep-going docs docs/_build
 
 clean: ## remove caches and build results
-	rm -rf build dist docs/_build .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist docs/_build docs/gallery .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests docs examples benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## as clean, and remove the virtual environment

@@ -19,6 +19,7 @@ myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "skeletons"]
+html_copy_source = False
 autodoc_typehints = "none"
 
 html_theme = "furo"
@@ -52,6 +53,16 @@ def _read_docstring(app, what, name, obj, options, lines):
     lines[:] = out
 
 
+def _build_gallery(app):
+    """Run the gallery's scripts before pages are read."""
+    sys.path.insert(0, str(_root / "docs"))
+    from build_gallery import build_gallery
+
+    newest = max(path.stat().st_mtime for path in (_root / "src").rglob("*.py"))
+    build_gallery(_root / "examples" / "gallery", _root / "docs" / "gallery", newest)
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("builder-inited", _build_gallery)
     app.connect("autodoc-process-docstring", _read_docstring)

@@ -1,4 +1,4 @@
-"""The main job in one go: find the clusters of a table, compare, save, load, draw. `make demo` runs this."""
+"""The main job in one go: find clusters, look at them, compare, save, load, draw. `make demo` runs this."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from matplotlib.patches import Ellipse
 from rich.console import Console
 from rich.table import Table
-from sklearn.datasets import load_iris
-from sklearn.mixture import BayesianGaussianMixture
 
 import stickbreak as sb
 
@@ -27,50 +24,44 @@ def generate(n_rows: int, seed: int) -> np.ndarray:
     return CENTERS[label] + np.einsum("nij,nj->ni", SHAPES[label], rng.normal(size=(n_rows, 2)))
 
 
-def show(console: Console, model: sb.DPMixture, title: str, names: list[str]) -> None:
-    """A table of the components that hold rows."""
-    table = Table("component", "rows", "weight", *names, title=title)
+def show(console: Console, model: sb.DPMixture) -> None:
+    """A table of the components that hold rows, the largest first."""
+    table = Table("component", "rows", "weight", "mean of x", "mean of y", title="What was found")
     for k in np.flatnonzero(model.counts_ >= 1):
-        means = [f"{value:.2f}" for value in model.means_[k]]
-        table.add_row(str(k), f"{model.counts_[k]:.0f}", f"{model.weights_[k]:.3f}", *means)
+        x, y = model.means_[k]
+        table.add_row(str(model.component_ids_[k]), f"{model.counts_[k]:,.0f}", f"{model.weights_[k]:.3f}", f"{x:.2f}", f"{y:.2f}")
     console.print(table)
-
-
-def draw(model: sb.DPMixture, rows: np.ndarray, path: Path) -> None:
-    """Rows by component, with an ellipse of two standard deviations for each component that holds rows."""
-    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
-    axes.scatter(*rows.T, c=model.predict(rows), s=6, cmap="tab10", vmin=0, vmax=9, alpha=0.6)
-    for k in np.flatnonzero(model.counts_ >= 1):
-        lengths, directions = np.linalg.eigh(model.covariances_[k])
-        angle = np.degrees(np.arctan2(directions[1, 1], directions[0, 1]))
-        width, height = 4 * np.sqrt(lengths[::-1])
-        axes.add_patch(Ellipse(tuple(model.means_[k]), width, height, angle=angle, fill=False, linewidth=1.5))
-    axes.set(title=f"{model.n_effective_} components found among {len(rows)} rows", xlabel="first column", ylabel="second column")
-    figure.savefig(path, dpi=120)
 
 
 def main() -> None:
     console = Console()
-    rows, held_out = generate(1000, seed=0), generate(1000, seed=1)
+    rows, held_out = generate(200_000, seed=0), generate(10_000, seed=1)
+    with console.status("compiling kernels: some seconds at the first run, kept for the next"):
+        sb.DPMixture(2, random_state=0).fit(rows[:200])
+
+    console.rule("Five clusters went into 200,000 rows. How many come out?")
     live = int(sys.stderr.isatty())  # a progress line on a terminal, nothing in a log
-    model = sb.DPMixture(15, n_init=5, random_state=0, verbose=live).fit(rows)
-    show(console, model, f"5 clusters went in, {model.n_effective_} came out", ["x", "y"])
+    models = []
+    for k in (1, 3, 4, 5, 6, 8):
+        console.print(f"fitting with at most {k} {'component' if k == 1 else 'components'}")
+        models.append(sb.DPMixture(k, n_init=3, random_state=0, verbose=live).fit(rows))
+    console.print(sb.compare(models, held_out), highlight=False, soft_wrap=True)
+    best = max(models, key=lambda model: model.lower_bound_)
+    gain = max(model.score(held_out) for model in models) - best.score(held_out)
+    console.print(f"The best bound has {best.n_effective_} components; others gain at most {gain:.4f} held-out.")
+    show(console, best)
 
-    other = BayesianGaussianMixture(n_components=15, n_init=5, max_iter=500, random_state=0).fit(rows)
-    console.print(f"held-out score, nats per row: stickbreak {model.score(held_out):.3f}, scikit-learn {other.score(held_out):.3f}")
-    console.print("(each with its own default prior; scikit-learn scores by expected logs, not by the predictive density)")
-
-    iris = load_iris()
-    found = max((sb.DPMixture(k, n_init=3, random_state=0).fit(iris.data) for k in (1, 2, 3, 5)), key=lambda m: m.lower_bound_)
-    show(console, found, f"Iris: the truncation with the best bound ({found.lower_bound_:.1f} nats)", iris.feature_names)
-
+    console.rule("Saved, loaded, drawn")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "demo.stickbreak"
-        model.save(file)
-        same = np.array_equal(sb.load(file).predict(held_out), model.predict(held_out))
-        console.print(f"saved {file.stat().st_size} bytes, loaded: predictions {'agree' if same else 'DIFFER'}")
-    draw(model, rows, Path("demo.png"))
-    console.print("picture: demo.png")
+        best.save(file)
+        same = sb.load(file).score(held_out) == best.score(held_out)
+        console.print(f"model file: {file.stat().st_size:,} bytes; loaded again, its score is {'the same' if same else 'ANOTHER'}")
+    figure = best.plot(X=rows)
+    figure.savefig("demo.png", dpi=120)
+    plt.close(figure)
+    console.print(f"picture: {Path('demo.png').resolve()}", soft_wrap=True)
+    console.print("Next: docs/quickstart.md, and examples/gallery for more pictures.")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ from stickbreak import __version__
 
 from .frame import QUICK, Experiment, MissingDataError
 
-EXPERIMENTS = ("dp_gaussian", "one_gaussian", "edge_patches")
+EXPERIMENTS = (
+    "faithful", "galaxies", "asterisk", "digits", "overfitting", "one_gaussian", "edge_patches", "mnist",
+)  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 

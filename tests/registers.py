@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from oracles import conjugate
+from oracles import conjugate, missing
 from scipy import sparse
 
 from stickbreak import families
@@ -114,6 +114,44 @@ def _product_case(real: Array, binary: Array, symbols: Array, events: Array) -> 
 
 
 FAMILIES = _family_cases()
+
+
+def _column_oracles(name: str, oracle: Any, n_columns: int) -> Any:
+    """The oracle of each column alone."""
+    for d in range(n_columns):
+        if name == "diagonal":
+            yield conjugate.DiagonalGaussian(oracle.m0[[d]], oracle.kappa, oracle.a, oracle.b[[d]])
+        elif name == "fixed_variance":
+            yield conjugate.FixedVarianceGaussian(oracle.v[[d]], oracle.m0[[d]], oracle.kappa)
+        elif name == "categorical":
+            yield conjugate.Categorical(oracle.sizes[d : d + 1], oracle.concentration)
+        else:
+            yield oracle
+
+
+def remove_entries(rows: Any, share: float, seed: int, *, whole_rows: bool = False) -> Array:
+    """The rows as floats with NaN in about `share` of the entries, row 2 as a whole; or in whole rows only."""
+    rng, rows = np.random.default_rng(seed), np.asarray(rows, dtype=float)
+    holes = rng.random((len(rows), 1) if whole_rows else rows.shape) < share
+    holes = np.broadcast_to(holes, rows.shape).copy()
+    holes[2] = True
+    return np.where(holes, np.nan, rows)
+
+
+def _incomplete_case(name: str, case: FamilyCase, share: float = 0.3) -> FamilyCase:
+    """The same family on rows that lack entries; the oracle is exact, where one is known."""
+    rows = remove_entries(case.dense, share, 41, whole_rows=name == "multinomial")
+    if name == "categorical":
+        rows[(np.arange(len(rows)) % 2 == 0)[:, None] & np.isnan(rows)] = -1.0
+    if name == "multinomial":
+        return FamilyCase(case.family, rows, missing.Rows(case.oracle))
+    if name in ("gaussian", "zero_mean"):
+        return FamilyCase(case.family, rows, case.oracle)
+    parts = tuple(_column_oracles(name, case.oracle, rows.shape[1]))
+    return FamilyCase(case.family, rows, missing.Columns(parts, is_symbols=name == "categorical"))
+
+
+INCOMPLETE = {name: _incomplete_case(name, case) for name, case in FAMILIES.items() if name != "multinomial_sparse"}
 
 
 # ---- summaries -------------------------------------------------------------------------------------------------

@@ -21,14 +21,8 @@ from stickbreak.models import Model
 from stickbreak.structures import Independent
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (
-    "README.md",
-    "docs/index.md",
-    "docs/quickstart.md",
-    "docs/how-to/choose-a-family.md",
-    "docs/how-to/learned-priors.md",
-    "docs/how-to/mixed-columns.md",
-)
+HOW_TO = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs" / "how-to").glob("*.md") if p.name != "index.md")
+PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/api.md", *HOW_TO)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 

@@ -14,7 +14,20 @@ import pytest
 import stickbreak as sb
 
 SOURCE = Path(sb.__file__).parent
-HEAVY = ("numpy", "scipy", "numba", "sklearn", "safetensors", "threadpoolctl", "rich", "typer", "pandas")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "numba",
+    "sklearn",
+    "safetensors",
+    "threadpoolctl",
+    "rich",
+    "typer",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "xarray",
+)
 
 KERNEL = """
 import json, sys

@@ -70,6 +70,8 @@ class Exponential(BaseFamily):
 
     shape: float = 2.0
     rate: Any = None
+    # Rows with NaN are refused. A family that can leave missing entries out says so: missing = "exact", counts the rows
+    # that have each column, and answers for them in prepare, collect, evidence, pair and impute (see families/poisson.py).
 
     def resolve(self, scale: Scale) -> Exponential:
         """Open priors from the data's scale; write the rule here and on the mathematics page."""

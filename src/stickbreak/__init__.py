@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         NumericalError,
         StickbreakWarning,
     )
-    from .estimators import DPMixture, Mixture, load, resume
+    from .estimators import Comparison, DPMixture, Mixture, compare, load, resume
     from .families import (
         Bernoulli,
         Categorical,
@@ -39,7 +39,7 @@ _HOMES = {
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
-    "estimators": ("DPMixture", "Mixture", "load", "resume"),
+    "estimators": ("Comparison", "DPMixture", "Mixture", "compare", "load", "resume"),
     "families": (
         "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian", "Multinomial", "Poisson",
         "Product", "ZeroMeanGaussian",
@@ -58,6 +58,7 @@ _SUBMODULES = {
     "initialize",
     "models",
     "moves",
+    "plots",
     "priors",
     "structures",
 }
@@ -71,6 +72,7 @@ __all__ = [
     "Callback",
     "Categorical",
     "CheckpointError",
+    "Comparison",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
@@ -92,6 +94,7 @@ __all__ = [
     "StochasticVB",
     "ZeroMeanGaussian",
     "__version__",
+    "compare",
     "load",
     "resume",
 ]

@@ -55,12 +55,19 @@ class Family(Protocol):
     """A likelihood with its conjugate prior.
 
     Three laws test any family. The derivative of log_marginal along a row's statistic is that row's mean_log evidence;
-    its difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
+    its difference is the log_mean evidence; the derivative of log_mode is the mode evidence. (For a row whose missing part is
+    completed: the evidence is the log of the integral over it of exp(evidence), the statistic is what its factor expects.)
     """
 
     @property
     def sparse(self) -> bool:
         """Whether rows may be a CSR matrix."""
+
+    @property
+    def missing(self) -> str:
+        """What NaN means: "refused", whole "rows" only, "exact" (an entry that does not count), "completed" (one with a factor),
+        or "mixed" (by column).
+        """
 
     @property
     def max_categories(self) -> int:
@@ -69,6 +76,10 @@ class Family(Protocol):
     @property
     def missing_category(self) -> float:
         """What stands for a missing category among those numbered 0, 1, 2, ..."""
+
+    @property
+    def measure(self) -> str:
+        """What log evidence is the logarithm of: "densities", "probabilities", ..."""
 
     @property
     def n_columns(self) -> int:
@@ -92,11 +103,17 @@ class Family(Protocol):
     def prepare(self, rows: Any) -> Any:
         """Rows of the user in the form that Scores read (features, symbols); made once a block."""
 
+    def coarse(self) -> Family:
+        """A family of fewer parameters that tells rows apart in the same units, for starts; itself where there is none."""
+
     def prepare_seeding(self, rows: Any) -> Any:
         """The part of `prepare` that `divergence` reads: a start holds it for all rows that it looks at."""
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read; `first` is the number of the first row."""
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row has any entry that is not missing."""
 
     def width(self) -> int:
         """Numbers that a prepared row takes: what bounds the size of a block."""
@@ -127,6 +144,9 @@ class Family(Protocol):
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row for each label, drawn from the posterior predictive."""
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Rows (n, D) of the user with missing entries as expected, averaged over components by shares (n, K)."""
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Posterior summaries in the user's units, component axis first."""
@@ -342,6 +362,10 @@ class Model(Protocol):
 
 class Rule(Protocol):
     """Counts to potentials, and with it which local step a visit takes and whether there is a bound."""
+
+    @property
+    def objective(self) -> str:
+        """What `bound` gives ("bound", "log joint"), for readers; empty for rules without one."""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """The method of a family or table that makes this rule's potentials."""

@@ -41,7 +41,7 @@ def test_nearly_collinear_columns_keep_their_evidence(width):
 def test_poisson_predictive_of_much_data_equals_extended_precision():
     family = sb.Poisson(shape=2.0, rate=1.0).resolve(measure(Table(np.ones((2, 1)))))
     n, mean, x = 1e6, 1e4, 10_100.0
-    counts = {"events": np.array([[n * mean]]), "rows": np.array([n]), "base": np.zeros(1)}
+    counts = {"events": np.array([[n * mean]]), "rows": np.array([n]), "base": np.zeros(1), "missing": np.zeros((1, 1))}
     found = family.log_mean(counts).evidence(family.prepare(np.array([[x]])))[0, 0]
     with mpmath.workdps(50):
         a, b = mpmath.mpf(2.0 + n * mean), mpmath.mpf(1.0 + n)

@@ -292,8 +292,8 @@ def test_ctrl_c_between_total_and_memory_is_repaired(visit: int, monkeypatch: py
 # ---- numbers that are not ------------------------------------------------------------------------------------------
 @every_engine
 @pytest.mark.parametrize("name", ["gaussian", "diagonal", "zero_mean", "fixed_variance"])
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_value_that_is_not_finite_raises(engine: Any, name: str, bad: float) -> None:
+@pytest.mark.parametrize("bad", [-math.inf, math.inf])
+def test_an_infinite_value_raises(engine: Any, name: str, bad: float) -> None:
     case = FAMILIES[name]
     rows, model = case.rows.copy(), MODELS["dp"](case.family, 1.0)
     start = random_start(model, Table(rows), 3)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import kernels as slow
 
-from stickbreak.families import quadratic
+from stickbreak.families import columns, quadratic
 from stickbreak.kernels import quadratic as fast
 
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
@@ -20,7 +20,7 @@ CLOSE = {"rtol": 1e-13, "atol": 1e-13}
 def made(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, fill: str) -> np.ndarray:
     """Features (P, n) into an array full of NaN, so that every entry must be written."""
     n, D = rows.shape
-    width = quadratic.n_full(D) if fill == "full" else quadratic.n_diagonal(D)
+    width = quadratic.n_full(D) if fill == "full" else columns.n_diagonal(D)
     out = np.full((width, n), np.nan)
     fast.standardize(rows, center, 1.0 / scale, out)
     (fast.full_features if fill == "full" else fast.diagonal_features)(out, D)
@@ -47,7 +47,7 @@ def test_prepared_rows_are_the_features(n: int, D: int, seed: int) -> None:
             quadratic.prepare_full(given_rows, center, scale), slow.full_features(rows, center, scale), **CLOSE
         )
         np.testing.assert_allclose(
-            quadratic.prepare_diagonal(given_rows, center, scale), slow.diagonal_features(rows, center, scale), **CLOSE
+            columns.prepare_diagonal(given_rows, center, scale), slow.diagonal_features(rows, center, scale), **CLOSE
         )
 
 

@@ -244,7 +244,7 @@ def test_factorials_equal_their_twins(n: int, V: int, K: int, seed: int) -> None
 def test_poisson_predictive_equals_its_twin(n: int, D: int, K: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.poisson(rng.gamma(0.5, 20.0, (n, D))).astype(float)
-    shape, rate = rng.gamma(1.0, 5.0, (K, D)) + 1e-3, rng.gamma(1.0, 5.0, K) + 1e-3
+    shape, rate = rng.gamma(1.0, 5.0, (2, K, D)) + 1e-3
     out = np.empty((n, K))
     fast.poisson_predictive(rows, shape, rate, out)
     # lgammas of size up to 1e3 cancel.
@@ -253,7 +253,7 @@ def test_poisson_predictive_equals_its_twin(n: int, D: int, K: int, seed: int) -
 
 def test_nan_in_counts_shows() -> None:
     out = np.zeros((1, 1))
-    fast.poisson_predictive(np.array([[NAN]]), np.ones((1, 1)), np.ones(1), out)
+    fast.poisson_predictive(np.array([[NAN]]), np.ones((1, 1)), np.ones((1, 1)), out)
     assert np.isnan(out[0, 0])
     judged = np.zeros((1, 1))
     fast.dirichlet_multinomial(np.array([0, 1]), np.array([0]), np.array([NAN]), np.ones((1, 1)), np.ones(1), judged)

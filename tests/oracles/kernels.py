@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import lgamma, log
+from math import lgamma
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -68,7 +68,7 @@ def poisson_predictive(rows: Array, shape: Array, rate: Array) -> Array:
     out = np.empty((len(rows), len(rate)))
     for i, x in enumerate(rows):
         for k, (a, b) in enumerate(zip(shape, rate, strict=True)):
-            out[i, k] = np.sum(gammaln(a + x) - gammaln(a) + a * log(b / (b + 1)) - x * log(b + 1))
+            out[i, k] = np.sum(gammaln(a + x) - gammaln(a) + a * np.log(b / (b + 1)) - x * np.log(b + 1))
     return out
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Table, measure
+from stickbreak.data import Table, is_sparse, measure
 from stickbreak.protocols import Array, LearningFamily
 from stickbreak.stats import Fields
 
@@ -19,12 +19,15 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its difference is the
     log_mean evidence; the derivative of log_mode is the mode evidence. Then: statistics add up, merge by axis name and
     pair with the potentials; divergences are those of smoothed means; samples and summaries have their shapes; a prior
-    that is learned (`learn`) never makes the counts less probable, and can be carried over.
+    that is learned (`learn`) never makes the counts less probable, and can be carried over. A family that knows
+    missing entries (`family.missing`) must do with them what it says: a row without entries has no evidence and no statistics;
+    an entry that does not count leaves all laws as they are, and its term out of the evidence; one that is completed is
+    integrated over, and counts what it is expected to be.
 
     Parameters
     ----------
     family : the family; priors left open are set from the rows.
-    rows : array or CSR (n, D), n at least 4.
+    rows : array or CSR (n, D), n at least 4, complete.
     n_components, seed : of the random counts that the laws are checked at.
 
     Examples
@@ -41,11 +44,19 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     for i in rng.choice(n, min(n, 4), replace=False):
         _check_laws(family, counts, rows[i : i + 1], n_components)
     _check_sums(family, rows, shares, counts, n_components)
+    _check_pairing(family, rows, shares, counts)
     _check_merge(family, rows, shares, counts, n_components)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
     if isinstance(family, LearningFamily):
         _check_learning(family, counts)
+    if family.missing != "refused":
+        whole = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=float)
+        _check_nothing(family, counts, np.full_like(whole[:1], np.nan), n_components)
+        if family.missing == "exact":
+            _check_left_out(family, whole, shares, n_components, rng)
+        if family.missing == "completed" and whole.shape[1] > 1:
+            _check_completed(family, whole, counts, shares, n_components, rng)
 
 
 def _collect(family: Any, rows: Any, shares: Array, n_components: int) -> dict[str, Array]:
@@ -81,6 +92,9 @@ def _check_sums(family: Any, rows: Any, shares: Array, counts: dict[str, Array],
     additive = {name for name, field in family.fields("component").items() if field.additive}
     for name in additive:
         _assert_close(first[name] + second[name], counts[name], 1e-9, f"{name} must add up over rows")
+
+
+def _check_pairing(family: Any, rows: Any, shares: Array, counts: dict[str, Array]) -> None:
     scores, prepared = family.mean_log(counts), family.prepare(rows)
     evidence = scores.evidence(prepared)
     assert evidence.shape == shares.shape, f"evidence has shape {evidence.shape}; expected {shares.shape}"
@@ -123,6 +137,72 @@ def _check_learning(family: Any, counts: dict[str, Array]) -> None:
     again = family.with_hyperparameters(learned.hyperparameters())
     same = np.array_equal(again.log_marginal(counts), learned.log_marginal(counts))
     assert same, "with_hyperparameters(hyperparameters()) must give the learned family back"
+
+
+# ---------------------------------------------------------------------------------------------- missing entries
+
+
+def _check_nothing(family: Any, counts: dict[str, Array], nothing: Array, n_components: int) -> None:
+    prepared = family.prepare(nothing)
+    for rule in ("mean_log", "log_mean", "mode"):
+        _assert_close(getattr(family, rule)(counts).evidence(prepared), 0.0, 1e-9, f"a missing row must have no {rule} evidence")
+    after = family.log_marginal(_plus(family, counts, nothing, 1.0, n_components))
+    _assert_close(after, family.log_marginal(counts), 1e-9, "a missing row must not count")
+
+
+def _check_left_out(family: Any, rows: Array, shares: Array, n_components: int, rng: np.random.Generator) -> None:
+    partly = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
+    counts = _collect(family, partly, shares, n_components)
+    for i in rng.choice(len(rows), min(len(rows), 4), replace=False):
+        _check_laws(family, counts, partly[i : i + 1], n_components)
+    _check_sums(family, partly, shares, counts, n_components)
+    _check_pairing(family, partly, shares, counts)
+    _check_merge(family, partly, shares, counts, n_components)
+    for rule in ("mean_log", "log_mean", "mode"):
+        scores, total = getattr(family, rule)(counts), np.zeros((1, n_components))
+        for d in range(rows.shape[1]):
+            alone = np.where(np.arange(rows.shape[1]) == d, rows[:1], np.nan)
+            total += scores.evidence(family.prepare(alone))
+        whole = scores.evidence(family.prepare(rows[:1]))
+        _assert_close(total, whole, 1e-9, f"the {rule} evidence of a row must be the sum over its columns alone")
+
+
+def _check_completed(
+    family: Any, rows: Array, counts: dict[str, Array], shares: Array, n_components: int, rng: np.random.Generator
+) -> None:
+    partly = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
+    collected = _collect(family, partly, shares, n_components)
+    _check_sums(family, partly, shares, collected, n_components)
+    _check_merge(family, partly, shares, collected, n_components)
+    for d in range(rows.shape[1]):
+        hole = rows[:1].copy()
+        hole[:, d] = np.nan
+        dense, log_step = _fill_densely(rows, d)
+        for rule in ("mean_log", "log_mean", "mode"):
+            scores = getattr(family, rule)(counts)
+            log_mass = scores.evidence(family.prepare(dense)) + log_step[:, None]
+            integral = np.logaddexp.reduce(log_mass, axis=0)
+            found = scores.evidence(family.prepare(hole))[0]
+            _assert_close(found, integral, 1e-6, f"a missing entry must be integrated over in the {rule} evidence")
+            if rule != "log_mean":  # whose moments need not exist
+                expected, completed = _zeros_like(family, counts), _zeros_like(family, counts)
+                scores.collect(family.prepare(dense), np.asfortranarray(np.exp(log_mass - integral)), expected)
+                scores.collect(family.prepare(hole), np.ones((1, n_components)), completed)
+                for name, value in completed.items():
+                    _assert_close(value, expected[name], 1e-6, f"{name} must be what is expected of a missing entry under {rule}")
+
+
+def _fill_densely(rows: Array, column: int, n_points: int = 400) -> tuple[Array, Array]:
+    """The first row with many values in a column, x = mean + sd tan(pi t / 2), and their log weights by Gauss-Legendre in t."""
+    at, weight = np.polynomial.legendre.leggauss(n_points)
+    width, dense = rows[:, column].std() + 1e-3, np.repeat(rows[:1], n_points, axis=0)
+    dense[:, column] = rows[:, column].mean() + width * np.tan(0.5 * np.pi * at)
+    return dense, np.log(weight * 0.5 * np.pi * width / np.cos(0.5 * np.pi * at) ** 2)
+
+
+def _zeros_like(family: Any, counts: dict[str, Array]) -> dict[str, Array]:
+    layout = family.fields("component")
+    return {name: np.zeros_like(array) if layout[name].additive else array for name, array in counts.items()}
 
 
 def _assert_close(found: Any, expected: Any, tolerance: float, what: str) -> None:

@@ -1,6 +1,6 @@
 """Containers: tables cut into batches, lanes and blocks."""
 
 from .batches import Batch
-from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure
+from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
-__all__ = ["Batch", "Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure"]
+__all__ = ["Batch", "Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure", "name_columns"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -13,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from stickbreak.errors import DataWarning
+
 from .batches import Batch
 
-__all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure"]
+__all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure", "name_columns"]
 
 Array = npt.NDArray[Any]
 
@@ -137,15 +140,17 @@ def compact(batch: Batch) -> Batch:
 
 @dataclass(frozen=True)
 class Scale:
-    """What default priors are made from: weighted moments of each column, repeats counted.
+    """What default priors are made from: weighted moments of each column, repeats counted, missing entries (NaN) left out.
 
-    mean, variance, square (D,): square is the mean of x**2; variance is about the mean, 0 for a constant column.
-    largest (D,): the largest value of each column, that of rows without weight included (they are read all the same).
+    seen (D,): weight of the entries that are there. mean, variance, square (D,): square is the mean of x**2; variance is about
+    the mean, 0 for a constant column. largest (D,): the largest value of each column, that of rows without weight included
+    (they are read all the same). A column without entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
     """
 
     n_features: int
     n_units: float
+    seen: Array
     mean: Array
     variance: Array
     square: Array
@@ -164,34 +169,54 @@ class Scale:
         return replace(self, n_features=len(at), names=names, **own)
 
 
-def check_table(table: Table, check: Callable[[Any, int], None]) -> None:
+def check_table(table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False) -> None:
     """One pass over the table that raises ValueError for values that are not finite, and for what `check` finds."""
     for lo, rows, _ in _scan(table):
-        _check_finite(rows, lo)
+        _find_missing(rows, lo, allow_missing)
         check(rows, lo)
 
 
-def measure(table: Table, check: Callable[[Any, int], None] | None = None) -> Scale:
-    """Two passes over the table; a value that is not finite is an error that names its row, and so is what `check` finds."""
-    first, largest, total = np.zeros(table.rows.shape[1]), np.full(table.rows.shape[1], -np.inf), 0.0
+def measure(table: Table, check: Callable[[Any, int], None] | None = None, *, allow_missing: bool = False) -> Scale:
+    """Two passes over the table; a value that is not finite is an error that names its row, and so is what `check` finds.
+
+    allow_missing : NaN is a missing entry and left out; a column that has no others is warned about.
+    """
+    first, largest = np.zeros(table.rows.shape[1]), np.full(table.rows.shape[1], -np.inf)
+    seen = np.zeros_like(first)
     for lo, rows, repeats in _scan(table):
-        _check_finite(rows, lo)
+        missing = _find_missing(rows, lo, allow_missing)
         if check is not None:
             check(rows, lo)
-        first += _column_sums(rows, repeats)
-        total += float(repeats.sum())
-        largest = np.maximum(largest, rows.max(axis=0).toarray().ravel() if is_sparse(rows) else rows.max(axis=0))
-    mean = first / total
+        seen += repeats.sum() if missing is None else repeats @ ~missing
+        first += _column_sums(_filled(rows, missing), repeats)
+        highest = rows.max(axis=0) if missing is None else np.fmax.reduce(rows, axis=0)
+        largest = np.fmax(largest, highest.toarray().ravel() if is_sparse(rows) else highest)
+    weight = np.where(seen > 0, seen, 1.0)
+    mean = first / weight
     second, spread = np.zeros_like(first), np.zeros_like(first)
     for _, rows, repeats in _scan(table):
         if is_sparse(rows):
             second += _column_sums(rows.multiply(rows).tocsr(), repeats)
         else:
-            second += repeats @ (np.asarray(rows, dtype=float) ** 2)
-            spread += repeats @ ((rows - mean) ** 2)
-    square = second / total
-    variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / total
-    return Scale(len(mean), total, mean, variance, square, largest)
+            missing = _find_missing(rows, 0, allow_missing)
+            second += repeats @ (np.asarray(_filled(rows, missing), dtype=float) ** 2)
+            spread += repeats @ (_filled(rows - mean, missing) ** 2)
+    square = second / weight
+    variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
+    _warn_of_empty_columns(seen == 0)
+    return Scale(len(mean), table.n_units, seen, mean, variance, square, np.where(np.isfinite(largest), largest, -1.0))
+
+
+def _warn_of_empty_columns(empty: Array) -> None:
+    if empty.any():
+        warnings.warn(f"{name_columns(empty)}: no value in any row, so nothing is learned of it", DataWarning, stacklevel=3)
+
+
+def name_columns(chosen: Array) -> str:
+    """Words for the columns that are marked: "columns 3, 4, 7"."""
+    where = np.flatnonzero(chosen)
+    shown = ", ".join(map(str, where[:5])) + ("..." if len(where) > 5 else "")
+    return f"column{'s' if len(where) > 1 else ''} {shown}"
 
 
 def _scan(table: Table) -> Any:
@@ -206,15 +231,25 @@ def _column_sums(rows: Any, repeats: Array) -> Array:
     return np.asarray(repeats @ rows, dtype=float).ravel()
 
 
-def _check_finite(rows: Any, lo: int) -> None:
+def _filled(rows: Any, missing: Array | None) -> Any:
+    """The rows with 0 where an entry is missing."""
+    return rows if missing is None else np.where(missing, 0.0, rows)
+
+
+def _find_missing(rows: Any, lo: int, allow_missing: bool) -> Array | None:
+    """(n, D) where rows lack an entry, None when they are complete; other values that are not finite are an error."""
     values = rows.data if is_sparse(rows) else rows
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs, and sums of large values, have no sum
         if np.isfinite(values.sum(dtype=float)):
-            return
+            return None
     bad = ~np.isfinite(values)
-    if is_sparse(rows) or not bad.any():
-        if bad.any():
-            raise ValueError(f"the matrix holds {values[bad][0]}; counts must be finite")
-        return
-    at, column = np.argwhere(bad)[0]
-    raise ValueError(f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite")
+    if not bad.any():
+        return None
+    if is_sparse(rows):
+        raise ValueError(f"the matrix holds {values[bad][0]}; counts must be finite")
+    missing = np.isnan(values)
+    refused = bad & ~missing if allow_missing else bad
+    if refused.any():
+        at, column = np.argwhere(refused)[0]
+        raise ValueError(f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite")
+    return missing

@@ -24,6 +24,7 @@ from .files import decode, encode, save
 from .frames import check_categories
 from .parts import check_concentration, check_learning, make_engine, make_family, make_seed
 from .progress import Progress
+from .views import Views
 
 __all__ = ["Estimator"]
 
@@ -34,7 +35,7 @@ NOT_IDENTITY = {
 }  # settings that may differ between a fit and its resumption
 
 
-class Estimator(Conventions):
+class Estimator(Views, Conventions):
     """What fit, resume, save and the learned attributes need; models add their data and their words."""
 
     _is_unbounded = False
@@ -78,7 +79,8 @@ class Estimator(Conventions):
         names = getattr(self, "feature_names_in_", None)
         family = make_family(self.family).locate(names, int(table.rows.shape[1]))
         with columns_named(names):
-            scale = self._with_categories(measure(table, family.check_rows), names)
+            scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
+            scale = self._with_categories(scale, names)
         if table.n_rows < self.n_components:
             warnings.warn(
                 f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",

@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Table, is_on_disk
+from stickbreak.data import Table, is_on_disk, is_sparse
 from stickbreak.inference import (
+    Mover,
     PowerDecay,
     Result,
     Start,
@@ -17,6 +18,7 @@ from stickbreak.inference import (
     StochasticVB,
     Streaming,
     Trace,
+    run,
     step,
     workers,
 )
@@ -27,7 +29,7 @@ from stickbreak.stats import Array, Tally
 
 from .base import Estimator
 from .files import register
-from .parts import make_family, make_seed
+from .parts import FAMILIES, make_family, make_seed
 from .tables import check_weights, legal_sets, make_table
 
 __all__ = ["DPMixture", "Mixture"]
@@ -60,6 +62,12 @@ class _MixtureEstimator(Estimator):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
+        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
+        return tags
 
     def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         if self.warm_start and hasattr(self, "_counts"):
@@ -95,7 +103,8 @@ class _MixtureEstimator(Estimator):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D)
+        X : array, data frame, CSR matrix (Multinomial), memory map, or path to a `.npy` file; (n, D). NaN is a missing entry;
+            what that means depends on the family (see "Missing data" among the how-to pages).
         y : ignored
         labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
         sample_weight : (n,) how often each row counts.
@@ -134,6 +143,9 @@ class _MixtureEstimator(Estimator):
     ) -> Self:
         """See some more rows: adds what they say to what was seen before.
 
+        With moves (the default of `DPMixture`), the first call fits its rows, and later ones may give birth to components
+        for rows that those before do not explain; ids stay.
+
         Parameters
         ----------
         X, y, labels, sample_weight : as in `fit`. Default priors and scaling are fixed by the first call.
@@ -157,8 +169,14 @@ class _MixtureEstimator(Estimator):
             else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
         )
         with workers(self.n_jobs) as pool:
+            if is_first and total_samples is None and engine.mover().moves:
+                return self._begin_stream(model, engine, table, legal, pool)
             state = self._stream_state(model, table, legal, accumulator, pool)
-            step(model, engine.rule(), accumulator, state, table.whole(), (), pool)
+            mover = engine.mover() if accumulator.is_exact else Mover(())
+            seed = make_seed(self.random_state) + state.n_steps
+            mover.plan(model, state, table, seed, True, pool, in_stream=True)
+            step(model, engine.rule(), accumulator, state, table.whole(), mover.watches, pool)
+            moves = mover.decide(model, state)
             for edit in model.upkeep(state.total.view()):
                 state.edit(edit)
             counts = state.total.summary()
@@ -171,7 +189,7 @@ class _MixtureEstimator(Estimator):
                 state.ids,
                 state.next_id,
                 state.n_steps,
-                Trace(),
+                Trace(moves=[*(() if is_first else self.trace_.moves), *moves]),
                 np.nan if bound is None else bound,
                 is_converged=False,
                 model=model,
@@ -179,11 +197,21 @@ class _MixtureEstimator(Estimator):
             self._learn(engine, result, table, False, pool)
         return self
 
+    def _begin_stream(self, model: Any, engine: Any, table: Table, legal: Array | None, pool: Any) -> Self:
+        """The first rows of a stream, fitted as rows in memory are; what they say is then added to."""
+        seed = make_seed(self.random_state)
+        start = self._make_start(model, table, legal, np.random.default_rng(seed), pool)
+        result = run(model, replace(engine, checkpoint=None), table, start, seed=seed, pool=pool)
+        params = model.start_params(len(result.ids))
+        self._learn(engine, replace(result, params=params), table, False, pool)
+        return self
+
     def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
         if hasattr(self, "_counts"):
             ids = tuple(int(i) for i in self.component_ids_)
             params = model.start_params(len(ids), legal)
-            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, n_steps=self._n_steps)
+            n_steps = self._n_steps
+            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, lap=n_steps, n_steps=n_steps)
         rng = np.random.default_rng(make_seed(self.random_state))
         start = from_plusplus(model, table, int(self.n_components), rng, legal=legal, pool=pool)
         ids = tuple(range(int(self.n_components)))
@@ -226,6 +254,37 @@ class _MixtureEstimator(Estimator):
         values = self.score_samples(X)
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
+
+    def impute(self, X: Any) -> Any:
+        """The rows with missing entries replaced by their posterior means under the fitted model.
+
+        A mean is taken over the components, weighted as in `predict_proba`. Given a component, full covariances regress a missing
+        entry on those that are there; other families take the component's mean (`Bernoulli`: the probability of a one,
+        `Multinomial`: the average row), `Categorical` the most probable symbol over all components.
+
+        Parameters
+        ----------
+        X : as in `predict`; NaN marks a missing entry, and -1 too for `Categorical`.
+
+        Returns
+        -------
+        (n, D) array, in which the entries that were there are unchanged. A CSR matrix cannot lack entries and is returned as it is.
+
+        Examples
+        --------
+        >>> import numpy as np, stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=500)
+        >>> model = sb.Mixture(1).fit(np.column_stack([x, 3 * x + rng.normal(0, 0.1, 500)]))
+        >>> model.impute([[2.0, np.nan]]).round(1)
+        array([[2., 6.]])
+        """
+        table = self._rows(X)
+        if is_sparse(table.rows):
+            return table.rows
+        model = self._rule.local_model(self._model)
+        with workers(self.n_jobs) as pool:
+            return model.impute(self._potentials(), self._counts, table.whole(), pool)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw rows from the posterior predictive.

@@ -56,7 +56,7 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
             raise ValueError("sample_weight is zero for every row; at least one must be positive")
     table = Table(rows, repeats)
     if on_disk and not reset:  # the first fit checks as it measures
-        check_table(table, family.check_rows)
+        check_table(table, family.check_rows, allow_missing=family.missing != "refused")
     if reset:
         estimator.categories_ = categories
     return table
@@ -85,12 +85,12 @@ def _check_mapped(estimator: Any, X: Array, reset: bool) -> Array:
 def _check_array(estimator: Any, X: Any, family: Any, reset: bool) -> Any:
     """Rows as an array or CSR of floats, finite unless there is no family to say so; sets `n_features_in_`.
 
-    A plain table of finite floats needs no more than a look. All else, and every complaint, is scikit-learn's.
+    A plain table of floats needs no more than a look. All else, and every complaint, is scikit-learn's.
     """
     width = getattr(estimator, "n_features_in_", None)
     is_plain = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in (np.float64, np.float32)
     is_expected = not hasattr(estimator, "feature_names_in_") and (reset or width == X.shape[1]) if is_plain else False
-    if is_expected and (family is None or np.isfinite(X.sum(dtype=np.float64)) or np.isfinite(X).all()):
+    if is_expected and (family is None or _is_readable(X, family)):
         estimator.n_features_in_ = X.shape[1]
         return X
     from sklearn.utils.validation import validate_data
@@ -101,8 +101,16 @@ def _check_array(estimator: Any, X: Any, family: Any, reset: bool) -> Any:
         reset=reset,
         accept_sparse="csr" if family is not None and family.sparse else False,
         dtype=[np.float64, np.float32],
-        ensure_all_finite=family is not None,
+        ensure_all_finite=False if family is None else "allow-nan" if family.missing != "refused" else True,
     )
+
+
+def _is_readable(X: Array, family: Any) -> bool:
+    """Whether all values are finite, or NaN where the family knows missing entries."""
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs, and sums of large values, have no sum
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return True
+    return bool(np.isfinite(X).all() if family.missing == "refused" else not np.isinf(X).any())
 
 
 def check_weights(sample_weight: Any, rows: Any) -> Array:

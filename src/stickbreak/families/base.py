@@ -5,27 +5,34 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from stickbreak.data import Scale
+from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import DataWarning
 from stickbreak.parameters import Parameters, require_positive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-__all__ = ["LOG_2PI", "BaseFamily", "column_spread", "prior_frame", "prior_vector", "require_positive"]
+__all__ = [
+    "LOG_2PI", "BaseFamily", "Incomplete", "column_counts", "column_spread", "features_of", "fill_missing", "find_missing",
+    "prior_frame", "prior_vector", "require_positive",
+]  # fmt: skip
 
 LOG_2PI = math.log(2.0 * math.pi)
 
 
 class BaseFamily(Parameters):
-    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics."""
+    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics, no missing entries."""
 
     sparse = False
     """Whether rows may be a CSR matrix."""
+
+    missing: ClassVar[Literal["refused", "rows", "exact", "completed", "mixed"]] = "refused"
+    """What NaN means: an error; a row that is missing as a whole; an entry that does not count; one with a factor of its own;
+    what the member that reads the column says."""
 
     max_categories = 0
     """How many categories (strings, booleans) a column of a data frame may have; none where columns hold numbers."""
@@ -53,10 +60,17 @@ class BaseFamily(Parameters):
         changed = {name: float(value) if value.ndim == 0 else value for name, value in values.items()}
         return replace(self, **changed)  # type: ignore[type-var]
 
+    measure = "densities"
+    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot be compared."""
+
     @property
     def n_columns(self) -> int:
         """Columns of a row."""
         raise NotImplementedError
+
+    def coarse(self) -> Any:
+        """A family of fewer parameters that tells rows apart in the same units, for starts: here the family itself."""
+        return self
 
     def refine(self, counts: Counts) -> Edit | None:
         """Statistics of this family need no reference point."""
@@ -72,6 +86,52 @@ class BaseFamily(Parameters):
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row has any entry: one without says nothing of the components and starts none."""
+        missing = find_missing(rows)
+        return np.ones(rows.shape[0], dtype=bool) if missing is None else np.asarray(~missing.all(axis=1))
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K); here none can be missing."""
+        return rows
+
+
+# ---------------------------------------------------------------------------------------------- missing entries
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and missing, 1 at those (D, n)."""
+
+    features: Array
+    missing: Array
+
+
+def features_of(rows: Array | Incomplete) -> tuple[Array, Array | None]:
+    """Features of prepared rows, and where entries are missing (None when they are complete)."""
+    return (rows.features, rows.missing) if isinstance(rows, Incomplete) else (rows, None)
+
+
+def find_missing(rows: Any) -> Array | None:
+    """(n, D) where rows of the user are NaN; None when they are complete."""
+    if is_sparse(rows) or np.asarray(rows).dtype.kind != "f":
+        return None
+    missing = np.isnan(rows)
+    return missing if missing.any() else None
+
+
+def column_counts(rows: Array, missing: Array) -> Array:
+    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the sake of speed."""
+    return np.maximum(rows[:, None] - missing, 0.0) if missing.any() else rows[:, None]
+
+
+def fill_missing(rows: Any, values: Array) -> Array:
+    """Rows (n, D) with NaN replaced by values (n, D)."""
+    return np.where(np.isnan(rows), values, rows)
+
+
+# ---------------------------------------------------------------------------------------------- hyperparameters
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:
@@ -97,8 +157,9 @@ def column_spread(scale: Scale) -> Array:
     """(D,) variance of each column; a constant column is warned about and counts as 1."""
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
-    if constant.any():
-        where = np.flatnonzero(constant)
+    known = constant & (scale.seen > 0)  # a column without values was named when the table was measured
+    if known.any():
+        where = np.flatnonzero(known)
         shown = ", ".join(map(scale.name, where[:5])) + ("..." if len(where) > 5 else "")
         warnings.warn(
             f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling components apart; prior variance is 1",

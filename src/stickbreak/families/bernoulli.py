@@ -14,7 +14,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
 from . import learning
-from .base import BaseFamily, require_positive
+from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
 
 __all__ = ["Bernoulli"]
 
@@ -26,18 +26,25 @@ class BinaryScores:
     log_on: Array
     log_off: Array
 
-    def evidence(self, rows: Array) -> Array:
-        """(n, K) from columns (D, n)."""
-        return ((self.log_on - self.log_off) @ rows + self.log_off.sum(1)[:, None]).T
+    def evidence(self, rows: Array | Incomplete) -> Array:
+        """(n, K) from columns (D, n); a missing entry was read as a zero, which is taken back."""
+        columns, missing = features_of(rows)
+        out = (self.log_on - self.log_off) @ columns + self.log_off.sum(1)[:, None]
+        if missing is not None:
+            out -= self.log_off @ missing
+        return out.T
 
-    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
-        """Add ones of each column, and rows."""
-        out["ones"] += shares.T @ rows.T
+    def collect(self, rows: Array | Incomplete, shares: Array, out: dict[str, Array]) -> None:
+        """Add ones of each column, rows, and missing entries."""
+        columns, missing = features_of(rows)
+        out["ones"] += shares.T @ columns.T
         out["rows"] += shares.sum(0)
+        if missing is not None:
+            out["missing"] += shares.T @ missing.T
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>."""
-        zeros = counts["rows"][:, None] - counts["ones"]
+        zeros = counts["rows"][:, None] - counts["missing"] - counts["ones"]
         return float((self.log_on * counts["ones"]).sum() + (self.log_off * zeros).sum())
 
 
@@ -53,9 +60,11 @@ class Bernoulli(BaseFamily):
 
     on: float = 0.5
     off: float = 0.5
+    measure = "probabilities"
     n_features: int | None = None
     max_categories = 2
     learned = ("on", "off")
+    missing = "exact"
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Prior counts as given."""
@@ -63,9 +72,9 @@ class Bernoulli(BaseFamily):
         return replace(self, n_features=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Values must be 0 or 1."""
+        """Values must be 0 or 1, or NaN for missing."""
         values = np.asarray(rows)
-        bad = (values != 0) & (values != 1)
+        bad = (values != 0) & (values != 1) & (values == values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
             raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
@@ -76,28 +85,35 @@ class Bernoulli(BaseFamily):
         return int(self.n_features or 0)
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Ones (K, D) and rows (K,)."""
-        return {"ones": Field((axis, None)), "rows": Field((axis,))}
+        """Ones (K, D), rows (K,), missing entries (K, D)."""
+        return {"ones": Field((axis, None)), "rows": Field((axis,)), "missing": Field((axis, None))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
         assert self.n_features is not None
-        return {"ones": np.zeros((n_components, self.n_features)), "rows": np.zeros(n_components)}
+        table = np.zeros((n_components, self.n_features))
+        return {"ones": table, "rows": np.zeros(n_components), "missing": table.copy()}
 
     def width(self) -> int:
         """Columns."""
         assert self.n_features is not None
         return self.n_features
 
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to columns (D, n) of floats."""
+    def prepare(self, rows: Any) -> Array | Incomplete:
+        """(n, D) rows to columns (D, n) of floats, and where entries are missing if any are."""
+        columns = np.ascontiguousarray(np.asarray(rows, dtype=float).T)
+        missing = find_missing(columns)
+        return columns if missing is None else Incomplete(np.where(missing, 0.0, columns), missing.astype(float))
+
+    def prepare_seeding(self, rows: Any) -> Array:
+        """(n, D) rows to columns (D, n) of floats; NaN stays, and differs from nothing."""
         return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
 
     # ------------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
         """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones than rows."""
-        zeros = np.maximum(counts["rows"][:, None] - counts["ones"], 0.0)
+        zeros = np.maximum(counts["rows"][:, None] - counts["missing"] - counts["ones"], 0.0)
         return self.on + counts["ones"], self.off + zeros
 
     def log_marginal(self, counts: Counts) -> Array:
@@ -150,7 +166,7 @@ class Bernoulli(BaseFamily):
         return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) KL of smoothed rows: a constant for each column that differs, which depends on the way it differs."""
+        """(n,) KL of smoothed rows: a constant for each column that differs, one for each way; a missing entry says nothing."""
         high, low = (1.0 + self.on) / (1.0 + self.on + self.off), self.on / (1.0 + self.on + self.off)
         gap = np.log(high / low) - np.log((1 - high) / (1 - low))
         up = high * gap + np.log((1 - high) / (1 - low))  # KL(high || low)
@@ -164,6 +180,10 @@ class Bernoulli(BaseFamily):
         """One binary row for each label."""
         probability = self.smoothed_mean(counts)["probability"][labels]
         return (rng.random(probability.shape) < probability).astype(np.int64)
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Missing entries replaced by the probability of a one."""
+        return fill_missing(rows, shares @ self.smoothed_mean(counts)["probability"])
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Probability (K, D) of a one: posterior means."""

@@ -14,7 +14,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
 
 from . import learning, tables
-from .base import BaseFamily, require_positive
+from .base import BaseFamily, find_missing, require_positive
 
 __all__ = ["Categorical", "TableScores"]
 
@@ -44,7 +44,7 @@ class TableScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(BaseFamily):
-    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1 is missing.
+    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1 and NaN are missing.
 
     Parameters
     ----------
@@ -57,6 +57,8 @@ class Categorical(BaseFamily):
     max_categories = MAX_SYMBOLS
     missing_category = -1.0
     learned = ("concentration",)
+    missing = "exact"
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Categorical:
         """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""
@@ -72,12 +74,12 @@ class Categorical(BaseFamily):
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Symbols are whole numbers from -1 (missing) to n_symbols - 1, where that is known."""
+        """Symbols are whole numbers from -1 (missing, as NaN is) to n_symbols - 1, where that is known."""
         values = np.asarray(rows).reshape(len(rows), -1)
         known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
         if np.ndim(known) == 1 and np.size(known) != values.shape[1]:
             raise ValueError(f"n_symbols has {np.size(known)} entries but the data have {values.shape[1]} columns")
-        bad = (values < -1) | (values != np.floor(values)) | (values >= known)
+        bad = ((values < -1) | (values != np.floor(values)) | (values >= known)) & (values == values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
             limit = "" if self.n_symbols is None else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
@@ -112,10 +114,16 @@ class Categorical(BaseFamily):
         return len(self.n_symbols)
 
     def prepare(self, rows: Any) -> Array:
-        """(n, D) symbols to positions on the shared axis; -1 stays."""
+        """(n, D) symbols to positions on the shared axis; -1 stays, NaN becomes -1."""
         self.check_rows(rows)  # kernels trust their input
-        symbols = np.asarray(rows).astype(np.int64).reshape(len(rows), -1)
+        values = np.asarray(rows).reshape(len(rows), -1)
+        missing = find_missing(values)
+        symbols = (values if missing is None else np.where(missing, -1.0, values)).astype(np.int64)
         return np.where(symbols < 0, -1, symbols + self._offsets[:-1])
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row has any symbol."""
+        return np.asarray((np.asarray(rows).reshape(rows.shape[0], -1) >= 0).any(axis=1))
 
     # ------------------------------------------------------------------------------------------ posterior
 
@@ -192,6 +200,12 @@ class Categorical(BaseFamily):
             draws = rng.random(len(labels)) * edges[labels, -1]
             out[:, d] = (edges[labels] < draws[:, None]).sum(1)
         return out
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Missing symbols replaced by the most probable ones."""
+        at, probability = self._offsets, shares @ self.smoothed_mean(counts)["probability"]
+        best = np.column_stack([probability[:, at[d] : at[d + 1]].argmax(1) for d in range(len(self.n_symbols))])
+        return np.where(np.asarray(rows) >= 0, rows, best)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Probability (K, D, V): posterior means, V the largest alphabet; unused symbols are zero."""

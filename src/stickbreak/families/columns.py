@@ -1,126 +1,200 @@
-"""Which family reads which column: what users give a Product, as family objects and positions."""
+"""Independent Gaussian columns: evidence and statistics are sums over columns, and a missing entry leaves its term out.
+
+Features are [1, z, z**2], z = 0 where an entry is missing; the evidence of such a row is that of the features, plus what the
+missing terms should not have added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from stickbreak.parameters import Parameters
+from stickbreak.kernels.quadratic import diagonal_features, shifted_features, standardized_diagonal
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Field
 
-from .names import make_family
+from . import quadratic
+from .base import Incomplete, column_counts, features_of, fill_missing
 
-__all__ = ["MAX_SHOWN", "member_objects", "pick", "place_members"]
-
-MAX_SHOWN = 5  # columns that a heading or an error lists
-
-Members = tuple[tuple[Any, tuple[int, ...]], ...]
-
-
-def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_columns: int) -> Members:
-    """(family, positions) for each member; `rest` takes the columns that nobody else reads."""
-    placed: list[tuple[Any, tuple[int, ...]]] = []
-    pairs = _pairs(members)
-    _check_names([column for _, columns in pairs for column in columns if isinstance(column, str)], names)
-    for family, columns in pairs:
-        at = tuple(_find(column, names, n_columns) for column in columns)
-        if not at:
-            raise ValueError(f"{type(family).__name__} has no columns; leave it out or name some")
-        placed.append((family, at))
-    _check_once(placed, names)
-    taken = {column for _, columns in placed for column in columns}
-    left = tuple(column for column in range(n_columns) if column not in taken)
-    if left and rest is None:
-        plural, what = "s" if len(left) > 1 else "", _shown(_called(left, names))
-        raise ValueError(f"no family for column{plural} {what}: name one, or give rest= (a family for all others), or drop them")
-    return (*placed, (_member(rest), left)) if left else tuple(placed)
+__all__ = ["ColumnMoments", "ColumnScores", "ColumnStudentScores", "DiagonalForm", "n_diagonal", "prepare_diagonal"]
 
 
-def member_objects(members: Any) -> dict[str, Parameters]:
-    """Families that were given as objects, by their number: what nested parameters reach."""
-    pairs = members if isinstance(members, list | tuple) else ()
-    return {str(i): p[0] for i, p in enumerate(pairs) if isinstance(p, list | tuple) and p and isinstance(p[0], Parameters)}
+def n_diagonal(n_features: int) -> int:
+    """Length of [1, z, z**2]."""
+    return 1 + 2 * n_features
 
 
-def pick(columns: Sequence[int]) -> Any:
-    """An index for the columns: a slice, which copies nothing, where they are neighbors."""
-    first, last = columns[0], columns[-1] + 1
-    return slice(first, last) if list(columns) == list(range(first, last)) else list(columns)
+def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomplete:
+    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n), and where entries are missing if any are."""
+    rows = quadratic.as_rows(rows)
+    D = rows.shape[1]
+    out = np.empty((n_diagonal(D), len(rows)))
+    if not standardized_diagonal(rows, center, 1.0 / scale, out):
+        return out
+    missing = np.isnan(out[1 : 1 + D])
+    out[1:][np.tile(missing, (2, 1))] = 0.0
+    return Incomplete(out, missing.astype(float))
 
 
-def _pairs(members: Any) -> list[tuple[Any, list[Any]]]:
-    """(family, columns) for each member, columns as the user gave them."""
-    if isinstance(members, Mapping):
-        if not all(isinstance(name, str) for name in members):
-            raise ValueError("a dict of members has families by name; give family objects as a list of (family, columns) pairs")
-        members = list(members.items())
-    is_list = isinstance(members, list | tuple) and len(members) > 0
-    if not is_list or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in members):
-        raise ValueError(
-            "members must be a dict such as {'gaussian': ['height'], 'categorical': ['color']} or a list of (family, columns) "
-            f"pairs; got {members!r}"
-        )
-    return [(_member(family), _as_list(columns)) for family, columns in members]
+class ColumnMoments(quadratic.MomentFamily):
+    """A family of independent columns: moments [n, sum z, sum z**2] and missing entries, column by column."""
+
+    missing = "exact"
+
+    def width(self) -> int:
+        """Features of a row, missing entries not counted."""
+        return n_diagonal(self.n_features)
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Moments about the anchor, over the rows that have the column; missing (K, D): rows that have not."""
+        fields = super().fields(axis)
+        fields["moments"] = Field((axis, None), nonnegative=False, about="anchor", missing="missing")
+        return {**fields, "missing": Field((axis, None))}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return {**super().zeros(n_components), "missing": np.zeros((n_components, self.n_features))}
+
+    def prepare(self, rows: Any) -> Array | Incomplete:
+        """(n, D) rows to features (1 + 2 D, n), and where entries are missing if any are."""
+        return prepare_diagonal(rows, self.center, self.scale)
+
+    def _moments(self, counts: Counts) -> tuple[Array, Array, Array]:
+        """How many rows have each column, (K, D) or (K, 1) if all do; their sums and sums of squares (K, D)."""
+        moments, D = counts["moments"], self.n_features
+        return column_counts(moments[:, 0], counts["missing"]), moments[:, 1 : 1 + D], moments[:, 1 + D :]
+
+    def _mean(self, counts: Counts) -> Array:
+        """(K, D) expected entry in the user's units."""
+        raise NotImplementedError
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Missing entries replaced by the components' means, shares (n, K)."""
+        return fill_missing(rows, shares @ self._mean(counts))
 
 
-def _member(family: Any) -> Any:
-    found = make_family(family)
-    if hasattr(found, "members"):
-        raise ValueError("a member of a Product cannot be a Product: list its members instead")
-    return found
+@dataclass(frozen=True)
+class DiagonalForm:
+    """sum_d precision_d (z_d - mean_d)**2 for K components. mean, precision, anchor (K, D)."""
+
+    mean: Array
+    precision: Array
+    anchor: Array
+
+    def coefficients(self) -> Array:
+        """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor."""
+        pull = self.precision * self.mean
+        return np.concatenate([(pull * self.mean).sum(1)[:, None], -2.0 * pull, self.precision], axis=1)
+
+    @property
+    def is_ill(self) -> Array:
+        """(K,) whether sums of the form's terms lose too many digits."""
+        return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).sum(1) > quadratic.FAR
+
+    def away(self, k: int, features: Array, seen: Array | None) -> Array:
+        """(D, n) rows about the mean of component k; seen (D, n) is 0 where they lack an entry, None when they are complete."""
+        D = self.mean.shape[1]
+        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
+        return away if seen is None else away * seen
+
+    def seen_from(self, k: int, features: Array, seen: Array | None) -> Array:
+        """Features about the anchor of component k."""
+        out, D = np.empty_like(features), self.mean.shape[1]
+        shifted_features(features, self.anchor[k], D, out)
+        if seen is not None:
+            out[1 : 1 + D] *= seen
+        diagonal_features(out, D)
+        return out
 
 
-def _as_list(columns: Any) -> list[Any]:
-    if isinstance(columns, str | int | np.integer):
-        return [columns]
-    if not hasattr(columns, "__iter__") or not hasattr(columns, "__len__") or isinstance(columns, Mapping):
-        raise ValueError(f"columns must be names or positions; got {columns!r}")
-    return list(columns)
+def _sum_seen(values: Array, seen: Array | None) -> Any:
+    """Sum of values (D,) over the columns that are there: one number, or (n,) numbers."""
+    return values.sum() if seen is None else values @ seen
 
 
-def _check_names(columns: Sequence[str], names: Sequence[str] | None) -> None:
-    """Columns that are given by name must be there, once."""
-    if columns and names is None:
-        raise ValueError(
-            f"Product names the columns {_shown(columns)}, but the data have no names: give a data frame, or positions"
-        )
-    known = names or ()
-    unknown = [column for column in columns if column not in known]
-    if unknown:
-        raise ValueError(f"the data frame has no column {_shown(unknown)}; it has {_shown(known)}")
-    for column in columns:
-        if list(known).count(column) > 1:
-            raise ValueError(f"the data frame has several columns {column!r}")
+class _Collecting:
+    """Statistics of rows: the same for every rule of a family."""
+
+    form: DiagonalForm
+
+    @cached_property
+    def anchored(self) -> list[int]:
+        """Components with a reference point of their own."""
+        return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
+
+    def collect(self, rows: Array | Incomplete, shares: Array, out: dict[str, Array]) -> None:
+        """Add moments about each component's anchor, and missing entries."""
+        features, missing = features_of(rows)
+        moments = shares.T @ features.T
+        seen = None if missing is None else 1.0 - missing
+        for k in self.anchored:
+            moments[k] = self.form.seen_from(k, features, seen) @ shares[:, k]
+        out["moments"] += moments
+        if missing is not None:
+            out["missing"] += shares.T @ missing.T
 
 
-def _find(column: Any, names: Sequence[str] | None, n_columns: int) -> int:
-    """The position of a column that is given by name or position."""
-    if isinstance(column, str):
-        assert names is not None
-        return list(names).index(column)
-    if isinstance(column, bool | np.bool_) or not isinstance(column, int | np.integer):
-        raise ValueError(f"columns must be names or positions; got {column!r}")
-    if not 0 <= column < n_columns:
-        raise ValueError(f"Product reads column {column}, but the data have {n_columns} columns, 0 to {n_columns - 1}")
-    return int(column)
+@dataclass(frozen=True)
+class ColumnScores(_Collecting):
+    """Evidence: the sum over the columns that are there of constant_d - precision_d (z_d - mean_d)**2 / 2.
+
+    constant (K, D). linear (K, 1 + 2 D): coefficients on the features. absent (K, D): what a missing entry adds to theirs.
+    """
+
+    form: DiagonalForm
+    constant: Array
+    linear: Array
+    absent: Array
+    far: tuple[int, ...]
+
+    @classmethod
+    def make(cls, form: DiagonalForm, constant: Array) -> ColumnScores:
+        """Constant (K, D), or what broadcasts to it: the evidence of a column at its mean."""
+        constant = np.broadcast_to(constant, form.mean.shape)
+        linear = -0.5 * form.coefficients()
+        linear[:, 0] += constant.sum(1)
+        absent = 0.5 * form.precision * form.mean**2 - constant
+        return cls(form, constant, linear, absent, quadratic.far_slots(form.is_ill, form.anchor))
+
+    def evidence(self, rows: Array | Incomplete) -> Array:
+        """(n, K) log evidence of features (1 + 2 D, n)."""
+        features, missing = features_of(rows)
+        out = self.linear @ features
+        if missing is not None:
+            out += self.absent @ missing
+        seen = None if missing is None else 1.0 - missing
+        for k in self.far:
+            away = self.form.away(k, features, seen)
+            out[k] = _sum_seen(self.constant[k], seen) - 0.5 * (self.form.precision[k] @ away**2)
+        return out.T
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>, moments about the anchors."""
+        return float((self.linear * counts["moments"]).sum() + (self.absent * counts["missing"]).sum())
 
 
-def _check_once(placed: Sequence[tuple[Any, tuple[int, ...]]], names: Sequence[str] | None) -> None:
-    readers: dict[int, str] = {}
-    for family, columns in placed:
-        for column in columns:
-            if column in readers:
-                what, who = _called([column], names)[0], f"{readers[column]} and {type(family).__name__}"
-                raise ValueError(f"column {what!r} is used twice, by {who}; a column has one family")
-            readers[column] = type(family).__name__
+@dataclass(frozen=True)
+class ColumnStudentScores(_Collecting):
+    """Log predictive: the sum over the columns that are there of a Student t each, with form.precision; constant, dof (K, D)."""
 
+    form: DiagonalForm
+    constant: Array
+    dof: Array
 
-def _called(columns: Sequence[int], names: Sequence[str] | None) -> list[Any]:
-    return list(columns) if names is None else [names[column] for column in columns]
+    def evidence(self, rows: Array | Incomplete) -> Array:
+        """(n, K) log predictive density: sums of constant - (dof + 1) / 2 log(1 + precision (z - mean)**2 / dof)."""
+        features, missing = features_of(rows)
+        out = np.empty((len(self.constant), features.shape[1]))
+        seen = None if missing is None else 1.0 - missing
+        for k in range(len(out)):
+            away = self.form.away(k, features, seen)
+            terms = np.log1p(away**2 * (self.form.precision[k] / self.dof[k])[:, None])
+            out[k] = _sum_seen(self.constant[k], seen) - 0.5 * (self.dof[k] + 1.0) @ terms
+        return out.T
 
-
-def _shown(columns: Sequence[Any]) -> str:
-    """Some columns for an error: all, or the first few and the last."""
-    words = [repr(column) for column in columns]
-    return ", ".join(words if len(words) <= MAX_SHOWN else [*words[: MAX_SHOWN - 1], "...", words[-1]])
+    def pair(self, counts: Counts) -> float:
+        """Not linear in the counts: rules that use it have no bound."""
+        return float("nan")

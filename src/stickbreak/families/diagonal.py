@@ -18,51 +18,26 @@ from stickbreak.stats import Edit
 
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
-from .gaussian import DEFAULT_SHARE
+from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
+from .fixedvariance import FixedVarianceGaussian
+from .gaussian import DEFAULT_SHARE, fixed_variance
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
 
 class NormalGamma(NamedTuple):
-    """Posterior in the standardized frame, means as seen from the anchors."""
+    """Posterior in the standardized frame, means as seen from the anchors. Columns with missing entries have their own counts."""
 
-    strength: Array  # (K,)
+    n: Array  # (K, D) rows that have the column, or (K, 1) when all have all
+    strength: Array  # (K, D) or (K, 1)
     mean: Array  # (K, D)
-    dof: Array  # (K,)
+    dof: Array  # (K, D) or (K, 1)
     scatter: Array  # (K, D)
     anchor: Array  # (K, D)
 
 
-@dataclass(frozen=True)
-class ColumnStudentScores:
-    """Log predictive: a sum over columns of Student t terms; form.precision is that of each t."""
-
-    form: quadratic.DiagonalForm
-    constant: Array
-    power: Array
-    dof: Array
-
-    def evidence(self, rows: Array) -> Array:
-        """(n, K) log predictive density of features (P, n)."""
-        D = self.form.mean.shape[1]
-        out = np.empty((len(self.constant), rows.shape[1]))
-        for k in range(len(out)):
-            away = (rows[1 : 1 + D] - self.form.anchor[k][:, None]) - self.form.mean[k][:, None]
-            terms = np.log1p(away**2 * (self.form.precision[k] / self.dof[k])[:, None])
-            out[k] = self.constant[k] - self.power[k] * terms.sum(0)
-        return out.T
-
-    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
-        """Add moments about each component's anchor."""
-        quadratic.QuadraticScores.make(self.form, self.constant).collect(rows, shares, out)
-
-    def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
-        return float("nan")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagonalGaussian(quadratic.DiagonalMoments):
+class DiagonalGaussian(ColumnMoments):
     """Gaussian with independent columns, Normal-Gamma prior.
 
     Parameters
@@ -97,6 +72,10 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
+    def coarse(self) -> FixedVarianceGaussian:
+        """The prior's variances for every component: k-means in their metric."""
+        return fixed_variance(self, self.variance)
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
@@ -105,58 +84,55 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
 
     def _posterior(self, counts: Counts) -> NormalGamma:
         strength, prior_mean, dof, prior_scatter = self._prior()
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n = moments[:, 0]
-        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], strength, prior_mean - anchor)
-        return NormalGamma(strength + n, mean, dof + n, prior_scatter + scatter + pull**2, anchor)
+        n, first, second = self._moments(counts)
+        mean, scatter, pull = quadratic.spread(n, first, second, strength, prior_mean - counts["anchor"])
+        return NormalGamma(n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"])
 
     def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
-        D = self.n_features
-        gamma = D * gammaln(0.5 * dof) - 0.5 * dof * np.log(0.5 * scatter).sum(-1)
-        return 0.5 * D * (LOG_2PI - np.log(strength)) + gamma
+        """(K, D), a column each."""
+        return 0.5 * (LOG_2PI - np.log(strength)) + gammaln(0.5 * dof) - 0.5 * dof * np.log(0.5 * scatter)
+
+    def _per_row(self) -> Array:
+        """(D,) constants of a row's density in the user's units, a column each."""
+        return -np.log(self.scale) - 0.5 * LOG_2PI
 
     def log_marginal(self, counts: Counts) -> Array:
-        """(K,) log-partition of the posterior minus that of the prior."""
+        """(K,) log-partition of the posterior minus that of the prior, summed over columns."""
         q = self._posterior(counts)
         strength, _, dof, scatter = self._prior()
-        per_row = self._log_jacobian() - 0.5 * self.n_features * LOG_2PI
         rise = self._log_partition(q.strength, q.dof, q.scatter) - self._log_partition(strength, dof, scatter)
-        return rise + per_row * counts["moments"][:, 0]
+        return (rise + self._per_row() * q.n).sum(1)
 
-    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
+    def mean_log(self, counts: Counts) -> ColumnScores:
         """E[log N(x | mean, precision)]."""
-        q, D = self._posterior(counts), self.n_features
-        log_precision = D * digamma(0.5 * q.dof) - np.log(0.5 * q.scatter).sum(1)
-        constant = 0.5 * (log_precision - D * LOG_2PI - D / q.strength) + self._log_jacobian()
-        form = quadratic.DiagonalForm(q.mean, q.dof[:, None] / q.scatter, q.anchor)
-        return quadratic.QuadraticScores.make(form, constant)
+        q = self._posterior(counts)
+        constant = 0.5 * (digamma(0.5 * q.dof) - np.log(0.5 * q.scatter) - 1.0 / q.strength) + self._per_row()
+        return ColumnScores.make(DiagonalForm(q.mean, q.dof / q.scatter, q.anchor), constant)
 
     def log_mean(self, counts: Counts) -> ColumnStudentScores:
         """A Student t with `dof` degrees of freedom for each column."""
-        q, D = self._posterior(counts), self.n_features
-        precision = q.dof[:, None] / q.scatter * (q.strength / (q.strength + 1.0))[:, None]
-        power = 0.5 * (q.dof + 1.0)
-        constant = D * (gammaln(power) - gammaln(0.5 * q.dof) - 0.5 * np.log(q.dof * np.pi))
-        constant = constant + 0.5 * np.log(precision).sum(1) + self._log_jacobian()
-        return ColumnStudentScores(quadratic.DiagonalForm(q.mean, precision, q.anchor), constant, power, q.dof)
+        q = self._posterior(counts)
+        precision = q.dof / q.scatter * (q.strength / (q.strength + 1.0))
+        constant = gammaln(0.5 * (q.dof + 1.0)) - gammaln(0.5 * q.dof) - 0.5 * np.log(q.dof * np.pi) - np.log(self.scale)
+        return ColumnStudentScores(
+            DiagonalForm(q.mean, precision, q.anchor), constant + 0.5 * np.log(precision), np.broadcast_to(q.dof, q.mean.shape)
+        )
 
     def _rows_worth(self, dof: Any) -> Any:
         return np.maximum(dof - 3.0, 1e-6)
 
-    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+    def mode(self, counts: Counts) -> ColumnScores:
         """N(x | mean, scatter / (dof - 3)): the mode in natural coordinates."""
-        q, D = self._posterior(counts), self.n_features
-        precision = self._rows_worth(q.dof)[:, None] / q.scatter
-        constant = 0.5 * (np.log(precision).sum(1) - D * LOG_2PI) + self._log_jacobian()
-        return quadratic.QuadraticScores.make(quadratic.DiagonalForm(q.mean, precision, q.anchor), constant)
+        q = self._posterior(counts)
+        precision = self._rows_worth(q.dof) / q.scatter
+        return ColumnScores.make(DiagonalForm(q.mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row())
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - 3) / 2 (sum of log precisions - D) at the mode, with the constants of the rows."""
-        q, D = self._posterior(counts), self.n_features
+        """(dof - 3) / 2 (log precision - 1) at the mode, with the constants of the rows, summed over columns."""
+        q = self._posterior(counts)
         worth = self._rows_worth(q.dof)
-        log_precision = (np.log(worth)[:, None] - np.log(q.scatter)).sum(1)
-        per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
-        return 0.5 * worth * (log_precision - D) + per_row * counts["moments"][:, 0]
+        value = 0.5 * worth * (np.log(worth) - np.log(q.scatter) - 1.0)
+        return (value + self._per_row() * q.n).sum(1)
 
     # ------------------------------------------------------------------------------------------ empirical Bayes
 
@@ -203,10 +179,13 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
     def _user_mean(self, q: NormalGamma) -> Array:
         return (q.anchor + q.mean) * self.scale + self.center
 
+    def _mean(self, counts: Counts) -> Array:
+        return self._user_mean(self._posterior(counts))
+
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean and variance (K, D) at the mode, in the user's units."""
         q = self._posterior(counts)
-        return {"mean": self._user_mean(q), "variance": q.scatter / self._rows_worth(q.dof)[:, None] * self.scale**2}
+        return {"mean": self._user_mean(q), "variance": q.scatter / self._rows_worth(q.dof) * self.scale**2}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Gaussians with independent columns."""
@@ -228,22 +207,21 @@ class DiagonalGaussian(quadratic.DiagonalMoments):
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the predictive: an independent Student t in each column."""
         q = self._posterior(counts)
-        width = np.sqrt(q.scatter / q.dof[:, None] * ((q.strength + 1.0) / q.strength)[:, None])
-        noise = rng.standard_t(q.dof[labels][:, None], (len(labels), self.n_features))
+        width = np.sqrt(q.scatter / q.dof * ((q.strength + 1.0) / q.strength))
+        noise = rng.standard_t(q.dof[labels], (len(labels), self.n_features))
         return ((q.anchor + q.mean)[labels] + width[labels] * noise) * self.scale + self.center
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean and variance (K, D): posterior expectations."""
         q = self._posterior(counts)
-        return {"mean": self._user_mean(q), "variance": q.scatter / (q.dof - 2.0)[:, None] * self.scale**2}
+        return {"mean": self._user_mean(q), "variance": q.scatter / (q.dof - 2.0) * self.scale**2}
 
     def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
         strength, prior_mean, _, prior_scatter = self._prior()
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first = moments[:, 0], moments[:, 1 : 1 + D]
-        _, scatter, _ = quadratic.spread(n, first, moments[:, 1 + D :], strength, prior_mean - anchor)
-        return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
+        n, first, second = self._moments(counts)
+        _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - counts["anchor"])
+        return quadratic.far_averages(n, first, prior_scatter + scatter, counts["anchor"])
 
 
 def column_divergence(mean_a: Array, variance_a: Array, mean_b: Array, variance_b: Array) -> Array:

@@ -17,13 +17,14 @@ from stickbreak.stats import Edit
 
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .columns import ColumnMoments, ColumnScores, DiagonalForm
 from .gaussian import DEFAULT_SHARE
 
 __all__ = ["FixedVarianceGaussian"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FixedVarianceGaussian(quadratic.DiagonalMoments):
+class FixedVarianceGaussian(ColumnMoments):
     """Gaussian whose variances are known, independent columns: soft k-means with a prior.
 
     Parameters
@@ -60,48 +61,50 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
         return self.variance / self.scale**2
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """Strength (K,), mean (K, D) from the anchor, scatter (K, D) about the mean, prior's pull included."""
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        prior = (self.mean - self.center) / self.scale - anchor
-        n = moments[:, 0]
-        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], moments[:, 1 + D :], self.mean_strength, prior)
+        """Strength (K, D), (K, 1) if nothing is missing; mean (K, D) from the anchor; scatter (K, D) about it, pull included."""
+        n, first, second = self._moments(counts)
+        prior = (self.mean - self.center) / self.scale - counts["anchor"]
+        mean, scatter, pull = quadratic.spread(n, first, second, self.mean_strength, prior)
         return self.mean_strength + n, mean, scatter + pull**2
 
-    def _per_row(self) -> float:
-        """Log density at the mean, in the user's units."""
-        return -0.5 * float((LOG_2PI + np.log(self.variance)).sum())
+    def _per_row(self) -> Array:
+        """(D,) log density of a column at its mean, in the user's units."""
+        return -0.5 * (LOG_2PI + np.log(self.variance))
+
+    def _log_rows(self, counts: Counts) -> Array:
+        """(K, D) log density of the rows at the posterior mean, with the prior's pull."""
+        n, _, _ = self._moments(counts)
+        _, _, scatter = self._posterior(counts)
+        return self._per_row() * n - 0.5 * scatter / self._variance()
 
     def log_marginal(self, counts: Counts) -> Array:
-        """(K,) log marginal likelihood: D / 2 log(strength / (strength + n)) - scatter / (2 variance) + constants."""
-        strength, _, scatter = self._posterior(counts)
-        shrink = 0.5 * self.n_features * (np.log(self.mean_strength) - np.log(strength))
-        return shrink - 0.5 * (scatter / self._variance()).sum(1) + self._per_row() * counts["moments"][:, 0]
+        """(K,) log marginal likelihood: the sum of log(strength / (strength + n)) / 2 - scatter / (2 variance) + constants."""
+        strength, _, _ = self._posterior(counts)
+        return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(1)
 
-    def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Array) -> quadratic.QuadraticScores:
-        precision = 1.0 / (self._variance() * widen[:, None])
-        return quadratic.QuadraticScores.make(quadratic.DiagonalForm(mean, precision, anchor), constant)
+    def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Any) -> ColumnScores:
+        precision = np.broadcast_to(1.0 / (self._variance() * widen), mean.shape)
+        return ColumnScores.make(DiagonalForm(mean, precision, anchor), constant)
 
-    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
-        """E[log N(x | mean, variance)]: the density at the posterior mean, less D / (2 strength)."""
+    def mean_log(self, counts: Counts) -> ColumnScores:
+        """E[log N(x | mean, variance)]: the density at the posterior mean, less 1 / (2 strength) for each column."""
         strength, mean, _ = self._posterior(counts)
-        constant = self._per_row() - 0.5 * self.n_features / strength
-        return self._scores(mean, counts["anchor"], constant, np.ones_like(strength))
+        return self._scores(mean, counts["anchor"], self._per_row() - 0.5 / strength, 1.0)
 
-    def log_mean(self, counts: Counts) -> quadratic.QuadraticScores:
+    def log_mean(self, counts: Counts) -> ColumnScores:
         """N(x | mean, variance (1 + 1 / strength))."""
         strength, mean, _ = self._posterior(counts)
         widen = 1.0 + 1.0 / strength
-        return self._scores(mean, counts["anchor"], self._per_row() - 0.5 * self.n_features * np.log(widen), widen)
+        return self._scores(mean, counts["anchor"], self._per_row() - 0.5 * np.log(widen), widen)
 
-    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+    def mode(self, counts: Counts) -> ColumnScores:
         """N(x | posterior mean, variance)."""
-        strength, mean, _ = self._posterior(counts)
-        return self._scores(mean, counts["anchor"], np.full_like(strength, self._per_row()), np.ones_like(strength))
+        _, mean, _ = self._posterior(counts)
+        return self._scores(mean, counts["anchor"], self._per_row(), 1.0)
 
     def log_mode(self, counts: Counts) -> Array:
         """Log joint at the posterior mean, up to a constant of the prior."""
-        _, _, scatter = self._posterior(counts)
-        return -0.5 * (scatter / self._variance()).sum(1) + self._per_row() * counts["moments"][:, 0]
+        return self._log_rows(counts).sum(1)
 
     def learn(self, counts: Counts) -> FixedVarianceGaussian:
         """`mean`, then `mean_strength`; one component alone cannot tell them apart. The variance is known."""
@@ -117,10 +120,13 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
 
     # ------------------------------------------------------------------------------------------ means, seeding
 
+    def _mean(self, counts: Counts) -> Array:
+        _, mean, _ = self._posterior(counts)
+        return (counts["anchor"] + mean) * self.scale + self.center
+
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean (K, D) in the user's units."""
-        _, mean, _ = self._posterior(counts)
-        return {"mean": (counts["anchor"] + mean) * self.scale + self.center}
+        return {"mean": self._mean(counts)}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) squared distance over twice the variance."""
@@ -138,16 +144,16 @@ class FixedVarianceGaussian(quadratic.DiagonalMoments):
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Gaussian predictive."""
         strength, _, _ = self._posterior(counts)
-        width = np.sqrt(self.variance * (1.0 + 1.0 / strength[labels])[:, None])
-        return self.smoothed_mean(counts)["mean"][labels] + width * rng.standard_normal((len(labels), self.n_features))
+        width = np.sqrt(self.variance * (1.0 + 1.0 / strength[labels]))
+        return self._mean(counts)[labels] + width * rng.standard_normal((len(labels), self.n_features))
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D): posterior expectation; variance (K, D): the known one."""
-        mean = self.smoothed_mean(counts)["mean"]
+        mean = self._mean(counts)
         return {"mean": mean, "variance": np.tile(self.variance, (len(mean), 1))}
 
     def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
-        n, first = counts["moments"][:, 0], counts["moments"][:, 1 : 1 + self.n_features]
-        known = np.maximum(n, 1.0)[:, None] * self._variance()
+        n, first, _ = self._moments(counts)
+        known = np.maximum(n, 1.0) * self._variance()
         return quadratic.far_averages(n, first, known, counts["anchor"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -23,11 +23,22 @@ from stickbreak.stats import Edit
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 
+if TYPE_CHECKING:
+    from .fixedvariance import FixedVarianceGaussian
+
 __all__ = [
-    "Gaussian", "expected_precision", "gaussian_divergence", "learn_covariance", "prior_matrix", "spiked_divergence",
+    "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance", "prior_matrix",
+    "spiked_divergence",
 ]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
+
+
+def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
+    """The family of known variances (D,) with the prior mean and frame of another."""
+    from .fixedvariance import FixedVarianceGaussian  # which has its default variance from here
+
+    return FixedVarianceGaussian(np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale)
 
 
 class NormalWishart(NamedTuple):
@@ -84,6 +95,10 @@ class Gaussian(quadratic.FullMoments):
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
 
+    def coarse(self) -> FixedVarianceGaussian:
+        """The prior's variances for every component: k-means in their metric."""
+        return fixed_variance(self, np.diag(self.covariance))
+
     # ------------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
@@ -96,7 +111,7 @@ class Gaussian(quadratic.FullMoments):
         strength, prior_mean, dof, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter, pull = quadratic.spread(n, moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
+        mean, scatter, pull = quadratic.spread(n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
         factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
         update_factors(factor, pull)  # not added to the scatter: a long pull would bury the other directions
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
@@ -214,6 +229,10 @@ class Gaussian(quadratic.FullMoments):
         z = (q.anchor + q.mean)[labels] + np.einsum("nij,nj->ni", root[labels], noise)
         return z * self.scale + self.center
 
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Missing entries replaced by their regression on the others, averaged over components."""
+        return quadratic.impute_full(self.mean_log(counts).form, rows, shares, self.center, self.scale)
+
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D) and covariance (K, D, D): posterior expectations."""
         q = self._posterior(counts)
@@ -225,7 +244,7 @@ class Gaussian(quadratic.FullMoments):
         """New anchors for components that are too far from theirs."""
         strength, prior_mean, _, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = moments[:, 0], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - anchor)
         return quadratic.far_averages(n, first, inverse_scale + scatter, anchor)
 

@@ -19,17 +19,21 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field
 
 from . import learning, tables
-from .base import BaseFamily, require_positive
+from .base import BaseFamily, fill_missing, find_missing, require_positive
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
 
 
 class CountRows(NamedTuple):
-    """matrix (n, V) dense or CSR; total (n,) tokens; base (n,) log of the multinomial coefficient."""
+    """matrix (n, V) dense or CSR; total (n,) tokens; base (n,) log of the multinomial coefficient.
+
+    seen (n,): 0 for a row that is missing as a whole, its counts 0; None when no row is.
+    """
 
     matrix: Any
     total: Array
     base: Array
+    seen: Array | None = None
 
 
 def log_factorial_rows(matrix: Any) -> Array:
@@ -102,7 +106,7 @@ def collect_counts(rows: CountRows, shares: Array, out: dict[str, Array]) -> Non
     """Add token counts (V, K), token totals (K,), rows (K,) and the constants of the rows (K,)."""
     out["emission"] += np.asarray(rows.matrix.T @ np.ascontiguousarray(shares))
     out["emission_total"] += rows.total @ shares
-    out["rows"] += shares.sum(0)
+    out["rows"] += shares.sum(0) if rows.seen is None else rows.seen @ shares
     out["base"] += rows.base @ shares
 
 
@@ -120,6 +124,8 @@ class Multinomial(BaseFamily):
     n_symbols: int | None = None
     sparse = True
     learned = ("concentration",)
+    missing = "rows"
+    measure = "probabilities given the row totals"
 
     def resolve(self, scale: Scale) -> Multinomial:
         """n_symbols = number of columns; concentration as given (0.1)."""
@@ -127,8 +133,16 @@ class Multinomial(BaseFamily):
         return replace(self, n_symbols=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Counts must not be negative."""
+        """Counts must not be negative; NaN must fill its row."""
         check_counts(rows, first)
+        missing = find_missing(rows)
+        lone = None if missing is None else missing & ~missing.all(axis=1, keepdims=True)
+        if lone is not None and lone.any():
+            at, column = np.argwhere(lone)[0]
+            raise ValueError(
+                f"row {first + at}, column {column} is missing, but a row of counts has a total only if all are known; "
+                "fill it, drop the column, mark the whole row as missing, or use family='poisson'"
+            )
 
     @property
     def _size(self) -> int:
@@ -159,10 +173,15 @@ class Multinomial(BaseFamily):
         return min(self._size, 512)
 
     def prepare(self, rows: Any) -> CountRows:
-        """Counts as floats, with their totals and multinomial coefficients."""
-        matrix = sparse.csr_array(rows, dtype=float) if is_sparse(rows) else np.ascontiguousarray(rows, dtype=float)
+        """Counts as floats, with their totals and multinomial coefficients; a missing row counts nothing."""
+        matrix: Any = sparse.csr_array(rows, dtype=float) if is_sparse(rows) else np.ascontiguousarray(rows, dtype=float)
+        seen = None
+        if find_missing(matrix) is not None:
+            self.check_rows(matrix)
+            seen = self.has_values(matrix).astype(float)
+            matrix = np.where(seen[:, None] > 0, matrix, 0.0)
         total = np.asarray(matrix.sum(axis=1)).ravel()
-        return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix))
+        return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix), seen)
 
     # ------------------------------------------------------------------------------------------ posterior
 
@@ -231,12 +250,21 @@ class Multinomial(BaseFamily):
 
     # ------------------------------------------------------------------------------------------ for readers
 
+    def _row_total(self, counts: Counts) -> Array:
+        """(K,) tokens of a component's average row."""
+        return counts["emission_total"] / np.maximum(counts["rows"], 1e-12)
+
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label; its total is the average row's of the component."""
         shares = rng.gamma((counts["emission"] + self.concentration).T[labels])
-        length = counts["emission_total"] / np.maximum(counts["rows"], 1e-12)
-        tokens = np.maximum(np.round(length), 1).astype(int)[labels]
+        tokens = np.maximum(np.round(self._row_total(counts)), 1).astype(int)[labels]
         return rng.multinomial(tokens, shares / shares.sum(1, keepdims=True))
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Missing rows replaced by the components' average rows; CSR rows have none."""
+        if is_sparse(rows):
+            return rows
+        return fill_missing(rows, (shares * self._row_total(counts)) @ self.smoothed_mean(counts)["probability"])
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Probability (K, V): posterior means."""

@@ -15,23 +15,26 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
 from . import learning
-from .base import BaseFamily, prior_vector, require_positive
+from .base import BaseFamily, column_counts, fill_missing, find_missing, prior_vector, require_positive
 from .multinomial import check_counts, log_factorial_rows
 
 __all__ = ["Poisson"]
 
 
 class PoissonRows(NamedTuple):
-    """values (n, D); base (n,): minus the sum of log x!."""
+    """values (n, D), 0 where missing; base (n,): minus the sum of log x!; missing (n, D): 1 where an entry is, None if none is."""
 
     values: Array
     base: Array
+    missing: Array | None = None
 
 
 def _collect(rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
     out["events"] += shares.T @ rows.values
     out["rows"] += shares.sum(0)
     out["base"] += rows.base @ shares
+    if rows.missing is not None:
+        out["missing"] += shares.T @ rows.missing
 
 
 @dataclass(frozen=True)
@@ -42,22 +45,25 @@ class RateScores:
     rate: Array
 
     def evidence(self, rows: PoissonRows) -> Array:
-        """(n, K) log evidence."""
-        return (self.log_rate @ rows.values.T - self.rate.sum(1)[:, None] + rows.base).T
+        """(n, K) log evidence; a missing entry was read as no event, which is taken back."""
+        out = self.log_rate @ rows.values.T - self.rate.sum(1)[:, None] + rows.base
+        if rows.missing is not None:
+            out += self.rate @ rows.missing.T
+        return out.T
 
     def collect(self, rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
-        """Add events of each column, rows, and the constants of the rows."""
+        """Add events of each column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>."""
-        spent = (self.rate.sum(1) * counts["rows"]).sum()
+        spent = (self.rate * (counts["rows"][:, None] - counts["missing"])).sum()
         return float((self.log_rate * counts["events"]).sum() - spent + counts["base"].sum())
 
 
 @dataclass(frozen=True)
 class NegativeBinomialScores:
-    """Posterior predictive: shape (K, D), rate (K,)."""
+    """Posterior predictive: shape, rate (K, D)."""
 
     shape: Array
     rate: Array
@@ -67,10 +73,12 @@ class NegativeBinomialScores:
         out = np.empty((len(self.rate), len(rows.values))).T
         poisson_predictive(rows.values, self.shape, self.rate, out)
         out += rows.base[:, None]
+        if rows.missing is not None:  # read as no event, with log probability -shape log(1 + 1 / rate)
+            out += ((self.shape * np.log1p(1.0 / self.rate)) @ rows.missing.T).T
         return out
 
     def collect(self, rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
-        """Add events of each column, rows, and the constants of the rows."""
+        """Add events of each column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
@@ -91,6 +99,8 @@ class Poisson(BaseFamily):
     rate: float = 1.0
     shape: Any = None
     learned = ("rate", "shape")
+    missing = "exact"
+    measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean (an empty column counts as half an event a row)."""
@@ -101,10 +111,10 @@ class Poisson(BaseFamily):
         return replace(self, shape=shape)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Counts must be whole and not negative."""
+        """Counts must be whole and not negative, or NaN for missing."""
         check_counts(rows, first)
         values = np.asarray(rows)
-        bad = values != np.floor(values)
+        bad = (values != np.floor(values)) & (values == values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
             raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Poisson counts are whole numbers")
@@ -115,54 +125,60 @@ class Poisson(BaseFamily):
         return len(self.shape)
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Events (K, D), rows (K,), base (K,): minus the sum of log x!."""
-        return {"events": Field((axis, None)), "rows": Field((axis,)), "base": Field((axis,), nonnegative=False)}
+        """Events (K, D), rows (K,), base (K,): minus the sum of log x!, missing entries (K, D)."""
+        base = Field((axis,), nonnegative=False)
+        return {"events": Field((axis, None)), "rows": Field((axis,)), "base": base, "missing": Field((axis, None))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
-        flat = np.zeros(n_components)
-        return {"events": np.zeros((n_components, len(self.shape))), "rows": flat, "base": flat.copy()}
+        flat, table = np.zeros(n_components), np.zeros((n_components, len(self.shape)))
+        return {"events": table, "rows": flat, "base": flat.copy(), "missing": table.copy()}
 
     def width(self) -> int:
         """Columns."""
         return len(self.shape)
 
     def prepare(self, rows: Any) -> PoissonRows:
-        """Counts as floats with their constants."""
+        """Counts as floats with their constants, and where entries are missing if any are."""
         values = np.ascontiguousarray(rows, dtype=float)
-        return PoissonRows(values, -log_factorial_rows(values))
+        missing = find_missing(values)
+        if missing is None:
+            return PoissonRows(values, -log_factorial_rows(values))
+        values = np.where(missing, 0.0, values)
+        return PoissonRows(values, -log_factorial_rows(values), missing.astype(float))
 
     # ------------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Shape (K, D), rate (K,)."""
-        return self.shape + counts["events"], self.rate + counts["rows"]
+        """Shape (K, D), rate (K, D), or (K, 1) when nothing is missing."""
+        return self.shape + counts["events"], self.rate + column_counts(counts["rows"], counts["missing"])
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Gamma log-partition differences, summed over columns, plus the rows' constants."""
         a, b = self._posterior(counts)
-        rise = gammaln(a) - a * np.log(b)[:, None] - gammaln(self.shape) + self.shape * np.log(self.rate)
+        rise = gammaln(a) - a * np.log(b) - gammaln(self.shape) + self.shape * np.log(self.rate)
         return rise.sum(1) + counts["base"]
 
     def mean_log(self, counts: Counts) -> RateScores:
         """E[log rate], E[rate]."""
         a, b = self._posterior(counts)
-        return RateScores(digamma(a) - np.log(b)[:, None], a / b[:, None])
+        return RateScores(digamma(a) - np.log(b), a / b)
 
     def log_mean(self, counts: Counts) -> NegativeBinomialScores:
         """Negative binomial."""
-        return NegativeBinomialScores(*self._posterior(counts))
+        a, b = self._posterior(counts)
+        return NegativeBinomialScores(a, np.ascontiguousarray(np.broadcast_to(b, a.shape)))
 
     def mode(self, counts: Counts) -> RateScores:
         """The mode in natural coordinates (log rate) is shape / rate."""
         a, b = self._posterior(counts)
-        rate = a / b[:, None]
+        rate = a / b
         return RateScores(np.log(rate), rate)
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) a log(a / b) - a at the mode, plus the rows' constants."""
         a, b = self._posterior(counts)
-        return (a * (np.log(a) - np.log(b)[:, None]) - a).sum(1) + counts["base"]
+        return (a * (np.log(a) - np.log(b)) - a).sum(1) + counts["base"]
 
     def learn(self, counts: Counts) -> Poisson:
         """`shape`, column by column, then `rate` at the same prior means (one component alone could not tell it)."""
@@ -181,7 +197,7 @@ class Poisson(BaseFamily):
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Rate (K, D)."""
         a, b = self._posterior(counts)
-        return {"rate": a / b[:, None]}
+        return {"rate": a / b}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Poissons, summed over columns."""
@@ -189,8 +205,9 @@ class Poisson(BaseFamily):
         return (a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T - a.sum(1)[:, None] + b.sum(1)[None, :]
 
     def divergence(self, rows: PoissonRows, index: int) -> Array:
-        """(n,) KL of smoothed rows."""
-        mean = (rows.values + self.shape) / (1.0 + self.rate)
+        """(n,) KL of smoothed rows; a missing entry is at the prior's mean."""
+        seen = 1.0 if rows.missing is None else 1.0 - rows.missing
+        mean = (rows.values + self.shape) / (seen + self.rate)
         there = mean[index]
         return np.maximum((mean * (np.log(mean) - np.log(there)) - mean + there).sum(1), 0.0)
 
@@ -199,7 +216,11 @@ class Poisson(BaseFamily):
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label, from the negative binomial predictive."""
         a, b = self._posterior(counts)
-        return rng.poisson(rng.gamma(a[labels]) / b[labels][:, None])
+        return rng.poisson(rng.gamma(a[labels]) / b[labels])
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Missing entries replaced by the components' rates."""
+        return fill_missing(rows, shares @ self.smoothed_mean(counts)["rate"])
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Rate (K, D): posterior means."""

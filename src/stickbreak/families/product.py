@@ -16,11 +16,11 @@ import numpy as np
 
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import columns_named
-from stickbreak.protocols import Array, Counts, Scores
+from stickbreak.protocols import Array, Counts, LearningFamily, Scores
 from stickbreak.stats import Compose, Edit, Field, Within
 
+from .assignment import MAX_SHOWN, member_objects, pick, place_members
 from .base import BaseFamily
-from .columns import MAX_SHOWN, member_objects, pick, place_members
 
 __all__ = ["Product", "ProductScores"]
 
@@ -174,6 +174,24 @@ class Product(BaseFamily):
         """Columns of a row."""
         return sum(len(columns) for _, columns in self.members)
 
+    missing = "mixed"
+
+    @property
+    def measure(self) -> str:  # type: ignore[override]
+        """What the members' log evidence is the logarithm of, each named once."""
+        return " and ".join(dict.fromkeys(family.measure for family, _ in self.members))
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether any member has an entry."""
+        return np.any([family.has_values(own) for family, own in self._parts(rows)], axis=0)
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
+        """Every member's missing entries, by its own columns."""
+        out = np.array(rows, dtype=float)
+        for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
+            out[:, pick(columns)] = family.impute(own, np.asarray(rows)[:, pick(columns)], shares)
+        return out
+
     def width(self) -> int:
         """Numbers of a row that all members have prepared."""
         return sum(family.width() for family, _ in self.members)
@@ -270,6 +288,40 @@ class Product(BaseFamily):
         for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
             found |= {f"{name} of {self._heading(columns)}": value for name, value in family.describe(own).items()}
         return found
+
+    def member_summaries(self, described: Mapping[str, Array]) -> list[dict[str, Array]]:
+        """What `describe` said of each member, by the member's own names."""
+        endings = [f" of {self._heading(columns)}" for _, columns in self.members]
+        return [{n.removesuffix(end): v for n, v in described.items() if n.endswith(end)} for end in endings]
+
+    def coarse(self) -> Self:
+        """The members' coarse forms."""
+        return self._with_families([family.coarse() for family, _ in self.members])
+
+    def learn(self, counts: Counts) -> Product:
+        """Every member learns its own hyperparameters; those that cannot stay as they are."""
+        learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]
+        return self._with_families(learned)
+
+    def hyperparameters(self) -> dict[str, Array]:
+        """What `learn` changes, by the member's number and the name."""
+        found: dict[str, Array] = {}
+        for member, (family, _) in enumerate(self.members):
+            if isinstance(family, LearningFamily):
+                found |= _numbered(family.hyperparameters(), member)
+        return found
+
+    def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
+        """The same members with those of others."""
+        changed = []
+        for member, (family, _) in enumerate(self.members):
+            own = {n.removeprefix(_prefix(member)): v for n, v in values.items() if n.startswith(_prefix(member))}
+            changed.append(family.with_hyperparameters(own) if own else family)
+        return self._with_families(changed)
+
+    def _with_families(self, families: Sequence[Any]) -> Self:
+        pairs = zip(families, self.members, strict=True)
+        return replace(self, members=tuple((family, columns) for family, (_, columns) in pairs))
 
     def refine(self, counts: Counts) -> Edit | None:
         """The members' edits as one."""

@@ -3,7 +3,8 @@
 Rows are centred and scaled once (`standardize`), and their features [1, z, products of z] are laid out feature-major.
 Statistics are moments about a reference point, the component's *anchor*: the centre of the data (zero) as a rule. A
 component so far from its anchor that differences of squares would cancel (`FAR`) is judged by its Cholesky factor, and
-gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its moments accurate too.
+gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its moments accurate too. Here is what all share, and the
+scores of full covariances; independent columns are in `columns.py`, rows with missing entries in `partial.py`.
 """
 
 from __future__ import annotations
@@ -14,25 +15,20 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import gammaln
 
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.quadratic import (
-    diagonal_features,
-    full_features,
-    shifted_features,
-    standardize,
-    standardized_diagonal,
-    standardized_full,
-)
+from stickbreak.kernels.quadratic import full_features, shifted_features, standardize, standardized_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, triangle
 
-from .base import BaseFamily
+from .base import LOG_2PI, BaseFamily, fill_missing
+from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 
 __all__ = [
-    "FAR", "DiagonalForm", "DiagonalMoments", "FullForm", "FullMoments", "QuadraticScores", "StudentScores", "cholesky",
-    "far_averages", "far_slots", "moment_fields", "moment_zeros", "n_diagonal", "n_full", "prepare_diagonal", "prepare_full",
-    "prepare_standardized", "spread", "unpack_symmetric",
+    "FAR", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows", "cholesky",
+    "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full", "prepare_full", "prepare_standardized", "spread",
+    "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5
@@ -50,11 +46,6 @@ def n_full(n_features: int) -> int:
     return 1 + n_features + n_features * (n_features + 1) // 2
 
 
-def n_diagonal(n_features: int) -> int:
-    """Length of [1, z, z**2]."""
-    return 1 + 2 * n_features
-
-
 def unpack_symmetric(packed: Array, n_features: int) -> Array:
     """(K, D (D + 1) / 2) upper triangles to (K, D, D) symmetric matrices."""
     rows, columns = triangle(n_features)
@@ -64,44 +55,40 @@ def unpack_symmetric(packed: Array, n_features: int) -> Array:
     return out
 
 
-def _as_rows(rows: Any) -> Array:
+def as_rows(rows: Any) -> Array:
+    """Rows of the user as contiguous floats."""
     rows = np.asarray(rows)
     return np.ascontiguousarray(rows) if rows.dtype in (np.float64, np.float32) else rows.astype(float, order="C")
 
 
-def prepare_full(rows: Any, center: Array, scale: Array) -> Array:
-    """(n, D) rows to features (P, n)."""
-    rows = _as_rows(rows)
+def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
+    """(n, D) rows to features (P, n), or those of the complete rows and the rest apart."""
+    rows = as_rows(rows)
     out = np.empty((n_full(rows.shape[1]), len(rows)))
-    standardized_full(rows, center, 1.0 / scale, out)
-    return out
+    is_incomplete = standardized_full(rows, center, 1.0 / scale, out)
+    return divide_rows(np.isnan(rows), out, np.log(scale)) if is_incomplete else out
+
+
+def impute_full(form: FullForm, rows: Any, shares: Array, center: Array, scale: Array) -> Any:
+    """Rows (n, D) with missing entries replaced by their regression on those that are there; a missing row by the means."""
+    prepared = prepare_full(rows, center, scale)
+    if not isinstance(prepared, PartialRows):
+        return rows
+    z = shares @ (form.anchor + form.mean)
+    z[prepared.places] = expect_partial(form, prepared, shares)
+    return fill_missing(rows, z * scale + center)
 
 
 def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
-    """(n, D) rows to [1, z] (1 + D, n)."""
-    rows = _as_rows(rows)
+    """(n, D) rows to [1, z] (1 + D, n); a missing entry is 0, the centre."""
+    rows = as_rows(rows)
     out = np.empty((1 + rows.shape[1], len(rows)))
-    standardize(rows, center, 1.0 / scale, out)
-    return out
-
-
-def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array:
-    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n)."""
-    rows = _as_rows(rows)
-    out = np.empty((n_diagonal(rows.shape[1]), len(rows)))
-    standardized_diagonal(rows, center, 1.0 / scale, out)
+    if standardize(rows, center, 1.0 / scale, out):
+        np.copyto(out, 0.0, where=np.isnan(out))
     return out
 
 
 # ---------------------------------------------------------------------------------------------- moments
-
-
-def moment_fields(axis: str) -> dict[str, Field]:
-    """Moments about the anchor, and the anchor itself (which describes them, and so is not added)."""
-    return {
-        "moments": Field((axis, None), nonnegative=False, about="anchor"),
-        "anchor": Field((axis, None), nonnegative=False, merge="keep", additive=False),
-    }
 
 
 def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str, Array]:
@@ -115,31 +102,31 @@ def spread(count: Array, first: Array, second: Array, strength: float, prior: Ar
     The scatter is sum (x - xbar)(x - xbar)', (K, D, D), or (K, D) when `second` holds squares only: the one difference of
     large terms, which is why moments are about the anchor. The pull adds pull pull' to it, where
     pull = sqrt(strength n / (strength + n)) (xbar - prior). prior (K, D) is the prior mean as seen from the anchors.
-    A component with next to no rows (what subtraction leaves of none) is at the prior.
+    count (K, 1), or (K, D) where columns have their own (squares only). What has next to no rows (what subtraction leaves of
+    none) is at the prior.
     """
     seen = count > EMPTY
     n = np.where(seen, count, 0.0)
-    average = np.where(seen[:, None], first / np.where(seen, count, 1.0)[:, None], prior)
+    average = np.where(seen, first / np.where(seen, count, 1.0), prior)
     away = average - prior
-    pull = np.sqrt(strength * n / (strength + n))[:, None] * away
-    mean = average - (strength / (strength + n))[:, None] * away
+    pull = np.sqrt(strength * n / (strength + n)) * away
+    mean = average - strength / (strength + n) * away
     if second.ndim == 2:
-        return mean, np.maximum(np.where(seen[:, None], second - n[:, None] * average**2, 0.0), 0.0), pull
-    inner = second - n[:, None, None] * average[:, :, None] * average[:, None, :]
-    return mean, np.where(seen[:, None, None], inner, 0.0), pull
+        return mean, np.maximum(np.where(seen, second - n * average**2, 0.0), 0.0), pull
+    inner = second - n[:, :, None] * average[:, :, None] * average[:, None, :]
+    return mean, np.where(seen[:, :, None], inner, 0.0), pull
 
 
 def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> Reanchor | None:
     """New anchors, at the averages, for components whose moments about theirs have lost too many digits.
 
     scatter: the prior's and the data's (without the pull), (K, D, D) or its diagonal (K, D); judged column by column.
+    count (K, 1) or (K, D).
     """
     seen = count > EMPTY
-    average = np.where(seen[:, None], first / np.where(seen, count, 1.0)[:, None], 0.0)
-    variance = scatter if scatter.ndim == 2 else np.einsum("kdd->kd", scatter)
-    if scatter.ndim == 3:
-        variance = 1.0 / np.einsum("kdd->kd", np.linalg.inv(scatter))
-    far = (np.maximum(count, 1.0)[:, None] * average**2 > FAR * variance).any(1)
+    average = np.where(seen, first / np.where(seen, count, 1.0), 0.0)
+    variance = scatter if scatter.ndim == 2 else 1.0 / np.einsum("kdd->kd", np.linalg.inv(scatter))
+    far = (np.maximum(count, 1.0) * average**2 > FAR * variance).any(1)
     if not far.any():
         return None
     return Reanchor("anchor", np.where(far[:, None], anchor + average, anchor))
@@ -161,9 +148,9 @@ def cholesky(scatter: Array, squares: Array) -> Array:
         ) from None
 
 
-def far_slots(size: Array, anchor: Array) -> tuple[int, ...]:
+def far_slots(is_ill: Array, anchor: Array) -> tuple[int, ...]:
     """Components that the shared matrix product must not judge: anchored elsewhere, or with terms too large to add up."""
-    return tuple(np.flatnonzero((size > FAR) | (anchor != 0).any(1)).tolist())
+    return tuple(np.flatnonzero(is_ill | (anchor != 0).any(1)).tolist())
 
 
 class MomentFamily(BaseFamily):
@@ -187,8 +174,11 @@ class MomentFamily(BaseFamily):
         raise NotImplementedError
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sums of products] about the anchor, and the anchor."""
-        return moment_fields(axis)
+        """Moments [n, sum z, sums of products] about the anchor, and the anchor itself (which describes them: it is not added)."""
+        return {
+            "moments": Field((axis, None), nonnegative=False, about="anchor"),
+            "anchor": Field((axis, None), nonnegative=False, merge="keep", additive=False),
+        }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
@@ -206,25 +196,15 @@ class MomentFamily(BaseFamily):
 class FullMoments(MomentFamily):
     """Products of all pairs of columns."""
 
+    missing = "completed"
+
     def width(self) -> int:
         """Features of a row."""
         return n_full(self.n_features)
 
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (P, n)."""
+    def prepare(self, rows: Any) -> Array | PartialRows:
+        """(n, D) rows to features (P, n), those that lack entries apart."""
         return prepare_full(rows, self.center, self.scale)
-
-
-class DiagonalMoments(MomentFamily):
-    """Squares of columns only."""
-
-    def width(self) -> int:
-        """Features of a row."""
-        return n_diagonal(self.n_features)
-
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (1 + 2 D, n)."""
-        return prepare_diagonal(rows, self.center, self.scale)
 
 
 # ---------------------------------------------------------------------------------------------- quadratic forms
@@ -242,21 +222,33 @@ class FullForm:
     weight: Array
     anchor: Array
 
-    def coefficients(self) -> tuple[Array, Array]:
-        """(K, P) coefficients of the form on features about the anchor, and the size (K,) of the terms that they add up.
-
-        The size is that of a typical row, |mean| plus one standard deviation: what is left of it after cancellation is
-        about 1, so it tells how many digits go.
-        """
+    @cached_property
+    def precision(self) -> Array:
+        """(K, D, D) matrices of the form."""
         inverse = np.linalg.inv(self.factor)
-        precision = self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
-        pull = (precision @ self.mean[:, :, None])[:, :, 0]
+        return self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
+
+    @cached_property
+    def size(self) -> Array:
+        """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard deviation.
+
+        What is left of it after cancellation is about 1, so it tells how many digits go.
+        """
+        typical = np.abs(self.mean) + np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
+        return np.einsum("kd,kde,ke->k", typical, np.abs(self.precision), typical)
+
+    @cached_property
+    def is_ill(self) -> Array:
+        """(K,) whether sums of the form's terms lose too many digits: then the factor is used, not the precision."""
+        return self.size > FAR
+
+    def coefficients(self) -> Array:
+        """(K, P) coefficients of the form on features about the anchor."""
+        pull = (self.precision @ self.mean[:, :, None])[:, :, 0]
         squared = (pull * self.mean).sum(1)
         rows, columns = triangle(self.mean.shape[1])
-        products = precision[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
-        typical = np.abs(self.mean) + np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
-        size = np.einsum("kd,kde,ke->k", typical, np.abs(precision), typical)
-        return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1), size
+        products = self.precision[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
+        return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1)
 
     def direct(self, k: int, features: Array) -> Array:
         """(n,) the form of one component without differences of squares."""
@@ -273,50 +265,25 @@ class FullForm:
         return out
 
 
-@dataclass(frozen=True)
-class DiagonalForm:
-    """sum_d precision_d (z_d - mean_d)**2 for K components. mean, precision, anchor (K, D)."""
-
-    mean: Array
-    precision: Array
-    anchor: Array
-
-    def coefficients(self) -> tuple[Array, Array]:
-        """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor, and the size (K,) of the terms that they add up."""
-        pull = self.precision * self.mean
-        squared = (pull * self.mean).sum(1)
-        size = ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).sum(1)
-        return np.concatenate([squared[:, None], -2.0 * pull, self.precision], axis=1), size
-
-    def direct(self, k: int, features: Array) -> Array:
-        """(n,) the form of one component without differences of squares."""
-        D = self.mean.shape[1]
-        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
-        return self.precision[k] @ away**2
-
-    def seen_from(self, k: int, features: Array) -> Array:
-        """Features about the anchor of component k."""
-        out = np.empty_like(features)
-        shifted_features(features, self.anchor[k], self.mean.shape[1], out)
-        diagonal_features(out, self.mean.shape[1])
-        return out
-
-
 class _Collecting:
     """Statistics of rows: the same for every rule of a family."""
 
-    form: Any
+    form: FullForm
 
     @cached_property
     def anchored(self) -> list[int]:
         """Components with a reference point of their own."""
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
-    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
-        """Add moments about each component's anchor."""
-        moments = shares.T @ rows.T
+    def collect(self, rows: Array | PartialRows, shares: Array, out: dict[str, Array]) -> None:
+        """Add moments about each component's anchor; a row that lacks entries adds what is expected of them."""
+        if isinstance(rows, PartialRows):
+            collect_partial(self.form, rows, shares, out["moments"])
+            shares = shares.T[:, rows.complete].T
+        features = rows.features if isinstance(rows, PartialRows) else rows
+        moments = shares.T @ features.T
         for k in self.anchored:
-            moments[k] = self.form.seen_from(k, rows) @ shares[:, k]
+            moments[k] = self.form.seen_from(k, features) @ shares[:, k]
         out["moments"] += moments
 
 
@@ -324,25 +291,31 @@ class _Collecting:
 class QuadraticScores(_Collecting):
     """Evidence constant - form / 2."""
 
-    form: Any
+    form: FullForm
     constant: Array
     linear: Array
     far: tuple[int, ...]
 
     @classmethod
-    def make(cls, form: Any, constant: Array) -> QuadraticScores:
+    def make(cls, form: FullForm, constant: Array) -> QuadraticScores:
         """Constant (K,): the evidence at the component's mean."""
-        coefficients, size = form.coefficients()
-        linear = -0.5 * coefficients
+        linear = -0.5 * form.coefficients()
         linear[:, 0] += constant
-        return cls(form, constant, linear, far_slots(size, form.anchor))
+        return cls(form, constant, linear, far_slots(form.is_ill, form.anchor))
 
-    def evidence(self, rows: Array) -> Array:
-        """(n, K) log evidence of features (P, n)."""
+    def evidence(self, rows: Array | PartialRows) -> Array:
+        """(n, K) log evidence of features (P, n); the missing part of a row is integrated out."""
+        if isinstance(rows, PartialRows):
+            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
         out = self.linear @ rows
         for k in self.far:
             out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
         return out.T
+
+    def _judge(self, rows: PartialRows) -> Array:
+        """(K, n) log of the integral of exp(evidence) over what is missing: constant - form / 2 + log of a Gaussian's volume."""
+        form, log_det = judge_partial(self.form, rows)
+        return self.constant[:, None] - 0.5 * (form + log_det - rows.n_missing * LOG_2PI) + rows.log_scale
 
     def pair(self, counts: Counts) -> float:
         """<potentials, moments>, both about the anchors."""
@@ -353,18 +326,19 @@ class QuadraticScores(_Collecting):
 class StudentScores(_Collecting):
     """Evidence constant - power * log(1 + form / dof): a multivariate Student t."""
 
-    form: Any
+    form: FullForm
     constant: Array
     power: Array
     dof: Array
 
     @cached_property
     def _judging(self) -> tuple[Array, tuple[int, ...]]:
-        coefficients, size = self.form.coefficients()
-        return coefficients, far_slots(size, self.form.anchor)
+        return self.form.coefficients(), far_slots(self.form.is_ill, self.form.anchor)
 
-    def evidence(self, rows: Array) -> Array:
-        """(n, K) log predictive density of features (P, n)."""
+    def evidence(self, rows: Array | PartialRows) -> Array:
+        """(n, K) log predictive density of features (P, n), of what is there of a row."""
+        if isinstance(rows, PartialRows):
+            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
         coefficients, far = self._judging
         out = np.maximum(coefficients @ rows, 0.0)
         for k in far:
@@ -374,6 +348,16 @@ class StudentScores(_Collecting):
         out *= -self.power[:, None]
         out += self.constant[:, None]
         return out.T
+
+    def _judge(self, rows: PartialRows) -> Array:
+        """(K, n) Student t of the columns that are there: the same dof, their part of the location and of the shape matrix."""
+        form, log_det = judge_partial(self.form, rows)
+        lost = np.arange(self.form.mean.shape[1])  # of the columns
+        power = self.power[:, None] - 0.5 * lost
+        rise = gammaln(power) - gammaln(self.power)[:, None] + 0.5 * lost * np.log(self.dof * np.pi)[:, None]
+        at = rows.n_missing
+        constant = (self.constant[:, None] + rise)[:, at] - 0.5 * log_det + rows.log_scale
+        return constant - power[:, at] * np.log1p(form / self.dof[:, None])
 
     def pair(self, counts: Counts) -> float:
         """Not linear in the counts: rules that use it have no bound."""

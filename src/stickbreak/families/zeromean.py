@@ -20,6 +20,7 @@ from stickbreak.stats import Field
 from . import quadratic
 from .base import LOG_2PI, BaseFamily, prior_frame
 from .gaussian import expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergence
+from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
 
@@ -42,6 +43,7 @@ class ZeroMeanGaussian(BaseFamily):
     covariance: Any = None
     scale: Any = None
     learned = ("covariance",)
+    missing = "completed"
 
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
@@ -78,8 +80,8 @@ class ZeroMeanGaussian(BaseFamily):
         """Features of a row."""
         return quadratic.n_full(self.n_features)
 
-    def prepare(self, rows: Any) -> Array:
-        """(n, D) rows to features (P, n)."""
+    def prepare(self, rows: Any) -> Array | PartialRows:
+        """(n, D) rows to features (P, n), those that lack entries apart."""
         return quadratic.prepare_full(rows, np.zeros(self.n_features), self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
@@ -192,6 +194,10 @@ class ZeroMeanGaussian(BaseFamily):
         noise = rng.standard_normal((len(labels), self.n_features))
         noise /= np.sqrt(rng.chisquare(dof[labels]) / dof[labels])[:, None]
         return np.einsum("nij,nj->ni", root[labels], noise) * self.scale
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Missing entries replaced by their regression on the others, averaged over components."""
+        return quadratic.impute_full(self.mean_log(counts).form, rows, shares, np.zeros(self.n_features), self.scale)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Covariance (K, D, D): posterior expectation."""

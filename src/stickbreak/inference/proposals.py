@@ -26,7 +26,7 @@ __all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Proposal", "Sample", "Sce
 MOVES = 2  # sets the draws of moves apart from those of starts and of batch orders, which use the same seed
 SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
 SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
-TIE = 1e-10  # a gain must exceed this part of the bound: smaller ones are rounding
+TIE = 1e-10  # part of the bound that is rounding: a gain must exceed it, unless the change removes a component without rows
 
 
 # ---------------------------------------------------------------------------------------------- history
@@ -39,7 +39,7 @@ class Attempts:
     A candidate has changed when the size of one of its components has, by more than a tenth.
     """
 
-    limit: int = 2
+    limit: int = 4
     failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(default_factory=dict)
 
     def may_try(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool) -> bool:
@@ -94,7 +94,11 @@ class Sample:
 
 @dataclass
 class Scene:
-    """What a move may look at when it plans: the model at the beginning of a lap."""
+    """What a move may look at when it plans: the model at the beginning of a lap.
+
+    settled : the last lap gained next to nothing
+    in_stream : the data are rows that will be seen once; the total is that of the rows before them
+    """
 
     model: Any
     total: Summary
@@ -106,6 +110,7 @@ class Scene:
     lap: int
     settled: bool
     pool: Pool = map
+    in_stream: bool = False
 
     @cached_property
     def sizes(self) -> Array:
@@ -218,13 +223,16 @@ class Mover:
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
 
-    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool) -> None:
-        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet."""
+    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool, *, in_stream: bool = False) -> None:
+        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet.
+
+        in_stream : `data` are new rows, seen once; the total is that of all rows before them
+        """
         self.proposals, self.planned_ids = [], state.ids
         if not self.moves or state.seed is not None:
             return
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
-        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool)
+        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool, in_stream)
         for move in self.moves:
             self.proposals += move.plan(scene)
 
@@ -265,7 +273,8 @@ class Mover:
                 continue
             if done:
                 gain = self._gain(model, state, proposal, done, bound)
-            accepted = gain > TIE * abs(bound)
+            size = min(sizes[i] for i in ids[: proposal.n_key])
+            accepted = gain > (-TIE if proposal.kind != "birth" and size < 1.0 else TIE) * max(1.0, abs(bound))
             edit = self._edit(model, state, proposal, done)
             children = tuple(i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids)
             records.append(MoveRecord(state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted))

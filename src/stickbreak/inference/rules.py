@@ -18,6 +18,11 @@ __all__ = ["Hard", "LogMean", "MeanLog", "Mode"]
 class _BaseRule:
     """What rules share: a visit makes potentials from the counts, then takes the model's local step."""
 
+    @property
+    def objective(self) -> str:
+        """What `bound` gives, in words; empty for rules without one."""
+        return ""
+
     def pick(self, table: Any) -> Callable[..., Any]:
         """The method of a family or table that makes this rule's potentials."""
         raise NotImplementedError
@@ -54,6 +59,11 @@ class _BaseRule:
 class MeanLog(_BaseRule):
     """Expected log: variational Bayes."""
 
+    @property
+    def objective(self) -> str:
+        """The bound on the log evidence."""
+        return "bound"
+
     def pick(self, table: Any) -> Callable[..., Any]:
         """`mean_log` of a family or table."""
         return table.mean_log
@@ -70,6 +80,11 @@ class MeanLog(_BaseRule):
 @dataclass(frozen=True)
 class Mode(_BaseRule):
     """Mode in natural coordinates: EM. A flat prior gives maximum likelihood."""
+
+    @property
+    def objective(self) -> str:
+        """The log joint density at the mode."""
+        return "log joint"
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`mode` of a family or table."""
@@ -101,6 +116,11 @@ class Hard(_BaseRule):
     """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman k-means."""
 
     rule: Rule
+
+    @property
+    def objective(self) -> str:
+        """As the wrapped rule, of the best labels."""
+        return f"{self.rule.objective} of the best labels"
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """As the wrapped rule."""

@@ -81,10 +81,17 @@ def _one_each(model: Any, batch: Batch, chosen: Array, n_components: int) -> Sum
     return count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
 
 
+def _start_weights(model: Any, batch: Batch) -> Array:
+    """(n,) how likely a row is to start a component: its repeats, nothing for a row without any entry."""
+    repeats = batch.repeats_or_ones()
+    weights = repeats * model.family.has_values(batch.rows)
+    return weights if weights.any() else repeats
+
+
 def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator) -> Start:
     """Distinct random rows, one for each component."""
     batch = data.sample(SAMPLE_ROWS, rng)
-    chosen = choose_random(batch.repeats_or_ones(), n_components, rng)
+    chosen = choose_random(_start_weights(model, batch), n_components, rng)
     seed = _one_each(model, batch, chosen, n_components)
     return Start(_scaled(seed, data.n_units), model.start_params(n_components))
 
@@ -96,23 +103,32 @@ def from_plusplus(
     rng: np.random.Generator,
     *,
     n_passes: int = 2,
+    n_coarse: int = 0,
     legal: Array | None = None,
     pool: Pool = map,
 ) -> Start:
     """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
 
+    n_coarse: passes before those by the family's coarse form, in which covariances are the prior's: k-means in its metric.
     legal (S, K): which components each legal set of the rows may use; a set with a single component seeds that component.
     """
     batch = data.sample(SAMPLE_ROWS, rng)
     params = model.start_params(n_components, legal)
-    prepared = model.family.prepare_seeding(batch.rows)
     own = _examples_of_sets(batch, legal, rng)
     given = tuple(own.values())
-    chosen = choose_plusplus(model.family, prepared, batch.repeats_or_ones(), max(n_components, len(given)), rng, given)
+    coarse = replace(model, family=model.family.coarse()) if n_coarse else model
+    prepared = coarse.family.prepare_seeding(batch.rows)
+    chosen = choose_plusplus(coarse.family, prepared, _start_weights(model, batch), max(n_components, len(given)), rng, given)
     slots = [*own, *(k for k in range(n_components) if k not in own)]
     labels = np.full(batch.n_rows, -1)
     labels[chosen] = slots[: len(chosen)]
-    seed = count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
+    if n_coarse:
+        seed = count_labels(coarse, replace(batch, repeats=None, sets=None), labels, n_components)
+        seed = refine_hard(coarse, batch, seed, params, n_coarse, pool)
+        labels = coarse.decode(coarse.potentials(seed, params, Mode()), batch, pool)
+        seed = count_labels(model, batch, labels, n_components)
+    else:
+        seed = count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
     seed = refine_hard(model, batch, seed, params, n_passes, pool)
     return Start(_scaled(seed, data.n_units), params)
 

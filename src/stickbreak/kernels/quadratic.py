@@ -19,14 +19,18 @@ __all__ = [
 
 @kernel
 def standardize(rows, center, inverse_scale, out):
-    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d]; rows (n, D)."""
+    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d]; rows (n, D). Returns whether any is NaN."""
     n, D = rows.shape
+    n_missing = 0
     for i in range(n):
         out[0, i] = 1.0
     for d in range(D):
         target, c, s = out[1 + d], center[d], inverse_scale[d]
         for i in range(n):
-            target[i] = (rows[i, d] - c) * s
+            value = (rows[i, d] - c) * s
+            target[i] = value
+            n_missing += value != value
+    return n_missing > 0
 
 
 @kernel
@@ -55,16 +59,18 @@ def diagonal_features(out, n_features):
 
 @kernel
 def standardized_full(rows, center, inverse_scale, out):
-    """`standardize`, then `full_features`."""
-    standardize(rows, center, inverse_scale, out)
+    """`standardize`, then `full_features`; returns whether any value is NaN."""
+    is_incomplete = standardize(rows, center, inverse_scale, out)
     full_features(out, rows.shape[1])
+    return is_incomplete
 
 
 @kernel
 def standardized_diagonal(rows, center, inverse_scale, out):
-    """`standardize`, then `diagonal_features`."""
-    standardize(rows, center, inverse_scale, out)
+    """`standardize`, then `diagonal_features`; returns whether any value is NaN."""
+    is_incomplete = standardize(rows, center, inverse_scale, out)
     diagonal_features(out, rows.shape[1])
+    return is_incomplete
 
 
 @kernel

@@ -203,15 +203,19 @@ def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
 def poisson_predictive(rows, shape, rate, out):
     """Log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows, into out (n, K).
 
-    shape (K, D), rate (K,): log rising(shape, x) + shape log(rate / (rate + 1)) - x log(rate + 1).
+    shape, rate (K, D): log rising(shape, x) + shape log(rate / (rate + 1)) - x log(rate + 1).
     """
     n, D = rows.shape
     K = shape.shape[0]
+    log_go = np.empty(D)
     for k in range(K):
-        log_stop, log_go = -math.log1p(1.0 / rate[k]), math.log(rate[k] + 1.0)
+        log_none = 0.0  # log probability of no event in any column
+        for d in range(D):
+            log_none -= shape[k, d] * math.log1p(1.0 / rate[k, d])
+            log_go[d] = math.log(shape[k, d]) - math.log(rate[k, d] + 1.0)
         for i in range(n):
-            value = 0.0
+            value = log_none
             for d in range(D):
-                a, x = shape[k, d], rows[i, d]
-                value += a * log_stop + x * (math.log(a) - log_go) + log_rising(a, x)
+                x = rows[i, d]
+                value += x * log_go[d] + log_rising(shape[k, d], x)
             out[i, k] = value

@@ -179,6 +179,10 @@ class Model:
         """(n, K) posterior shares of each row, for whoever asks for the whole table."""
         return np.concatenate(list(pool(partial(_shares_lane, self, potentials), batch.lanes())))
 
+    def impute(self, potentials: ModelPotentials, counts: Summary, batch: Batch, pool: Pool = map) -> Array:
+        """(n, D) rows with missing entries replaced by their means under the components, weighted by the rows' shares."""
+        return np.concatenate(list(pool(partial(_impute_lane, self, potentials, counts), batch.lanes())))
+
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(units,) log normalizer of each unit: log predictive density under predictive potentials."""
         return np.concatenate(list(pool(partial(_evidence_lane, self, potentials), batch.lanes())))
@@ -224,14 +228,22 @@ def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    return np.concatenate([_shares(model, potentials, block) for _, block in _prepared(model, potentials, lane)])
+
+
+def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
+    out = dict(potentials.empty.empty().arrays)
+    block = block.alone()
+    warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
+    local = model.structure.infer(potentials, block, warm, out)
+    _require_finite(local.log_z, potentials)
+    return np.ascontiguousarray(local.shares) if block.repeats is None else local.shares / block.repeats[:, None]
+
+
+def _impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:
     parts = []
-    for _, block in _prepared(model, potentials, lane):
-        out = dict(potentials.empty.empty().arrays)
-        block = block.alone()
-        warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
-        local = model.structure.infer(potentials, block, warm, out)
-        _require_finite(local.log_z, potentials)
-        parts.append(np.ascontiguousarray(local.shares) if block.repeats is None else local.shares / block.repeats[:, None])
+    for raw, block in _prepared(model, potentials, lane):
+        parts.append(model.family.impute(counts, raw.rows, _shares(model, potentials, block)))
     return np.concatenate(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from .redistribute import Redistribution, RedistributionProposal, little_fit, ne
 
 __all__ = ["Birth"]
 
-MAX_RATIO = 0.02  # a lap that gains more than this many nats per row is still busy: births wait
+
+N_COARSE = 10  # passes of k-means that newborns begin with
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -53,45 +55,108 @@ class Birth(Parameters):
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for the components that most need one: those never tried first, large ones first."""
+        if scene.in_stream:
+            return self._plan_in_stream(scene)
         found: list[Proposal] = []
         for target in self._targets(scene)[: self.max_targets]:
-            proposal = self._propose(scene, target)
-            if proposal is None:
+            taken = (target, *nearest(scene, target, max(0, self._failures(scene, target) - 1)))
+            shaped = self._shape(scene, taken)
+            if shaped is None:
                 scene.give_up("birth", (target,))
-            else:
-                found.append(proposal)
+                continue
+            counts, gain = shaped
+            found.append(RedistributionProposal("birth", taken, _watch(scene, taken, counts, len(taken)), gain))
         return found
+
+    def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
+        """For rows seen once: newborns beside the components, which keep what they had and compete for the new rows.
+
+        A newborn that its target explains as well, by its counts of all rows before, is the target again.
+        """
+        model, newborns, taken, expected = scene.model, [], [], 0.0
+        for target in self._targets(scene)[: self.max_targets]:
+            shaped = self._shape(scene, (target,))
+            if shaped is None:
+                continue
+            counts = shaped[0]
+            old = scene.total.permute(model.axis, [target] * counts.size(model.axis))
+            alike = _gain_together(model, old, counts)
+            new = np.flatnonzero(alike < 0)
+            expected -= float(alike[new].sum())
+            if len(new):
+                newborns.append(counts.permute(model.axis, new.tolist()))
+                taken.append(target)
+        if not newborns:
+            return []
+        old = scene.total.permute(model.axis, taken)
+        table = rows_of(model, scene.sample, taken)
+        assert table is not None
+        # all of them once more, on the rows of all: parts of one newborn that two targets held find each other
+        found = little_fit(model, table, _side_by_side([old, *newborns], model.axis), self.n_passes, moves=(Merge(start=2),))
+        ids = np.array(found.ids)
+        new = np.flatnonzero((ids >= len(taken)) & (found.counts["share"] >= 1.0))
+        if not len(new):
+            return []
+        born = found.counts.permute(model.axis, new.tolist())
+        kept = np.array([found.counts["share"][ids == k].sum() for k in range(len(taken))])
+        counts = _side_by_side([old, born], model.axis)
+        watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), born["share"]])
+        return [RedistributionProposal("birth", tuple(taken), watch, expected)]
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [k for k in range(len(scene.ids)) if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))]
-        failures = {k: scene.attempts.failures("birth", (scene.ids[k],)) for k in ready}
-        return sorted(ready, key=lambda k: (failures[k], -scene.sizes[k]))
+        return sorted(ready, key=lambda k: (self._failures(scene, k), -scene.sizes[k]))
 
-    def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
-        """A little fit of newborns to the rows of the target; None when it would not pay even there.
+    def _failures(self, scene: Scene, target: int) -> int:
+        return scene.attempts.failures("birth", (scene.ids[target],))
+
+    def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary, float] | None:
+        """Counts of newborns, by a little fit to the rows of some components, and its gain; None when it would not pay even there.
 
         The first attempt begins with n_newborn of them, the next with half. When those have failed, neighbours join the
-        target: their rows are dealt out together.
+        target (`taken` has them): their rows are dealt out together.
         """
-        model, failures = scene.model, scene.attempts.failures("birth", (scene.ids[target],))
-        taken = (target, *nearest(scene, target, max(0, failures - 1)))
+        model, failures = scene.model, self._failures(scene, taken[0])
         table = rows_of(model, scene.sample, taken)
         if table is None:
             return None
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
-        start = from_plusplus(model, table, min(max(2, n_newborn), table.n_rows), scene.rng)
+        n_newborn = min(max(2, n_newborn), table.n_rows)
+        start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0, n_coarse=N_COARSE)
         before = little_fit(model, table, scene.total.permute(model.axis, list(taken)), 1 + len(taken))
         found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),))
         counts = _without_empty(model, found.counts)
-        gain = found.bound - before.bound
-        if counts.size(model.axis) < 2 or gain <= 0:
-            return None
-        shares = counts["share"]
-        whole = model.zeros(len(shares))
-        whole = replace(whole, arrays={n: whole[n] if f.additive else counts[n] for n, f in whole.layout.items()}) + counts
-        name = f"birth {scene.ids[target]}"
-        watch = Redistribution(name, taken, replace(whole, sides={}), np.log(shares / shares.sum()), len(taken), len(taken))
-        return RedistributionProposal("birth", taken, watch, gain)
+        gain = found.bound - before.bound - self._optimism(scene, counts.size(model.axis) - len(taken))
+        return None if counts.size(model.axis) < 2 or gain <= 0 else (counts, gain)
+
+    @staticmethod
+    def _optimism(scene: Scene, n_more: int) -> float:
+        """What a sample promises too much: its rows count `scale` times, and so does the chance that newborns adapt to.
+
+        Half a nat for each number that a further component is described by, and each further copy of the sample.
+        """
+        zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
+        n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
+        return 0.5 * (scene.sample.scale - 1.0) * n_numbers * max(n_more, 0)
+
+
+def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None) -> Redistribution:
+    shares = counts["share"] if shares is None else shares
+    name = f"birth {scene.ids[taken[0]]}"
+    return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
+
+
+def _side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
+    """The components of all, one after the other."""
+    layout = parts[0].layout
+    arrays = {n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis)) for n, f in layout.items()}
+    return replace(parts[0], arrays=arrays, sides={})
+
+
+def _gain_together(model: Any, first: Summary, second: Summary) -> Array:
+    """(J,) what the family gains when components of one and of the other are the same, pair by pair."""
+    together = model.family.log_marginal(first + second)
+    return np.asarray(together - model.family.log_marginal(first) - model.family.log_marginal(second))
 
 
 def _without_empty(model: Any, counts: Summary) -> Summary:

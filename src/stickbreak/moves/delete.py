@@ -46,7 +46,7 @@ class Delete(Parameters):
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Small components first."""
-        if len(scene.ids) < 2:
+        if len(scene.ids) < 2 or scene.in_stream:
             return []
         found: list[Proposal] = []
         tried = 0

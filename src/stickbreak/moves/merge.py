@@ -104,17 +104,18 @@ class Merge(Parameters):
         The score is the change of the bound without that of the entropy, which a merge never raises: no pair with a
         negative score can be accepted.
         """
-        if scene.lap < self.start or len(scene.ids) < 2:
+        if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:  # rows that are gone cannot say what they lose
             return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(scene.model, scene.total, scene.params)
         chosen: list[tuple[int, int]] = []
         expected: list[float] = []
         taken = np.zeros(len(scene.ids), dtype=int)
+        is_idle = scene.sizes < 1.0  # without a row they cost next to nothing, so their scores are about zero: absorb them
         for at in np.argsort(-scores, kind="stable"):
             a, b = (int(k) for k in pairs[at])
-            if scores[at] <= 0 or len(chosen) >= budget:
-                break
+            if (scores[at] <= 0 and not is_idle[pairs[at]].any()) or len(chosen) >= budget:
+                continue
             if taken[a] < 5 and taken[b] < 5 and scene.may_try("merge", (a, b)):
                 chosen.append((a, b))
                 expected.append(float(scores[at]))

@@ -31,7 +31,8 @@ class Redistribution:
     taken : positions that lose their mass; a birth takes from its targets, a delete from its target and all absorbers
     counts : counts of the J proposals, whose potentials deal the mass out
     log_share (J,) : their log shares, up to a constant
-    first : the first slot that gains: slots are (targets, newborns) for a birth, (target, absorbers) for a delete
+    first : the first slot that gains. Slots are (targets, newborns) for a birth, (target, absorbers) for a delete; targets
+        that keep their rows of the past (a stream) are the first proposals
     folded : how many of the taken slots end in one with what is left of them
     """
 
@@ -104,11 +105,12 @@ class RedistributionProposal:
 
     def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
         """Append newborns where there are any, add the difference, fold what is left of the targets into the first that gains."""
-        n_proposals = len(self.watch.log_share)
         if self.kind == "birth":
-            slots = (*positions, *range(size, size + n_proposals))
-            fill = {n: _Constant(self.watch.counts[n]) for n, f in self.watch.counts.layout.items() if not f.additive}
-            grow: tuple[Edit, ...] = (Insert(axis, n_proposals, {**fill, "legal": _FreeSets()}),)
+            old = 0 if self.watch.first else len(positions)
+            newborn = self.watch.counts.permute(axis, range(old, len(self.watch.log_share)))
+            slots = (*positions, *range(size, size + newborn.size(axis)))
+            fill = {n: _Constant(newborn[n]) for n, f in newborn.layout.items() if not f.additive}
+            grow: tuple[Edit, ...] = (Insert(axis, newborn.size(axis), {**fill, "legal": _FreeSets()}),)
         else:
             slots, grow = positions, ()
         keep, gone = slots[self.watch.first], sorted(slots[: self.watch.first], reverse=True)

@@ -28,6 +28,7 @@ class Field:
     insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows the right one)
     additive : False for a value that describes the others (a reference point); `+`, `-` and `scale` leave it alone
     about : for moments about a reference point, the name of the field that holds it (slots first in both)
+    missing : for moments of columns that may lack entries, the name of the field that counts those, (slots, columns)
     """
 
     axes: tuple[str | None, ...]
@@ -36,11 +37,13 @@ class Field:
     insert: float = 0.0
     additive: bool = True
     about: str | None = None
+    missing: str | None = None
 
     def renamed(self, rename: Callable[[str], str]) -> Field:
         """The same meaning among other names of axes and fields."""
         axes = tuple(None if axis is None else rename(axis) for axis in self.axes)
-        return replace(self, axes=axes, about=None if self.about is None else rename(self.about))
+        about, missing = (None if name is None else rename(name) for name in (self.about, self.missing))
+        return replace(self, axes=axes, about=about, missing=missing)
 
 
 @dataclass(frozen=True)
@@ -105,22 +108,22 @@ class Fields:
 
         def change(name: str, array: Array, dimension: int) -> Array:
             slots = np.moveaxis(array.copy(), dimension, 0)
-            rule = self.layout[name].merge
+            rule, about = self.layout[name].merge, self.layout[name].about
             if rule == "add":
-                slots[keep] += self._seen_from(name, drop, keep, slots[drop])
+                slots[keep] += slots[drop] if about is None else self.moments_about(name, self.arrays[about][[keep]], [drop])[0]
             elif rule == "max":
                 slots[keep] = np.maximum(slots[keep], slots[drop])
             return np.ascontiguousarray(np.moveaxis(np.delete(slots, drop, 0), 0, dimension))
 
         return self._along(axis, change)
 
-    def _seen_from(self, name: str, slot: int, other: int, values: Array) -> Array:
-        """The values of a slot, about the reference point of another slot where they are moments."""
-        about = self.layout[name].about
-        if about is None:
-            return values
-        shift = self.arrays[about][other] - self.arrays[about][slot]
-        return shift_moments(values[None], shift[None])[0] if shift.any() else values
+    def moments_about(self, name: str, reference: Array, slots: Sequence[int] | None = None) -> Array:
+        """The moments `name` of some slots (default: all), about other reference points (slots, D)."""
+        declared, at = self.layout[name], slice(None) if slots is None else list(slots)
+        assert declared.about is not None
+        shift = reference - self.arrays[declared.about][at]
+        missing = None if declared.missing is None else self.arrays[declared.missing][at]
+        return shift_moments(self.arrays[name][at], shift, missing) if shift.any() else self.arrays[name][at]
 
     def remove(self, axis: str, index: int) -> Self:
         """Drop one slot."""

@@ -23,14 +23,17 @@ def triangle(n_features: int) -> tuple[Array, Array]:
     return rows, columns
 
 
-def shift_moments(moments: Array, shift: Array) -> Array:
+def shift_moments(moments: Array, shift: Array, missing: Array | None = None) -> Array:
     """Moments (K, P) about points moved by shift (K, D).
 
-    A row of moments is [n, sum z, sum of products]: the products are squares (P = 1 + 2 D) or a packed upper triangle.
+    A row of moments is [n, sum z, sum of products]: the products are squares (P = 1 + 2 D) or a packed upper triangle. Where
+    columns lack entries of their own, missing (K, D), a column's sums are over n - missing rows; products then are squares.
     """
     D = shift.shape[1]
     out = moments.copy()
     count, first, second = moments[:, :1], moments[:, 1 : 1 + D], out[:, 1 + D :]
+    if missing is not None:
+        count = count - missing
     out[:, 1 : 1 + D] -= count * shift
     if second.shape[1] == D:
         second += count * shift**2 - 2.0 * first * shift
@@ -52,8 +55,7 @@ class Reanchor:
         """Shift the moments; Fields without such a reference point stay as they are."""
         if self.name not in fields:
             return fields
-        shift = self.anchor - fields[self.name]
-        moved = {n: shift_moments(fields[n], shift) for n, f in fields.layout.items() if f.about == self.name}
+        moved = {n: fields.moments_about(n, self.anchor) for n, f in fields.layout.items() if f.about == self.name}
         return replace(fields, arrays={**fields.arrays, **moved, self.name: self.anchor})
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from .fields import Array, Field, Fields
-from .moments import shift_moments
 
 __all__ = ["SYMBOL", "Summary", "Tally"]
 
@@ -89,7 +88,7 @@ class Summary(Fields):
             arrays[n] = arrays[n].copy()
             about = self.layout[n].about
             if about is not None and about in side:
-                extra = shift_moments(extra, self.arrays[about][list(slots)] - side[about])
+                extra = side.moments_about(n, self.arrays[about][list(slots)])
             labels = zip(self.layout[n].axes, arrays[n].shape, strict=True)
             at = np.ix_(*[np.asarray(slots) if label == axis else np.arange(size) for label, size in labels])
             arrays[n][at] += extra
@@ -177,7 +176,7 @@ def _about(mine: Summary, other: Summary, name: str) -> Array:
     about = mine.layout[name].about
     if about is None or np.array_equal(mine[about], other[about]):
         return other.arrays[name]
-    return shift_moments(other.arrays[name], mine[about] - other[about])
+    return other.moments_about(name, mine[about])
 
 
 def _empty_side(side: Summary, total: Summary) -> Summary:

@@ -1,0 +1,231 @@
+"""Fitted models side by side."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from html import escape
+from itertools import combinations
+from typing import Any
+
+from stickbreak.errors import DataWarning
+from stickbreak.extras import require_extra
+
+__all__ = ["ComparedModel", "Comparison", "compare"]
+
+TITLES = {
+    "n_components": "K",
+    "n_effective": "in use",
+    "bound_per_row": "bound/row",
+    "score": "held-out",
+    "n_iter": "laps",
+}
+DIGITS = {"rows": 0, "bound": 2, "bound_per_row": 4, "score": 4, "seconds": 2}
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """One line of a comparison.
+
+    rows : training rows, a weighted row counted as often as its weight says
+    n_components, n_effective : components, and those with at least one row
+    objective : what `bound` is: "bound" (on the log evidence), "log joint" for EM, "" where there is none
+    bound, bound_per_row : in nats; NaN where there is none
+    score : mean log predictive density per row of X; NaN without X
+    n_iter, seconds : laps and time of the start that won
+    """
+
+    name: str
+    model: str
+    family: str
+    rows: float
+    n_components: int
+    n_effective: int
+    objective: str
+    bound: float
+    bound_per_row: float
+    score: float
+    n_iter: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of models, in the order given. Prints as text, shows as HTML in a notebook; `to_pandas` for more.
+
+    models : the lines. notes : what cannot be compared, and why.
+    best : place of the best bound and of the best held-out score, marked with a star, where they can be compared
+    """
+
+    models: tuple[ComparedModel, ...]
+    notes: tuple[str, ...] = ()
+    best: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[ComparedModel]:
+        return iter(self.models)
+
+    def __getitem__(self, index: int) -> ComparedModel:
+        return self.models[index]
+
+    def to_pandas(self) -> Any:
+        """The table as a `pandas.DataFrame`, models by name."""
+        pandas = require_extra("pandas", None, "to_pandas")
+        return pandas.DataFrame([asdict(line) for line in self.models]).set_index("name")
+
+    def _shared(self) -> dict[str, str]:
+        """What all models have in common, in words: said once above the table, so that it fits a terminal."""
+        words = {name: {_write(line, name) for line in self.models} for name in ("model", "family", "rows")}
+        return {name: min(found) + " rows" * (name == "rows") for name, found in words.items() if len(self) > 1 == len(found)}
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and texts; columns in which no model has anything to say of its own are left out."""
+        shared = self._shared()
+        names = [
+            f.name for f in fields(ComparedModel) if any(_write(line, f.name) for line in self.models) and f.name not in shared
+        ]
+        if all(line.objective in ("bound", "") for line in self.models):
+            names = [name for name in names if name != "objective"]
+        marks = {name: [" *" if i == place else "  " for i in range(len(self))] for name, place in self.best.items()}
+        cells = [[_write(line, n) + marks.get(n, [""] * len(self))[i] for n in names] for i, line in enumerate(self.models)]
+        return [TITLES.get(name, name) for name in names], cells
+
+    def __repr__(self) -> str:
+        titles, cells = self._cells()
+        widths = [max(len(row[j]) for row in [titles, *cells]) for j in range(len(titles))]
+        is_text = [all(not _is_number(row[j]) for row in cells) for j in range(len(titles))]
+        texts = [_join(row, widths, is_text) for row in [titles, ["-" * w for w in widths], *cells]]
+        shared = ", ".join(self._shared().values())
+        return "\n".join([shared] * bool(shared) + texts + list(self.notes))
+
+    def _repr_html_(self) -> str:
+        titles, cells = self._cells()
+        head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td><b>{escape(c[:-2])}</b></td>" if c.endswith(" *") else f"<td>{escape(c.rstrip())}</td>" for c in row)
+            + "</tr>"
+            for row in cells
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        caption = f"<caption>{escape(', '.join(self._shared().values()))}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _join(row: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> str:
+    """One line: words to the left, numbers to the right."""
+    cells = zip(row, widths, is_text, strict=True)
+    return "  ".join(cell.ljust(width) if left else cell.rjust(width) for cell, width, left in cells).rstrip()
+
+
+def _is_number(cell: str) -> bool:
+    return cell.rstrip(" *").replace(",", "").replace(".", "").replace("-", "").isdigit()
+
+
+def _write(line: ComparedModel, name: str) -> str:
+    value = getattr(line, name)
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:,.{DIGITS[name]}f}"
+    return str(value)
+
+
+def compare(models: Sequence[Any], X: Any = None, *, names: Sequence[str] | None = None) -> Comparison:
+    """Put fitted models side by side: bounds, held-out scores, sizes, time.
+
+    Bounds of models of the same data may be compared; where the number of rows or columns, the kind of objective, or the kind
+    of data (densities against probabilities) differ, a note below the table says so, with a DataWarning.
+
+    Parameters
+    ----------
+    models : fitted estimators.
+    X : held-out rows; each model's `score` of them becomes a column.
+    names : one for each model. Default: class and number of components.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
+    >>> found = sb.compare([sb.Mixture(k, random_state=0).fit(X[::2]) for k in (1, 2)], X[1::2])
+    >>> [(line.name, line.n_effective, round(line.bound_per_row, 1)) for line in found]
+    [('Mixture(1)', 1, -5.1), ('Mixture(2)', 2, -3.9)]
+    """
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; give at least one fitted estimator")
+    if names is not None and len(names) != len(models):
+        raise ValueError(f"names has {len(names)} entries for {len(models)} models")
+    for model in models:
+        if not hasattr(model, "_require_fitted"):
+            raise ValueError(f"models must be fitted estimators of stickbreak; got {model!r}")
+        model._require_fitted()
+    chosen = _default_names(models) if names is None else [str(name) for name in names]
+    lines = tuple(_measure(model, name, X) for model, name in zip(models, chosen, strict=True))
+    of_both, of_bounds = _differences(models, lines)
+    notes = (*of_both, *of_bounds)
+    if notes:
+        warnings.warn(" ".join(notes), DataWarning, stacklevel=2)
+    places = {
+        "bound": None if notes else _place_of_best(lines, "bound"),
+        "score": None if of_both else _place_of_best(lines, "score"),
+    }
+    return Comparison(lines, notes, {name: place for name, place in places.items() if place is not None})
+
+
+def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:
+    """Where the largest value stands; None when fewer than two models have one."""
+    known = {i: getattr(line, name) for i, line in enumerate(lines) if not math.isnan(getattr(line, name))}
+    return max(known, key=lambda i: known[i]) if len(known) > 1 else None
+
+
+def _default_names(models: Sequence[Any]) -> list[str]:
+    """Class and number of components, numbered where that says too little."""
+    plain = [f"{type(m).__name__}({m.n_components_})" for m in models]
+    return [name if plain.count(name) == 1 else f"{name} #{plain[: i + 1].count(name)}" for i, name in enumerate(plain)]
+
+
+def _measure(model: Any, name: str, X: Any) -> ComparedModel:
+    rows, bound = float(model._counts.n_units), float(model.lower_bound_)
+    return ComparedModel(
+        name=name,
+        model=type(model).__name__,
+        family=type(model._model.family).__name__,
+        rows=rows,
+        n_components=int(model.n_components_),
+        n_effective=int(model.n_effective_),
+        objective="" if math.isnan(bound) else model._rule.objective,
+        bound=bound,
+        bound_per_row=bound / rows if rows > 0 else math.nan,
+        score=math.nan if X is None else float(model.score(X)),
+        n_iter=int(model.n_iter_),
+        seconds=float(model.trace_.seconds[-1]) if len(model.trace_) else math.nan,
+    )
+
+
+def _differences(models: Sequence[Any], lines: Sequence[ComparedModel]) -> tuple[list[str], list[str]]:
+    """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each reason."""
+    both = [model._model.family.measure for model in models]
+    bounds = [
+        [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
+        [f"{model.n_features_in_} columns" if line.objective else "" for model, line in zip(models, lines, strict=True)],
+        [f"the {line.objective}" if line.objective else "" for line in lines],
+    ]
+    of_both = _first_difference("Bounds and scores", lines, both)
+    return [of_both] * bool(of_both), [n for told in bounds if (n := _first_difference("Bounds", lines, told))]
+
+
+def _first_difference(what: str, lines: Sequence[ComparedModel], told: Sequence[str]) -> str:
+    """A sentence on the first two models of which different things are told; empty when there are none."""
+    known = [(line.name, words) for line, words in zip(lines, told, strict=True) if words]
+    for (first, one), (second, other) in combinations(known, 2):
+        if one != other:
+            return f"{what} of {first} ({one}) and {second} ({other}) cannot be compared."
+    return ""

@@ -1,0 +1,26 @@
+"""Pictures of fitted models, drawn with matplotlib.
+
+A structure says which panels its models have (`panels_of`), a family how its components look: `draw_components` for a
+drawing of its own, `grid_of` for a heat map. All three are `functools.singledispatch`: a new structure or family registers.
+"""
+
+from .components import draw_components, draw_members
+from .figure import draw_figure, draw_panel
+from .gaussians import GaussianShape, shape_of
+from .panels import Panel, panels_of
+from .tables import Grid, grid_of
+from .view import Fitted
+
+__all__ = [
+    "Fitted",
+    "GaussianShape",
+    "Grid",
+    "Panel",
+    "draw_components",
+    "draw_figure",
+    "draw_members",
+    "draw_panel",
+    "grid_of",
+    "panels_of",
+    "shape_of",
+]

@@ -1,0 +1,98 @@
+"""What a picture is drawn from: plain values of a fitted model, components in the order of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stickbreak.protocols import Array
+
+__all__ = ["MAX_COMPONENTS", "Fitted", "choose_columns"]
+
+MAX_COMPONENTS = 14  # seven colors, each with a full and a broken line
+ROWS_IN_USE = 1.0  # a component with less than one expected row is not in use
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted model for readers.
+
+    weights, counts, ids : (K,) posterior mean weights, expected rows, permanent ids
+    posterior : summaries of the components by name, component axis first
+    names : (D,) of the columns
+    objective : what the trace's bound is ("bound", "log joint"); empty where the fit has none
+    rows, labels : some rows (m, D) and their components (m,), to draw with the components
+    columns : positions of the columns to draw; None lets the picture choose
+    noun : what a component is called
+    """
+
+    structure: Any
+    family: Any
+    trace: Any
+    weights: Array
+    counts: Array
+    ids: Array
+    posterior: Mapping[str, Array]
+    names: Sequence[str]
+    objective: str = "bound"
+    is_converged: bool = True
+    rows: Any = None
+    labels: Array | None = None
+    columns: tuple[int, ...] | None = None
+    noun: str = "component"
+
+    @cached_property
+    def shown(self) -> Array:
+        """Positions of the components that are drawn: those in use, largest first, at most MAX_COMPONENTS; never none."""
+        order = np.argsort(-self.weights, kind="stable")
+        n_used = int((self.counts >= ROWS_IN_USE).sum())
+        used = order[self.counts[order] >= ROWS_IN_USE] if n_used else order[:1]
+        return np.asarray(used[:MAX_COMPONENTS])
+
+    @cached_property
+    def ranks(self) -> Array:
+        """(K,) place of each component among those drawn; -1 for the others."""
+        found = np.full(len(self.weights), -1)
+        found[self.shown] = np.arange(len(self.shown))
+        return found
+
+    @property
+    def left_out(self) -> str:
+        """What is not drawn, in words; empty when everything is."""
+        n = len(self.weights) - len(self.shown)
+        if n == 0:
+            return ""
+        mass = max(0.0, 1.0 - float(self.weights[self.shown].sum()))
+        share = f"{100 * mass:.1f} %" if mass >= 0.0005 else "less than 0.1 %"
+        return f"not drawn: {n} {plural(self.noun, n)} with {share} of the weight"
+
+    def title(self) -> str:
+        """How many components are drawn."""
+        return f"{len(self.shown)} {plural(self.noun, len(self.shown))}, by weight"
+
+    def label(self, k: int) -> str:
+        """Id and weight of a component."""
+        return f"{self.ids[k]}  ({100 * self.weights[k]:.0f} %)"
+
+
+def plural(noun: str, n: int) -> str:
+    """The noun for n things."""
+    return noun if n == 1 else noun + "s"
+
+
+def choose_columns(fitted: Fitted, telling: Array, most: int) -> tuple[Array, str]:
+    """Positions of the columns to draw, in the order of the data, and a note when some are left out.
+
+    telling : (D,) how much each column says about the component of a row.
+    """
+    if fitted.columns is not None:
+        return np.array(fitted.columns, dtype=int), ""
+    D = len(telling)
+    if most >= D:
+        return np.arange(D), ""
+    best = np.sort(np.argsort(-telling, kind="stable")[:most])
+    return best, f"the {most} most telling of {D:,} columns"
