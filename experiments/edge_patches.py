@@ -13,7 +13,7 @@ import stickbreak as sb
 from .fits import Fit, Setting
 from .frame import Experiment, Row, is_quick, save_picture, seeds, span
 from .greedy import fit_greedy
-from .toys import draw_patches, edge_covariances
+from .toys import draw_patches, edges, surface_covariances
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 RATES = {"a": (0.5, 10.0), "b": (0.5, 100.0), "c": (0.9, 10.0)}  # kappa, delay
@@ -27,7 +27,7 @@ def size() -> tuple[int, int]:
 
 def make(seed: int) -> tuple[Setting, np.ndarray]:
     """Patches of eight clusters that are equally frequent, and their clusters."""
-    X, truth = draw_patches(edge_covariances(), np.ones(8), size()[0], seed)
+    X, truth = draw_patches(surface_covariances(edges(), 0.2), np.ones(8), size()[0], seed)
     return Setting.make(X, sb.ZeroMeanGaussian(dof=27.0, covariance=0.5), 10.0), truth
 
 

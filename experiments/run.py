@@ -17,7 +17,7 @@ from stickbreak import __version__
 from .frame import QUICK, Experiment, MissingDataError
 
 EXPERIMENTS = (
-    "faithful", "galaxies", "asterisk", "digits", "overfitting", "one_gaussian", "edge_patches", "mnist",
+    "faithful", "galaxies", "asterisk", "digits", "overfitting", "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
