@@ -51,7 +51,9 @@ def draw(fit: Fit) -> str:
 
     covariances = fit.result.model.family.describe(fit.result.counts)["covariance"]
     images = [np.linalg.eigh(covariance)[1][:, -1].reshape(8, 8) for covariance in covariances]
-    figure, panels = plt.subplots(-(-len(images) // 9), 9, figsize=(8, 1 * -(-len(images) // 9)), squeeze=False, layout="constrained")
+    figure, panels = plt.subplots(
+        -(-len(images) // 9), 9, figsize=(8, 1 * -(-len(images) // 9)), squeeze=False, layout="constrained"
+    )
     for panel, image in zip(panels.flat, images, strict=False):
         panel.imshow(image * np.sign(image[-1, -1]), cmap="gray")
     for panel in panels.flat:
@@ -80,8 +82,11 @@ def run() -> Experiment:
         for name, runs in fits.items()
     ]
     setting_text = (
-        "E1. 50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and its paper have independent brightness, pixel "
-        "noise 0.1 of it; each letter 0.95 times as frequent as the one before. Wishart prior with 66 degrees of freedom, expected covariance "
-        f"0.1 I; concentration 10. Variational Bayes on all rows, at most {LAPS} laps. Covariances and prior are ours: none are printed."
+        "E1. 50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and its paper have independent "
+        "brightness, pixel "
+        "noise 0.1 of it; each letter 0.95 times as frequent as the one before. Wishart prior with 66 degrees of freedom, "
+        "expected covariance "
+        f"0.1 I; concentration 10. Variational Bayes on all rows, at most {LAPS} laps. Covariances and prior are ours: none "
+        f"are printed."
     )
     return Experiment("Alphabet", setting_text, rows, "", draw(fits["moves from K=1"][0]))

@@ -66,8 +66,10 @@ def run() -> Experiment:
         for name, runs in fits.items()
     ]
     setting = (
-        f"E2. {DOCUMENTS} documents of {WORDS} words over 30 x 30, one of ten bars each (five lie, five stand; words of the bar ten times "
-        "likelier); Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word. The publication says neither how many words a "
+        f"E2. {DOCUMENTS} documents of {WORDS} words over 30 x 30, one of ten bars each (five lie, five stand; words of the "
+        f"bar ten times "
+        "likelier); Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word. The publication says neither how "
+        "many words a "
         f"document has nor its prior. Variational Bayes on all documents from K components, {len(fits['moves from K=1'])} seeds."
     )
     return Experiment("Bars", setting, rows, "", draw(fits["moves from K=1"][0]))

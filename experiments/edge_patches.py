@@ -106,7 +106,8 @@ PUBLISHED = {
 def _row(name: str, runs: list[Outcome]) -> Row:
     fits = [run.fit for run in runs]
     ours = (
-        f"{sum(run.is_whole for run in runs)} of {len(runs)} runs find all and nothing else; {span(run.n_found for run in runs)} of 8 found; "
+        f"{sum(run.is_whole for run in runs)} of {len(runs)} runs find all and nothing else; "
+        f"{span(run.n_found for run in runs)} of 8 found; "
         f"K {span(fit.n_effective for fit in fits)}; bound a row {span((per_row(fit) for fit in fits), 3)}; "
         f"{span(len(fit.result.trace) for fit in fits)} laps; {span((fit.seconds for fit in fits), 0)} CPU s"
     )
@@ -170,13 +171,17 @@ def run() -> Experiment:
     first = {name: runs[0].fit for name, runs in found.items()}
     n_rows, n_batches = size()
     setting = (
-        f"E5. {n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two surfaces of independent brightness that meet "
-        f"in an edge or a corner, pixel noise 0.2 of a surface's. {n_batches} batches of 1,000; Wishart prior with 27 degrees of freedom, expected "
-        "covariance 0.5 I; concentration 10. The publication prints neither its covariances nor its prior. Methods of 25 components begin "
+        f"E5. {n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two surfaces of independent "
+        f"brightness that meet "
+        f"in an edge or a corner, pixel noise 0.2 of a surface's. {n_batches} batches of 1,000; Wishart prior with 27 degrees "
+        f"of freedom, expected "
+        "covariance 0.5 I; concentration 10. The publication prints neither its covariances nor its prior. Methods of 25 "
+        "components begin "
         f"with the same Bregman k-means++ start and have at most {LAPS} laps."
     )
     words = (
-        "Not built: births as first published (2013), which may lower the bound and were replaced by ones that cannot; Kurihara's splits, "
+        "Not built: births as first published (2013), which may lower the bound and were replaced by ones that cannot; "
+        "Kurihara's splits, "
         "which this publication runs on digits only."
     )
     return Experiment("Edge patches", setting, rows, words, draw(first))

@@ -98,12 +98,15 @@ def run() -> Experiment:
     apart = np.diff([np.mean([fit.result.bound for fit in fits]) / len(train) for fits in found.values()])[0]
     rows.append(Row("difference of the mean bounds a row, 1 and 10 batches (at most 0.3 wanted)", f"{abs(apart):.3f}"))
     words = (
-        "E6 used all 60,000 images, which are not at hand: figures of the publication are no target here. Not built: Kurihara's split moves, "
+        "E6 used all 60,000 images, which are not at hand: figures of the publication are no target here. Not built: "
+        "Kurihara's split moves, "
         "whose program is not at hand and whose moves a birth contains; births of 2013, which may lower the bound."
     )
     setting_text = (
-        "E6. The 10,000 test images on 50 principal axes, every tenth held out; Dirichlet process Gaussian mixture from one component with "
-        "births, merges and deletes. Prior mean 0, strength 1e-4, 52 degrees of freedom, expected covariance 0.5 I, concentration 5. Peers: the same."
+        "E6. The 10,000 test images on 50 principal axes, every tenth held out; Dirichlet process Gaussian mixture from one "
+        "component with "
+        "births, merges and deletes. Prior mean 0, strength 1e-4, 52 degrees of freedom, expected covariance 0.5 I, "
+        "concentration 5. Peers: the same."
     )
     best = max(found[1], key=lambda fit: fit.result.bound)
     return Experiment("MNIST", setting_text, rows, words, draw(best, mean, axes))

@@ -68,7 +68,9 @@ def run() -> Experiment:
         Row("CPU seconds: merges only, deletes", f"{span((s.seconds for s in stuck), 1)}; {span((f.seconds for f in freed), 1)}"),
     ]
     setting = (
-        f"E4. {ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, prior variance 1 (mean strength 0.01, 3 degrees "
-        "of freedom). Variational Bayes on all rows from five random rows with merges only, from lap 20 on, at most 300 laps; deletes begin where that ended."
+        f"E4. {ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, prior variance 1 (mean strength "
+        f"0.01, 3 degrees "
+        "of freedom). Variational Bayes on all rows from five random rows with merges only, from lap 20 on, at most 300 laps; "
+        "deletes begin where that ended."
     )
     return Experiment("One Gaussian", setting, rows, "", draw(*found[0]))

@@ -58,7 +58,8 @@ def draw_patches(covariances: np.ndarray, weights: np.ndarray, n_rows: int, seed
 
 
 def bars(width: int = 30, count: int = 10, contrast: float = 10.0) -> np.ndarray:
-    """(count, width * width) word probabilities: half of the bars lie, half stand; a word of the bar is `contrast` times likelier."""
+    """(count, width * width) word probabilities: half of the bars lie, half stand; a word of the bar is `contrast` times "
+    "likelier."""
     topics = np.ones((count, width, width))
     thick = width // (count // 2)
     for k in range(count // 2):
