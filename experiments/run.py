@@ -55,20 +55,24 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}", file=sys.stderr)
         return 2
-    sections = read_sections()
     for name in names or EXPERIMENTS:
         try:
-            sections[name] = write_section(name, importlib.import_module(f"experiments.{name}").run())
+            section = write_section(name, importlib.import_module(f"experiments.{name}").run())
         except MissingDataError as missing:
             print(f"{name}: left out ({missing})")
             continue
-        print(sections[name])
-    if is_quick:
-        return 0
+        print(section, flush=True)
+        if not is_quick:
+            keep_section(name, section)
+    return 0
+
+
+def keep_section(name: str, section: str) -> None:
+    """Put a section into its place in the file, as soon as it is there: other runs may be writing theirs."""
+    sections = {**read_sections(), name: section}
     kept = [sections[name] for name in EXPERIMENTS if name in sections]
     title = f"# Experiments\n\nWritten by `make experiments`, stickbreak {__version__}. Figures are in nats unless they say so.\n\n"
     RESULTS.write_text(title + "\n".join(kept))
-    return 0
 
 
 if __name__ == "__main__":
