@@ -125,7 +125,7 @@ def from_plusplus(
     if n_coarse:
         seed = count_labels(coarse, replace(batch, repeats=None, sets=None), labels, n_components)
         seed = refine_hard(coarse, batch, seed, params, n_coarse, pool)
-        labels = coarse.decode(coarse.potentials(seed, params, Mode()), batch, pool)
+        labels = coarse.decode(coarse.potentials(seed.restrict(batch.symbols), params, Mode()), batch, pool)
         seed = count_labels(model, batch, labels, n_components)
     else:
         seed = count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
