@@ -95,7 +95,7 @@ def run_bits() -> tuple[list[Row], str]:
     data = load_digits()
     train, test = hold_out((data.data > 7).astype(float))
     truth = hold_out(data.target)[0]
-    models = [fit(sb.DPMixture(k, family="bernoulli", n_init=5, random_state=0), train) for k in SIZES]
+    models = [fit(sb.DPMixture(k, family="bernoulli", inference="memoized", n_init=5, random_state=0), train) for k in SIZES]
     best = max(models, key=lambda m: m.lower_bound_)
     by_size = lambda tell: ", ".join(f"{k}: {tell(m)}" for k, m in zip(SIZES, models, strict=True))
     rows = [

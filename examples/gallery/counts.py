@@ -1,7 +1,7 @@
 """Counts: who visits on which day
 
 Rows of counts, one for each customer and a column for each day, want a Poisson family: a component is a rate for each day.
-Three habits went in, and a Dirichlet process with room for twelve finds them. Below the components are the rows
+Three habits went in, and a Dirichlet process mixture finds them, from one component on. Below the components are the rows
 themselves, sorted by component.
 """
 
@@ -15,7 +15,7 @@ weekend = np.array([0.4, 0.3, 0.3, 0.5, 1.5, 6, 5])
 seldom = np.full(7, 0.8)
 visits = np.concatenate([rng.poisson(rate, (n, 7)) for rate, n in ((office, 180), (weekend, 90), (seldom, 130))])
 
-model = sb.DPMixture(12, family="poisson", n_init=5, random_state=0).fit(visits)
+model = sb.DPMixture(family="poisson", random_state=0).fit(visits)
 
 figure = model.plot(X=visits)
 figure.savefig("counts.png")

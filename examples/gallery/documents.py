@@ -17,7 +17,7 @@ for topic, words in enumerate([*square, *square.T]):
     bars[topic, words] += 0.8 / 5
 documents = rng.multinomial(40, bars[rng.integers(10, size=500)])
 
-model = sb.DPMixture(15, family="multinomial", n_init=10, random_state=0).fit(documents)
+model = sb.DPMixture(family="multinomial", random_state=0).fit(documents)
 
 figure, axes = plt.subplots(3, 5, figsize=(7, 4.6), layout="constrained")
 found = model.posterior_["probability"][np.argsort(-model.weights_)[:10]]
