@@ -1,8 +1,9 @@
 """Spare components cost nothing
 
 Without moves, the number of components of a Dirichlet process mixture is a truncation: the most that it may use. The bound
-rises until there are enough, and then stays: components without rows cost nothing. The clusters are well apart, and each fit is the best of five starts;
-with one start, or clusters that overlap, a large truncation often ends in a worse optimum with too many pieces.
+rises until there are enough, and then stays: components without rows cost nothing. The clusters are well apart, and each
+fit is the best of five starts; with one start, or clusters that overlap, a large truncation often ends in a worse optimum with
+too many pieces, which is what births, merges and deletes are for.
 """
 
 import numpy as np
