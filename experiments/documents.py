@@ -52,7 +52,7 @@ def rows_of(name: str, X: Any, sections: np.ndarray | None) -> tuple[list[Row], 
     """The figures of one collection, and the best fit by moves."""
     train, test = hold_out(X)
     fits: dict[str, list[Fit]] = {}
-    for seed in seeds(5):
+    for seed in seeds(3):
         for method, fit in follow(train, seed).items():
             fits.setdefault(method, []).append(fit)
     tokens = test.sum() / test.shape[0]
@@ -90,7 +90,7 @@ def draw(fit: Fit, words: list[str], overall: np.ndarray) -> str:
 
 
 def run() -> Experiment:
-    """Five seeds of each."""
+    """Three seeds of each."""
     kos, _ = rows_of("KOS", read_kos(), None)
     counts, sections, words = read_bbc()
     bbc, fit = rows_of("BBC news", counts, sections)

@@ -18,8 +18,8 @@ from .frame import QUICK, Experiment, MissingDataError
 
 EXPERIMENTS = (
     "faithful", "galaxies", "asterisk", "digits", "overfitting",
-    "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents",
-)  # fmt: skip  # `patches` joins them when the engines have max_active
+    "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
+)  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
