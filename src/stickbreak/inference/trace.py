@@ -32,6 +32,12 @@ class LapRecord:
     seconds: float
     disagreement: float | None = None
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> LapRecord:
+        """A record from a file, whose values must be numbers."""
+        number = {name: None if value is None else float(value) for name, value in values.items()}
+        return cls(**{**number, "lap": int(values["lap"]), "n_components": int(values["n_components"])})  # type: ignore[arg-type]
+
 
 @dataclass
 class Trace:
@@ -87,7 +93,7 @@ class Trace:
     def from_dict(cls, values: dict[str, Any]) -> Trace:
         """The inverse of `to_dict`."""
         return cls(
-            [LapRecord(**r) for r in values["laps"]],
+            [LapRecord.from_dict(r) for r in values["laps"]],
             [float(v) for v in values["visits"]],
             [MoveRecord.from_dict(r) for r in values.get("moves", ())],
         )
