@@ -26,7 +26,8 @@ from registers import FamilyCase
 from scipy.special import xlogy
 
 from stickbreak.data import Table
-from stickbreak.inference import BatchVB, MemoizedVB, Sample
+from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
+from stickbreak.inference.proposals import Attempts
 from stickbreak.moves import Birth
 from stickbreak.moves.redistribute import RedistributionProposal, rows_of
 from stickbreak.stats import Insert
@@ -226,3 +227,15 @@ def test_the_sample_of_a_wide_table_keeps_its_symbols():
     np.testing.assert_array_equal(found.rows.toarray(), case.dense[4:7])
     np.testing.assert_allclose(found.repeats, 8.0)
     assert isinstance(found, Table)
+
+
+def test_newborns_come_in_the_order_that_costs_least():
+    """Largest first, as the sticks like it: a small newborn before a large one would cost log(large / small) nats."""
+    rows = np.concatenate([np.random.default_rng(0).normal(c, 1.0, (n, 2)) for c, n in ((-15.0, 10), (0.0, 150), (15.0, 40))])
+    table, model = Table(rows), blob_model(rows)
+    total = fit(model, BatchVB(), rows, 1).counts
+    scene = Scene(model, total, model.start_params(1), (0,), table, Attempts(), np.random.default_rng(0), 2, False)
+    (proposal,) = Birth().plan(scene)
+    sizes = proposal.watch.counts["share"]
+    assert len(sizes) == 3
+    assert (np.diff(sizes) < 0).all()

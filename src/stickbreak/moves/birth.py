@@ -80,8 +80,8 @@ class Birth(Parameters):
             return None
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         start = from_plusplus(model, table, min(max(2, n_newborn), table.n_rows), scene.rng)
-        before = little_fit(model, table, scene.total.permute(model.axis, list(taken)), 1 + len(taken))
-        found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),))
+        before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken))
+        found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),), reorder=True)
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound
         if counts.size(model.axis) < 2 or gain <= 0:
