@@ -230,7 +230,7 @@ def test_unknown_labels_change_nothing():
     assert plain.trace_.moves == unknown.trace_.moves
 
 
-@pytest.mark.parametrize("name", ["gaussian", "multinomial", "poisson"])
+@pytest.mark.parametrize("name", ["gaussian", "multinomial"])
 def test_a_weight_is_a_repeat_count(name):
     """Starts draw other rows, but clear groups are found in both ways, with the same bound."""
     case = CASES[name]

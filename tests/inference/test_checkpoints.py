@@ -115,8 +115,8 @@ def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
 # ---- moves ---------------------------------------------------------------------------------------------------------
 ALL_MOVES = (Birth(n_newborn=4, n_passes=10), Merge(), Delete(n_passes=10))
 MOVING = {
-    "three": MemoizedVB(n_batches=3, max_iter=8, tol=0.0, moves=ALL_MOVES, trace_visits=True),
-    "spilled": MemoizedVB(n_batches=3, max_iter=8, tol=0.0, moves=ALL_MOVES, memory_limit=0, trace_visits=True),
+    "three": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, trace_visits=True),
+    "spilled": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, memory_limit=0, trace_visits=True),
     "settles": MemoizedVB(n_batches=2, max_iter=30, tol=1e-3, moves=ALL_MOVES, trace_visits=True),
 }
 
@@ -137,7 +137,7 @@ def stop_moves_and_resume(model: Any, engine: Any, table: Table, start: Any, pat
     return run(model, engine, table, snapshot, seed=7), len(snapshot.saved_moves[0]["proposals"])
 
 
-@pytest.mark.parametrize(("name", "n_components"), [("three", 1), ("spilled", 6), ("settles", 1), ("settles", 6)])
+@pytest.mark.parametrize(("name", "n_components"), [("three", 1), ("spilled", 6), ("settles", 6)])
 def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) -> None:
     """Births from one component, merges and deletes from six; wherever it stopped, proposals under way included."""
     rows = blobs(150, 3, spread=8.0)
@@ -146,7 +146,7 @@ def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) 
     undisturbed = run(model, engine, table, start, seed=7)
     assert any(record.is_accepted for record in undisturbed.trace.moves)
     pending = 0
-    for step in (2, 4, 5, 6, 8, 12):
+    for step in (2, 5, 8) if n_components == 1 else (4, 8):
         if step <= undisturbed.n_steps:
             resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
             assert_same_moves(resumed, undisturbed)
@@ -163,7 +163,7 @@ def test_moves_of_every_kind_of_field_resume_bit_for_bit(name: str, tmp_path: Pa
     engine = MemoizedVB(n_batches=3, max_iter=4, tol=0.0, moves=ALL_MOVES)
     undisturbed = run(model, engine, table, start, seed=7)
     pending = 0
-    for step in (5, 6, 9):
+    for step in (5, 9):
         resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
         assert_same_moves(resumed, undisturbed)
         pending += under_way
@@ -176,7 +176,7 @@ def test_moves_that_are_stopped_again_and_again_end_the_same(tmp_path: Path) -> 
     start = random_start(model, table, 1)
     undisturbed = run(model, engine, table, start, seed=7)
     begin: Any = start
-    for step in (2, 5, 6, 8, 11, 15, 16, 20):
+    for step in (2, 5, 6, 8, 11, 15):
         saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),))
         with pytest.raises(StoppedError):
             run(model, saved, table, begin, seed=7)
@@ -371,7 +371,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 
 @posix
-@pytest.mark.parametrize(("name", "count"), [("DPMixture", 10), ("Mixture", 10), ("moves", 4)])
+@pytest.mark.parametrize(("name", "count"), [("DPMixture", 10), ("Mixture", 10), ("moves", 3)])
 def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path: Path) -> None:
     """SIGKILL at random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
     found = run_kills(tmp_path, "fork", str(count), name)

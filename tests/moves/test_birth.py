@@ -113,9 +113,8 @@ def test_H4_empty_newborns_change_nothing_under_a_dirichlet_process(name):
 
 
 @several
-@priors
-def test_H5_memory_replayed_late_equals_memory_updated_at_once(name, allocation):
-    twin = make_twin(name, allocation, n_components=5, n_batches=4)
+def test_H5_memory_replayed_late_equals_memory_updated_at_once(name):
+    twin = make_twin(name, n_components=5, n_batches=4)
     for round_ in range(2):
         made, deals = proposals(twin, (1,), (0, 3), seed=round_)
         mover = watched_lap(twin, made, order=np.random.default_rng(round_).permutation(4))
@@ -137,7 +136,7 @@ def test_H5_memory_replayed_late_equals_memory_updated_at_once(name, allocation)
 
 
 @pytest.mark.parametrize("n_batches", [1, 3, 10])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_H6_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):
     rows = blobs(300, seed, spread=8.0)
     model = blob_model(rows)
