@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fitting import MODELS, assert_never_drops, blob_model, blobs, fit
+from fitting import MODELS, assert_never_drops, blob_model, blobs, fit, random_start
 from moving import (
     ACCUMULATOR,
     CASES,
@@ -14,6 +14,7 @@ from moving import (
     apply_all,
     assert_exact,
     birth_proposal,
+    delete_proposal,
     gains,
     lap,
     make_twin,
@@ -28,7 +29,7 @@ from scipy.special import xlogy
 from stickbreak.data import Table
 from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
 from stickbreak.inference.proposals import Attempts
-from stickbreak.moves import Birth
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.redistribute import RedistributionProposal, rows_of
 from stickbreak.stats import Insert
 
@@ -238,3 +239,38 @@ def test_newborns_come_in_the_order_that_costs_least():
     sizes = proposal.watch.counts["share"]
     assert len(sizes) == 3
     assert (np.diff(sizes) < 0).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
+def test_rows_with_labels_stay_where_they_are(name):
+    """Labels name components 0 and 1; births, deletes and merges of the others are exact, and newborns are not for labelled rows."""
+    labels = np.full(CASES[name].rows.shape[0], -1)
+    labels[2:8] = [0, 0, 0, 1, 1, 1]
+    twin = make_twin(name, n_components=6, labels=labels)
+    rng = np.random.default_rng(0)
+    born, dealt = birth_proposal(twin, (2,), 3, rng)
+    gone, shared = delete_proposal(twin, 3, (4, 5), rng)
+    mover = watched_lap(twin, [born, gone])
+    apply_all(twin, mover, {born.watch.name: dealt, gone.watch.name: shared})
+    assert_exact(twin)
+    legal = dict(zip(twin.ids, twin.state.params["legal"].T, strict=True))
+    assert legal[0].tolist() == [1, 1, 0]
+    assert legal[1].tolist() == [1, 0, 1]
+    assert all(legal[i].tolist() == [1, 0, 0] for i in twin.ids if i > 1)
+    lap(twin)
+    ACCUMULATOR.end_lap(twin.state)
+    assert_exact(twin)
+    for label in (0, 1):
+        np.testing.assert_allclose(twin.shares[labels == label, twin.ids.index(label)], 1.0)
+
+
+def test_labels_of_the_only_component_are_kept():
+    """With one component every set allows all there is: a set with a label is still not free."""
+    rows = blobs(100, 1, spread=8.0)
+    labels = np.where(np.arange(100) < 10, 0, -1)
+    table, model = Table(rows, sets=labels + 1), blob_model(rows)
+    result = fit(
+        model, MemoizedVB(n_batches=2, moves=(Birth(), Merge(), Delete())), table, random_start(model, table, 1, 0, np.ones((2, 1)))
+    )
+    assert 0 in result.ids
+    assert result.params["legal"][1].tolist() == [float(i == 0) for i in result.ids]
