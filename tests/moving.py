@@ -132,14 +132,20 @@ def make_twin(
     n_batches: int = 3,
     n_laps: int = 2,
     repeats: Array | None = None,
+    labels: Array | None = None,
     max_active: int | None = None,
     seed: int = 0,
 ) -> Twin:
-    """From random responsibilities, after some laps without moves; max_active: components that a row may use."""
+    """From random responsibilities, after some laps without moves.
+
+    labels (n,): the component that a row must use, or -1. max_active: components that a row may use.
+    """
     case = CASES[case] if isinstance(case, str) else case
-    model, table = MODELS[allocation](case.family, GAMMA).limited(max_active), Table(case.rows, repeats)
+    model = MODELS[allocation](case.family, GAMMA).limited(max_active)
+    table = Table(case.rows, repeats, None if labels is None else labels + 1)
     batches = table.batches(n_batches)
-    start = random_start(model, table, n_components, seed)
+    legal = None if labels is None else np.concatenate([np.ones((1, n_components)), np.eye(n_components)[: labels.max() + 1]])
+    start = random_start(model, table, n_components, seed, legal)
     ids = tuple(range(n_components))
     state = ACCUMULATOR.begin(start, ids, len(batches))
     for edit in model.upkeep(state.counts):

@@ -1,7 +1,9 @@
 """Fits that are killed with SIGKILL and resumed; run by test_checkpoints.py in a process of its own.
 
-killed_fits.py FOLDER fork|spawn COUNT ESTIMATOR   kill COUNT fits; prints {"undisturbed", "bounds", "killed", "laps"} as JSON
-killed_fits.py FOLDER fit ESTIMATOR CHECKPOINT     the fit that is killed: slow on purpose
+killed_fits.py FOLDER fork|spawn COUNT NAME        kill COUNT fits; prints {"undisturbed", "bounds", "killed", "laps"} as JSON
+killed_fits.py FOLDER fit NAME CHECKPOINT          the fit that is killed: slow on purpose
+
+NAME is Mixture, DPMixture (both without moves), or moves.
 """
 
 from __future__ import annotations
@@ -37,9 +39,19 @@ def rows() -> np.ndarray:
 
 def fit(name: str, checkpoint: str | None, *callbacks: sb.Callback) -> float:
     engine = sb.MemoizedVB(
-        n_batches=BATCHES, max_iter=LAPS, tol=0.0, checkpoint=checkpoint, checkpoint_every=0.0, callbacks=callbacks
+        n_batches=BATCHES,
+        max_iter=LAPS,
+        tol=0.0,
+        moves=(sb.Birth(), sb.Merge(), sb.Delete()) if name == "moves" else (),
+        checkpoint=checkpoint,
+        checkpoint_every=0.0,
+        callbacks=callbacks,
     )
-    return float(getattr(sb, name)(6, inference=engine, random_state=5).fit(rows()).lower_bound_)
+    make = {"Mixture": sb.Mixture, "DPMixture": sb.DPMixture, "moves": sb.DPMixture}[name]
+    model = make(1 if name == "moves" else 6, inference=engine, random_state=5).fit(rows())
+    if name == "moves" and not any(record.is_accepted for record in model.trace_.moves):
+        raise RuntimeError("no move was accepted")
+    return float(model.lower_bound_)
 
 
 def kill_when_due(pid: int, is_running: Callable[[], bool], checkpoint: Path, wait: float) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
+from moving import CASES as MOVING_CASES
 from registers import FAMILIES
 
 import stickbreak as sb
@@ -20,6 +21,7 @@ from stickbreak import families
 from stickbreak.data import Table
 from stickbreak.errors import CheckpointError, ModelFileError
 from stickbreak.inference import EM, BatchVB, Callback, HardEM, Info, MemoizedVB, StochasticVB, read_checkpoint, run
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.persist import read_file, write_file
 from stickbreak.priors import GammaPrior
 
@@ -109,6 +111,104 @@ def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
         assert_same_fit(resumed, undisturbed)
         for n in learned:
             np.testing.assert_array_equal(resumed.model.learned()[n], learned[n])
+
+
+# ---- moves ---------------------------------------------------------------------------------------------------------
+ALL_MOVES = (Birth(n_newborn=4, n_passes=10), Merge(), Delete(n_passes=10))
+MOVING = {
+    "three": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, trace_visits=True),
+    "spilled": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, memory_limit=0, trace_visits=True),
+    "settles": MemoizedVB(n_batches=2, max_iter=30, tol=1e-3, moves=ALL_MOVES, trace_visits=True),
+}
+
+
+def assert_same_moves(a: Any, b: Any) -> None:
+    assert_same_fit(a, b)
+    assert a.trace.moves == b.trace.moves
+    assert a.next_id == b.next_id
+
+
+def stop_moves_and_resume(model: Any, engine: Any, table: Table, start: Any, path: Path, step: int) -> tuple[Any, int]:
+    """The resumed fit, and how many proposals were under way when it stopped."""
+    saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
+    with pytest.raises(StoppedError):
+        run(model, with_settings(saved, callbacks=(StopAt(step),)), table, start, seed=7)
+    _, snapshot = read_checkpoint(path)
+    assert snapshot.saved_moves is not None
+    return run(model, engine, table, snapshot, seed=7), len(snapshot.saved_moves[0]["proposals"])
+
+
+@pytest.mark.parametrize(("name", "n_components"), [("three", 1), ("spilled", 6), ("settles", 6)])
+def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) -> None:
+    """Births from one component, merges and deletes from six; wherever it stopped, proposals under way included."""
+    rows = blobs(150, 3, spread=8.0)
+    model, table, engine = blob_model(rows), Table(rows), MOVING[name]
+    start = random_start(model, table, n_components)
+    undisturbed = run(model, engine, table, start, seed=7)
+    assert any(record.is_accepted for record in undisturbed.trace.moves)
+    pending = 0
+    for step in (2, 5, 8) if n_components == 1 else (4, 8):
+        if step <= undisturbed.n_steps:
+            resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
+            assert_same_moves(resumed, undisturbed)
+            pending += under_way
+    assert pending > 0
+
+
+@pytest.mark.parametrize("name", ["multinomial_wide", "gaussian_far", "product"])
+def test_moves_of_every_kind_of_field_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
+    """Vocabularies of their own, reference points, several members."""
+    case = MOVING_CASES[name]
+    model, table = MODELS["dp"](case.family, GammaPrior(), learns=name != "product"), Table(case.rows)
+    start = random_start(model, table, 4)
+    engine = MemoizedVB(n_batches=3, max_iter=4, tol=0.0, moves=ALL_MOVES)
+    undisturbed = run(model, engine, table, start, seed=7)
+    pending = 0
+    for step in (5, 9):
+        resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
+        assert_same_moves(resumed, undisturbed)
+        pending += under_way
+    assert pending > 0
+
+
+def test_moves_that_are_stopped_again_and_again_end_the_same(tmp_path: Path) -> None:
+    rows = blobs(150, 3, spread=8.0)
+    model, table, engine, path = blob_model(rows), Table(rows), MOVING["three"], tmp_path / "c"
+    start = random_start(model, table, 1)
+    undisturbed = run(model, engine, table, start, seed=7)
+    begin: Any = start
+    for step in (2, 5, 6, 8, 11, 15):
+        saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),))
+        with pytest.raises(StoppedError):
+            run(model, saved, table, begin, seed=7)
+        begin = read_checkpoint(path)[1]
+    assert_same_moves(run(model, engine, table, begin, seed=7), undisturbed)
+
+
+def test_moves_in_a_checkpoint_that_are_garbled_are_said(tmp_path: Path) -> None:
+    rows = blobs(150, 3, spread=8.0)
+    model, table, path = blob_model(rows), Table(rows), tmp_path / "c"
+    engine = with_settings(MOVING["three"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(6),))
+    with pytest.raises(StoppedError):
+        run(model, engine, table, random_start(model, table, 1), seed=7)
+    header, arrays = read_file(path, "checkpoint")
+    assert header["moves"]["proposals"]
+    kind, proposal = header["moves"]["proposals"][0]
+    engine = with_settings(engine, callbacks=())
+    for bad in (
+        [["split", proposal]],
+        [[kind, {}]],
+        [[kind, {**proposal, "slots": ["a"]}]],
+        [[kind, {**proposal, "counts": None}]],
+        [[kind]],
+        [5],
+    ):
+        write_file(path, "checkpoint", {**header, "moves": {**header["moves"], "proposals": bad}}, arrays)
+        with pytest.raises((CheckpointError, ModelFileError)):
+            run(model, engine, table, read_checkpoint(path)[1], seed=7)
+    write_file(path, "checkpoint", header, arrays)
+    with pytest.raises(CheckpointError, match="moves"):  # an engine without moves does not know what to do with them
+        run(model, with_settings(engine, moves=()), table, read_checkpoint(path)[1], seed=7)
 
 
 def test_a_checkpoint_with_another_prior_to_learn_is_refused(tmp_path: Path) -> None:
@@ -271,19 +371,20 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 
 @posix
-@pytest.mark.parametrize("estimator", ["DPMixture", "Mixture"])
-def test_killed_and_resumed_gives_the_same_bound(estimator: str, tmp_path: Path) -> None:
-    """SIGKILL at ten random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
-    found = run_kills(tmp_path, "fork", "10", estimator)
-    assert found["killed"] == 10
-    assert found["bounds"] == [found["undisturbed"]] * 10
+@pytest.mark.parametrize(("name", "count"), [("DPMixture", 10), ("Mixture", 10), ("moves", 3)])
+def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path: Path) -> None:
+    """SIGKILL at random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
+    found = run_kills(tmp_path, "fork", str(count), name)
+    assert found["killed"] == count
+    assert found["bounds"] == [found["undisturbed"]] * count
 
 
 @posix
 @pytest.mark.slow
-def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["DPMixture", "moves"])
+def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(name: str, tmp_path: Path) -> None:
     """SIGKILL at twenty random moments after the first checkpoint; every killed fit is a fresh process."""
-    found = run_kills(tmp_path, "spawn", "20", "DPMixture")
+    found = run_kills(tmp_path, "spawn", "20", name)
     assert found["killed"] == 20
     assert found["bounds"] == [found["undisturbed"]] * 20
 

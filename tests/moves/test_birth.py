@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fitting import MODELS, assert_never_drops, blob_model, blobs, fit
+from fitting import MODELS, assert_never_drops, blob_model, blobs, fit, random_start
 from moving import (
     ACCUMULATOR,
     CASES,
@@ -14,6 +14,7 @@ from moving import (
     apply_all,
     assert_exact,
     birth_proposal,
+    delete_proposal,
     gains,
     lap,
     make_twin,
@@ -26,8 +27,9 @@ from registers import FamilyCase
 from scipy.special import xlogy
 
 from stickbreak.data import Table
-from stickbreak.inference import BatchVB, MemoizedVB, Sample
-from stickbreak.moves import Birth
+from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
+from stickbreak.inference.proposals import Attempts
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.redistribute import RedistributionProposal, rows_of
 from stickbreak.stats import Insert
 
@@ -112,9 +114,8 @@ def test_H4_empty_newborns_change_nothing_under_a_dirichlet_process(name):
 
 
 @several
-@priors
-def test_H5_memory_replayed_late_equals_memory_updated_at_once(name, allocation):
-    twin = make_twin(name, allocation, n_components=5, n_batches=4)
+def test_H5_memory_replayed_late_equals_memory_updated_at_once(name):
+    twin = make_twin(name, n_components=5, n_batches=4)
     for round_ in range(2):
         made, deals = proposals(twin, (1,), (0, 3), seed=round_)
         mover = watched_lap(twin, made, order=np.random.default_rng(round_).permutation(4))
@@ -136,7 +137,7 @@ def test_H5_memory_replayed_late_equals_memory_updated_at_once(name, allocation)
 
 
 @pytest.mark.parametrize("n_batches", [1, 3, 10])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_H6_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):
     rows = blobs(300, seed, spread=8.0)
     model = blob_model(rows)
@@ -226,3 +227,50 @@ def test_the_sample_of_a_wide_table_keeps_its_symbols():
     np.testing.assert_array_equal(found.rows.toarray(), case.dense[4:7])
     np.testing.assert_allclose(found.repeats, 8.0)
     assert isinstance(found, Table)
+
+
+def test_newborns_come_in_the_order_that_costs_least():
+    """Largest first, as the sticks like it: a small newborn before a large one would cost log(large / small) nats."""
+    rows = np.concatenate([np.random.default_rng(0).normal(c, 1.0, (n, 2)) for c, n in ((-15.0, 10), (0.0, 150), (15.0, 40))])
+    table, model = Table(rows), blob_model(rows)
+    total = fit(model, BatchVB(), rows, 1).counts
+    scene = Scene(model, total, model.start_params(1), (0,), table, Attempts(), np.random.default_rng(0), 2, False)
+    (proposal,) = Birth().plan(scene)
+    sizes = proposal.watch.counts["share"]
+    assert len(sizes) == 3
+    assert (np.diff(sizes) < 0).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
+def test_rows_with_labels_stay_where_they_are(name):
+    """Labels name components 0 and 1; births, deletes and merges of the others are exact, and labelled rows have no newborns."""
+    labels = np.full(CASES[name].rows.shape[0], -1)
+    labels[2:8] = [0, 0, 0, 1, 1, 1]
+    twin = make_twin(name, n_components=6, labels=labels)
+    rng = np.random.default_rng(0)
+    born, dealt = birth_proposal(twin, (2,), 3, rng)
+    gone, shared = delete_proposal(twin, 3, (4, 5), rng)
+    mover = watched_lap(twin, [born, gone])
+    apply_all(twin, mover, {born.watch.name: dealt, gone.watch.name: shared})
+    assert_exact(twin)
+    legal = dict(zip(twin.ids, twin.state.params["legal"].T, strict=True))
+    assert legal[0].tolist() == [1, 1, 0]
+    assert legal[1].tolist() == [1, 0, 1]
+    assert all(legal[i].tolist() == [1, 0, 0] for i in twin.ids if i > 1)
+    lap(twin)
+    ACCUMULATOR.end_lap(twin.state)
+    assert_exact(twin)
+    for label in (0, 1):
+        np.testing.assert_allclose(twin.shares[labels == label, twin.ids.index(label)], 1.0)
+
+
+def test_labels_of_the_only_component_are_kept():
+    """With one component every set allows all there is: a set with a label is still not free."""
+    rows = blobs(100, 1, spread=8.0)
+    labels = np.where(np.arange(100) < 10, 0, -1)
+    table, model = Table(rows, sets=labels + 1), blob_model(rows)
+    result = fit(
+        model, MemoizedVB(n_batches=2, moves=(Birth(), Merge(), Delete())), table, random_start(model, table, 1, 0, np.ones((2, 1)))
+    )
+    assert 0 in result.ids
+    assert result.params["legal"][1].tolist() == [float(i == 0) for i in result.ids]

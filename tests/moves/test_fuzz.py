@@ -118,7 +118,7 @@ fuzz = settings(
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(fuzz, max_examples=6)
+@settings(fuzz, max_examples=4)
 @given(**SEQUENCES)
 def test_random_moves_keep_everything_exact(name, allocation, n_batches, repeated, rounds, seed):
     play(name, allocation, n_batches, repeated, rounds, seed)

@@ -26,7 +26,7 @@ class Batch:
 
     rows : (n, D) array or memory map, (n,) symbols, or a CSR matrix; in the user's units until a family prepares them
     repeats : (n,) how often each row counts, or None for once
-    sets : (n,) which legal set restricts each row (index into the parameter "legal"), or None
+    sets : (n,) which legal set restricts each row (index into the parameter "legal"; 0 allows every component), or None
     symbols : the batch's own vocabulary; rows then count positions in it. None for all symbols
     row_at, unit_at : where this part begins inside the batch it was cut from
     """

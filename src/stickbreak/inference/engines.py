@@ -121,9 +121,9 @@ class _MovingEngine(_LimitedEngine, _MemoizedEngine):
     def check(self) -> None:
         """Also the moves."""
         super().check()
+        if not isinstance(self.moves, list | tuple) or not all(hasattr(m, "plan") and not isinstance(m, type) for m in self.moves):
+            raise ValueError(f"moves must be a list of objects such as sb.Birth(), sb.Merge(), sb.Delete(); got {self.moves!r}")
         for move in self.moves:
-            if not hasattr(move, "plan"):
-                raise ValueError(f"moves must be objects such as sb.Birth(), sb.Merge(), sb.Delete(); got {move!r}")
             move.check()
 
     def mover(self) -> Mover:

@@ -117,13 +117,16 @@ class Scene:
         """(K,) expected rows of each component."""
         return self.total["share"]
 
+    def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
+        """Positions with the largest component first, the order in which few rows cost least: little fits compare as such."""
+        return tuple(sorted(slots, key=lambda k: -self.sizes[k]))
+
     @cached_property
     def protected(self) -> frozenset[int]:
         """Positions that labels name: no move touches them."""
         if "legal" not in self.params:
             return frozenset()
-        legal = self.params["legal"] > 0
-        named = legal[~legal.all(1)].any(0)
+        named = (self.params["legal"][1:] > 0).any(0)  # set 0 is that of rows without a label
         return frozenset(int(k) for k in np.flatnonzero(named))
 
     @cached_property

@@ -123,8 +123,8 @@ class Birth(Parameters):
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
         start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0, n_coarse=N_COARSE)
-        before = little_fit(model, table, scene.total.permute(model.axis, list(taken)), 1 + len(taken))
-        found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),))
+        before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken))
+        found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),), reorder=True)
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound - self._optimism(scene, counts.size(model.axis) - len(taken))
         return None if counts.size(model.axis) < 2 or gain <= 0 else (counts, gain)

@@ -66,14 +66,14 @@ class Delete(Parameters):
 
     def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
         model = scene.model
-        absorbers = nearest(scene, target, self.n_absorbers)
+        absorbers = scene.by_size(nearest(scene, target, self.n_absorbers))
         if not absorbers:
             return None
         slots = (target, *absorbers)
         table = rows_of(model, scene.sample, slots)
         if table is None:
             return None
-        before = little_fit(model, table, scene.total.permute(model.axis, list(slots)), 2)
+        before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(slots)), 2)
         after = little_fit(model, table, scene.total.permute(model.axis, list(absorbers)), self.n_passes, wanted=before.bound)
         if after.bound <= before.bound:
             return None

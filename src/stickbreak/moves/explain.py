@@ -13,7 +13,7 @@ __all__ = ["explain"]
 def explain(records: Sequence[MoveRecord], ids: Any) -> str:
     """A summary of each kind of move, then every accepted one in order."""
     if not records:
-        return "No moves were tried: the engine has none, or the fit ended before the second lap."
+        return "No move was tried on all data: the engine has none, the fit ended before its second lap, or none paid on a sample."
     lines = []
     for kind in dict.fromkeys(record.kind for record in records):
         tried = [record for record in records if record.kind == kind]

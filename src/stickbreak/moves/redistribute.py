@@ -136,10 +136,10 @@ class _Constant:
 
 @dataclass(frozen=True)
 class _FreeSets:
-    """New components may be used by rows that may use all."""
+    """New components may be used by rows without a label, which are set 0."""
 
     def __call__(self, fields: Any) -> Array:
-        return fields["legal"].min(1, keepdims=True)
+        return np.eye(len(fields["legal"]), 1)
 
 
 # ---------------------------------------------------------------------------------------------- little fits on a sample
@@ -194,13 +194,15 @@ def little_fit(
     *,
     wanted: float = -np.inf,
     moves: Sequence[Any] = (),
+    reorder: bool = False,
 ) -> Result:
     """The model fitted to a few rows from given counts: proposals before the whole data see them.
 
     wanted : the bound that the proposal must reach to be of use; a fit that has no hope of it ends early
+    reorder : components in the order that the bound likes best, for whom it does not matter which is which
     """
     n_components = counts.size(model.axis)
     callbacks = (_Hope(wanted, max_iter),)
-    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=False, moves=moves, callbacks=callbacks)
+    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=callbacks)
     start = Start(counts, model.start_params(n_components))
     return run(replace(model, learns=False), engine, table, start)
