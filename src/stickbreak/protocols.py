@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from stickbreak.data import Batch, Scale
-    from stickbreak.stats import Edit, Field, Fields, Summary
+    from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LearningFamily", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials", "Prior",
-    "PseudoCounts", "Rule", "Scores", "Structure", "Sweeping", "Watch",
+    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials",
+    "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping", "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -43,11 +43,22 @@ class Scores(Protocol):
     def evidence(self, rows: Any) -> Array:
         """Log evidence (n, K) of prepared rows, constants of the data included. Its transpose is C-contiguous."""
 
-    def collect(self, rows: Any, shares: Array, out: dict[str, Array]) -> None:
-        """Add the statistics of rows weighted by shares (n, K) to `out`."""
+    def collect(self, rows: Any, shares: Shares, out: dict[str, Array]) -> None:
+        """Add the statistics of rows weighted by shares (n, K), an array or ActiveShares, to `out`."""
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>; NaN for rules without a bound."""
+
+
+@runtime_checkable
+class QuickScores(Scores, Protocol):
+    """Scores that can tell quickly which components a row may belong to, and judge those alone."""
+
+    def rough(self, rows: Any) -> Array:
+        """(n, K) evidence up to a constant of each row, in single precision: to choose by. Its transpose is C-contiguous."""
+
+    def evidence_at(self, rows: Any, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M) as `evidence` has it; -inf where the index is -1."""
 
 
 @runtime_checkable
@@ -214,13 +225,13 @@ class Prior(Protocol):
 class Local(NamedTuple):
     """What a block's local step found.
 
-    log_z : sum of log normalizers. shares (n, K): row posteriors times repeats.
+    log_z : sum of log normalizers. shares (n, K): row posteriors times repeats, an array or ActiveShares.
     own_bound : what units add to the bound besides log_z - <potentials, counts> (documents only).
     memo : whatever watches need again.
     """
 
     log_z: float
-    shares: Array
+    shares: Shares
     own_bound: float = 0.0
     memo: tuple[Any, ...] = ()
 
@@ -278,6 +289,17 @@ class Movable(Protocol):
 
     def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
         """Deals the mass of `proposal.taken` out anew; adds the difference of counts to `side`, returns that of the local bound."""
+
+
+@runtime_checkable
+class Limiting(Protocol):
+    """A structure whose rows can be held to a few components each."""
+
+    def limited(self, max_active: int | None, candidates: int | None) -> Any:
+        """The same structure whose rows use the max_active best components (None: all), chosen among so many candidates."""
+
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local) -> tuple[int, int]:
+        """How many rows of a block were chosen once more among all components, and for how many that made a difference."""
 
 
 @runtime_checkable

@@ -199,11 +199,11 @@ class _MixtureEstimator(Estimator):
                     return self
             state = self._stream_state(model, table, legal, accumulator, pool)
             mover, moves, seen = engine.mover() if accumulator.is_exact else Mover(()), [], 0
-            seed = make_seed(self.random_state)
+            seed, limited = make_seed(self.random_state), engine.limit(model)
             with Phase("learning", bool(self.verbose)) as phase:
                 for part in parts:
-                    mover.plan(model, state, part, seed + state.n_steps, True, pool, in_stream=True)
-                    step(model, engine.rule(), accumulator, state, part.whole(), mover.watches, pool)
+                    mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
+                    step(limited, engine.rule(), accumulator, state, part.whole(), mover.watches, pool)
                     moves += mover.decide(model, state)
                     for edit in model.upkeep(state.total.view()):
                         state.edit(edit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from scipy.special import betaln, digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field
+from stickbreak.stats import Field, Shares, weigh
 
 from . import learning
 from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
+from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 
 __all__ = ["Bernoulli"]
 
@@ -34,13 +36,33 @@ class BinaryScores:
             out -= self.log_off @ missing
         return out.T
 
-    def collect(self, rows: Array | Incomplete, shares: Array, out: dict[str, Array]) -> None:
+    @cached_property
+    def _slope(self) -> Array:
+        return self.log_on - self.log_off
+
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self._slope))
+
+    def rough(self, rows: Array | Incomplete) -> Array:
+        """(n, K) evidence in single precision; exact for blocks with missing entries."""
+        if isinstance(rows, Incomplete):
+            return self.evidence(rows)
+        return (multiply_roughly(self._single, rows) + single(self.log_off.sum(1))[:, None]).T
+
+    def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        if isinstance(rows, Incomplete):
+            return pick_chosen(self.evidence(rows), index)
+        return judge_chosen(self._slope, rows, index) + self.log_off.sum(1)[index]
+
+    def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
         """Add ones of each column, rows, and missing entries."""
         columns, missing = features_of(rows)
-        out["ones"] += shares.T @ columns.T
+        weigh(shares, columns.T, out["ones"])
         out["rows"] += shares.sum(0)
         if missing is not None:
-            out["missing"] += shares.T @ missing.T
+            weigh(shares, missing.T, out["missing"])
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.kernels.active import gather_chosen, scatter_active_symbols
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import SYMBOL, Field
+from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares
 
 from . import learning, tables
 from .base import BaseFamily, find_missing, require_positive
+from .candidates import single
 
 __all__ = ["Categorical", "TableScores"]
 
@@ -33,9 +36,28 @@ class TableScores:
         gather_symbols(self.log_table, rows, out)
         return np.asfortranarray(out)
 
-    def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self.log_table))
+
+    def rough(self, rows: Array) -> Array:
+        """(n, K) evidence in single precision."""
+        out = np.empty((len(rows), self.log_table.shape[1]), dtype=np.float32)
+        gather_symbols(self._single, rows, out)
+        return np.asfortranarray(out)
+
+    def evidence_at(self, rows: Array, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        out = np.empty(index.shape)
+        gather_chosen(self.log_table, rows, index, out)
+        return out
+
+    def collect(self, rows: Array, shares: Shares, out: dict[str, Array]) -> None:
         """Scatter the shares to their symbols."""
-        scatter_symbols(rows, np.ascontiguousarray(shares), out["emission"], out["emission_total"])
+        if isinstance(shares, ActiveShares):
+            scatter_active_symbols(rows, shares.values, shares.index, out["emission"], out["emission_total"])
+        else:
+            scatter_symbols(rows, np.ascontiguousarray(shares), out["emission"], out["emission_total"])
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>."""

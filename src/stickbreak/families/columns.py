@@ -14,10 +14,11 @@ import numpy as np
 
 from stickbreak.kernels.quadratic import diagonal_features, shifted_features, standardized_diagonal
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field
+from stickbreak.stats import Field, Shares, weigh
 
 from . import quadratic
 from .base import Incomplete, column_counts, features_of, fill_missing
+from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 
 __all__ = ["ColumnMoments", "ColumnScores", "ColumnStudentScores", "DiagonalForm", "n_diagonal", "prepare_diagonal"]
 
@@ -92,7 +93,7 @@ class DiagonalForm:
     @property
     def is_ill(self) -> Array:
         """(K,) whether sums of the form's terms lose too many digits."""
-        return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).sum(1) > quadratic.FAR
+        return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).mean(1) > quadratic.FAR
 
     def away(self, k: int, features: Array, seen: Array | None) -> Array:
         """(D, n) rows about the mean of component k; seen (D, n) is 0 where they lack an entry, None when they are complete."""
@@ -125,16 +126,15 @@ class _Collecting:
         """Components with a reference point of their own."""
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
-    def collect(self, rows: Array | Incomplete, shares: Array, out: dict[str, Array]) -> None:
+    def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
         """Add moments about each component's anchor, and missing entries."""
         features, missing = features_of(rows)
-        moments = shares.T @ features.T
         seen = None if missing is None else 1.0 - missing
+        weigh(shares, features.T, out["moments"], skip=self.anchored)
         for k in self.anchored:
-            moments[k] = self.form.seen_from(k, features, seen) @ shares[:, k]
-        out["moments"] += moments
+            out["moments"][k] += self.form.seen_from(k, features, seen) @ shares[:, k]
         if missing is not None:
-            out["missing"] += shares.T @ missing.T
+            weigh(shares, missing.T, out["missing"])
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,22 @@ class ColumnScores(_Collecting):
             away = self.form.away(k, features, seen)
             out[k] = _sum_seen(self.constant[k], seen) - 0.5 * (self.form.precision[k] @ away**2)
         return out.T
+
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self.linear))
+
+    def rough(self, rows: Array | Incomplete) -> Array:
+        """(n, K) evidence in single precision; exact for blocks with far components or missing entries."""
+        if self.far or isinstance(rows, Incomplete):
+            return self.evidence(rows)
+        return multiply_roughly(self._single, rows).T
+
+    def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        if self.far or isinstance(rows, Incomplete):
+            return pick_chosen(self.evidence(rows), index)
+        return judge_chosen(self.linear, rows, index)
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>, moments about the anchors."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from stickbreak.data import Scale, is_sparse
+from stickbreak.kernels.active import multiply_chosen, scatter_active_counts
 from stickbreak.kernels.rows import dirichlet_multinomial, log_factorials, pairing
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import SYMBOL, Field
+from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares
 
 from . import learning, tables
 from .base import BaseFamily, fill_missing, find_missing, require_positive
+from .candidates import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
 
@@ -69,7 +72,22 @@ class CountScores:
         """(n, K) counts times the table."""
         return np.asfortranarray(np.asarray(rows.matrix @ self.log_table) + rows.base[:, None])
 
-    def collect(self, rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self.log_table))
+
+    def rough(self, rows: CountRows) -> Array:
+        """(n, K) counts times the table, in single precision."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asfortranarray(np.asarray(single(rows.matrix) @ self._single))
+
+    def evidence_at(self, rows: CountRows, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        out = np.empty(index.shape)
+        multiply_chosen(*csr_parts(rows.matrix), self.log_table, index, out)
+        return out + rows.base[:, None]
+
+    def collect(self, rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add token counts, token totals, and the constants of the rows."""
         collect_counts(rows, shares, out)
 
@@ -87,13 +105,11 @@ class DirichletMultinomialScores:
 
     def evidence(self, rows: CountRows) -> Array:
         """(n, K) log Dirichlet-multinomial probability."""
-        matrix = sparse.csr_array(rows.matrix)
         out = np.repeat(rows.base[:, None], len(self.total), axis=1)
-        at, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-        dirichlet_multinomial(at, columns, matrix.data, self.alpha, self.total, out)
+        dirichlet_multinomial(*csr_parts(rows.matrix), self.alpha, self.total, out)
         return np.asfortranarray(out)
 
-    def collect(self, rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+    def collect(self, rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add token counts, token totals, and the constants of the rows."""
         collect_counts(rows, shares, out)
 
@@ -102,9 +118,18 @@ class DirichletMultinomialScores:
         return float("nan")
 
 
-def collect_counts(rows: CountRows, shares: Array, out: dict[str, Array]) -> None:
+def csr_parts(matrix: Any) -> tuple[Array, Array, Array]:
+    """Row bounds, columns and values of counts, dense or CSR, as kernels read them."""
+    rows = sparse.csr_array(matrix)
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+
+
+def collect_counts(rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
     """Add token counts (V, K), token totals (K,), rows (K,) and the constants of the rows (K,)."""
-    out["emission"] += np.asarray(rows.matrix.T @ np.ascontiguousarray(shares))
+    if isinstance(shares, ActiveShares):
+        scatter_active_counts(*csr_parts(rows.matrix), shares.values, shares.index, out["emission"])
+    else:
+        out["emission"] += np.asarray(rows.matrix.T @ np.ascontiguousarray(shares))
     out["emission_total"] += rows.total @ shares
     out["rows"] += shares.sum(0) if rows.seen is None else rows.seen @ shares
     out["base"] += rows.base @ shares

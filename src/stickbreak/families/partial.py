@@ -15,7 +15,7 @@ import numpy as np
 
 from stickbreak.kernels.missing import complete_by_factor, complete_by_precision, judge_by_factor, judge_by_precision
 from stickbreak.protocols import Array
-from stickbreak.stats import triangle
+from stickbreak.stats import Shares, triangle
 
 if TYPE_CHECKING:
     from .quadratic import FullForm
@@ -119,7 +119,7 @@ def _complete(form: FullForm, k: int, rows: PartialRows, shares: Array) -> tuple
     return away + form.mean[k], spread
 
 
-def collect_partial(form: FullForm, rows: PartialRows, shares: Array, out: Array) -> None:
+def collect_partial(form: FullForm, rows: PartialRows, shares: Shares, out: Array) -> None:
     """Add [1, E z, E z z'] of the partial rows about the anchors, weighted by shares (n_rows, K), to out (K, P)."""
     D = rows.z.shape[1]
     upper = triangle(D)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +13,11 @@ from scipy.special import digamma, gammaln
 from stickbreak.data import Scale
 from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field
+from stickbreak.stats import Field, Shares, weigh
 
 from . import learning
 from .base import BaseFamily, column_counts, fill_missing, find_missing, prior_vector, require_positive
+from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 from .multinomial import check_counts, log_factorial_rows
 
 __all__ = ["Poisson"]
@@ -29,12 +31,12 @@ class PoissonRows(NamedTuple):
     missing: Array | None = None
 
 
-def _collect(rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
-    out["events"] += shares.T @ rows.values
+def _collect(rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
+    weigh(shares, rows.values, out["events"])
     out["rows"] += shares.sum(0)
     out["base"] += rows.base @ shares
     if rows.missing is not None:
-        out["missing"] += shares.T @ rows.missing
+        weigh(shares, rows.missing, out["missing"])
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,23 @@ class RateScores:
             out += self.rate @ rows.missing.T
         return out.T
 
-    def collect(self, rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self.log_rate))
+
+    def rough(self, rows: PoissonRows) -> Array:
+        """(n, K) evidence without the rows' constants, in single precision; exact for blocks with missing entries."""
+        if rows.missing is not None:
+            return self.evidence(rows)
+        return (multiply_roughly(self._single, rows.values.T) - single(self.rate.sum(1))[:, None]).T
+
+    def evidence_at(self, rows: PoissonRows, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        if rows.missing is not None:
+            return pick_chosen(self.evidence(rows), index)
+        return judge_chosen(self.log_rate, rows.values.T, index) - self.rate.sum(1)[index] + rows.base[:, None]
+
+    def collect(self, rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add events of each column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 
@@ -77,7 +95,7 @@ class NegativeBinomialScores:
             out += ((self.shape * np.log1p(1.0 / self.rate)) @ rows.missing.T).T
         return out
 
-    def collect(self, rows: PoissonRows, shares: Array, out: dict[str, Array]) -> None:
+    def collect(self, rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add events of each column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 

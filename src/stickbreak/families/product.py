@@ -17,10 +17,11 @@ import numpy as np
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import columns_named
 from stickbreak.protocols import Array, Counts, LearningFamily, Scores
-from stickbreak.stats import Compose, Edit, Field, Within
+from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
 from .base import BaseFamily
+from .candidates import evidence_at, rough_of
 
 __all__ = ["Product", "ProductScores"]
 
@@ -56,7 +57,18 @@ class ProductScores:
             total += scores.evidence(own)
         return total
 
-    def collect(self, rows: tuple[Any, ...], shares: Array, out: dict[str, Array]) -> None:
+    def rough(self, rows: tuple[Any, ...]) -> Array:
+        """(n, K) sum of the members' rough evidence; of members that have none, their evidence."""
+        total = rough_of(self.members[0], rows[0])
+        for scores, own in zip(self.members[1:], rows[1:], strict=True):
+            total = total + rough_of(scores, own)
+        return np.asfortranarray(total)
+
+    def evidence_at(self, rows: tuple[Any, ...], index: Array) -> Array:
+        """(n, M) sum of the members' evidence of the components index (n, M)."""
+        return np.sum([evidence_at(scores, own, index) for scores, own in zip(self.members, rows, strict=True)], axis=0)
+
+    def collect(self, rows: tuple[Any, ...], shares: Shares, out: dict[str, Array]) -> None:
         """Every member adds to its own fields."""
         for i, (scores, own) in enumerate(zip(self.members, rows, strict=True)):
             fields = _select(out, i, self.names[i])

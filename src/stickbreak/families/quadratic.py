@@ -18,11 +18,13 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.active import add_active_full, dot_chosen_full
 from stickbreak.kernels.quadratic import full_features, shifted_features, standardize, standardized_full
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Reanchor, triangle
+from stickbreak.stats import ActiveShares, Field, Reanchor, Shares, triangle, weigh
 
 from .base import LOG_2PI, BaseFamily, fill_missing
+from .candidates import multiply_roughly, pick_chosen, single
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 
 __all__ = [
@@ -32,7 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 FAR = 1e5
-"""Size of a quadratic form's terms beyond which their sum loses more than 2e-11 (it is of order 1; they round at 2e-16)."""
+"""Size of a quadratic form's terms for each column beyond which their sum loses more than 2e-11 of it: it is about 1 for each
+column, they round at 2e-16."""
 
 EMPTY = 1e-8
 """Fewer rows than this are what running differences leave of none: their average means nothing."""
@@ -232,7 +235,7 @@ class FullForm:
     def size(self) -> Array:
         """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard deviation.
 
-        What is left of it after cancellation is about 1, so it tells how many digits go.
+        What is left of it after cancellation is about 1 for each column, so it tells how many digits go.
         """
         typical = np.abs(self.mean) + np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
         return np.einsum("kd,kde,ke->k", typical, np.abs(self.precision), typical)
@@ -240,7 +243,7 @@ class FullForm:
     @cached_property
     def is_ill(self) -> Array:
         """(K,) whether sums of the form's terms lose too many digits: then the factor is used, not the precision."""
-        return self.size > FAR
+        return self.size > FAR * self.mean.shape[1]
 
     def coefficients(self) -> Array:
         """(K, P) coefficients of the form on features about the anchor."""
@@ -275,16 +278,19 @@ class _Collecting:
         """Components with a reference point of their own."""
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
-    def collect(self, rows: Array | PartialRows, shares: Array, out: dict[str, Array]) -> None:
+    def collect(self, rows: Array | PartialRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add moments about each component's anchor; a row that lacks entries adds what is expected of them."""
         if isinstance(rows, PartialRows):
             collect_partial(self.form, rows, shares, out["moments"])
-            shares = shares.T[:, rows.complete].T
+            shares = shares[rows.complete] if isinstance(shares, ActiveShares) else shares.T[:, rows.complete].T
         features = rows.features if isinstance(rows, PartialRows) else rows
-        moments = shares.T @ features.T
+        if isinstance(shares, ActiveShares):
+            rest = shares.without(self.anchored)
+            add_active_full(features, self.form.mean.shape[1], rest.values, rest.index, out["moments"])
+        else:
+            weigh(shares, features.T, out["moments"], skip=self.anchored)
         for k in self.anchored:
-            moments[k] = self.form.seen_from(k, features) @ shares[:, k]
-        out["moments"] += moments
+            out["moments"][k] += self.form.seen_from(k, features) @ shares[:, k]
 
 
 @dataclass(frozen=True)
@@ -311,6 +317,30 @@ class QuadraticScores(_Collecting):
         for k in self.far:
             out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
         return out.T
+
+    @cached_property
+    def _single(self) -> Array:
+        return np.asarray(single(self.linear))
+
+    def rough(self, rows: Array | PartialRows) -> Array:
+        """(n, K) evidence in single precision; exact for far components and for blocks with missing entries."""
+        if isinstance(rows, PartialRows):
+            return self.evidence(rows)
+        out = multiply_roughly(self._single, rows)
+        for k in self.far:
+            out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
+        return out.T
+
+    def evidence_at(self, rows: Array | PartialRows, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M)."""
+        if isinstance(rows, PartialRows):
+            return pick_chosen(self.evidence(rows), index)
+        out = np.empty(index.shape)
+        dot_chosen_full(rows, self.form.mean.shape[1], self.linear, index, out)
+        for k in self.far:
+            i, m = np.nonzero(index == k)
+            out[i, m] = self.constant[k] - 0.5 * self.form.direct(k, rows[:, i])
+        return out
 
     def _judge(self, rows: PartialRows) -> Array:
         """(K, n) log of the integral of exp(evidence) over what is missing: constant - form / 2 + log of a Gaussian's volume."""

@@ -32,11 +32,14 @@ NOTHING = Fields({}, {})
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, visits of the lap in progress (log_z, n_units), learned hyperparameters, and what moves have under way."""
+    """State, history, visits of the lap in progress, learned hyperparameters, and what moves have under way.
+
+    visits : (log_z, n_units, rows checked, rows missed) of each
+    """
 
     state: State
     trace: Trace
-    visits: tuple[tuple[float, float], ...] = ()
+    visits: tuple[tuple[float, ...], ...] = ()
     learned: Fields = NOTHING
     moves: Callable[[MutableMapping[str, Array]], dict[str, Any]] | None = None
     saved_moves: tuple[dict[str, Any], Mapping[str, Array]] | None = None
@@ -191,7 +194,7 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
         None if lap_total is None else Tally(lap_total),
     )
     _check_consistent(state)
-    visits = tuple((float(a), float(b)) for a, b in header["visits"])
+    visits = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in header["visits"])
     moves = header["moves"]
     if moves is not None:
         moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}

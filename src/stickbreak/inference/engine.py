@@ -19,6 +19,7 @@ from stickbreak.protocols import Model, Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary
 
 from .accumulate import Accumulator
+from .candidates import count_missed
 from .checkpoints import Checkpointer, Snapshot
 from .proposals import Mover
 from .state import Info, Start, State
@@ -112,6 +113,14 @@ class Engine(Parameters):
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
 
+    def limit(self, model: Any) -> Any:
+        """The model of the fit: here the one that is given."""
+        return model
+
+    def watches(self) -> list[Watch]:
+        """What a fit collects besides what its moves ask for: here nothing."""
+        return []
+
     def mover(self) -> Mover:
         """What changes the number of components: here nothing."""
         return Mover(())
@@ -202,7 +211,7 @@ class _Loop:
     def __post_init__(self) -> None:
         self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
         self.mover = self.engine.mover()
-        self.visits: list[tuple[float, float]] = []
+        self.visits: list[tuple[float, ...]] = []
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
 
     def begin_lap(self, settled: bool) -> bool:
@@ -214,9 +223,10 @@ class _Loop:
     def visit(self, batch: Batch) -> Info:
         """One step, with what readers want to know of it."""
         state = self.state
-        new = step(self.model, self.rule, self.accumulator, state, batch, self.mover.watches, self.pool)
+        watches = [*self.mover.watches, *self.engine.watches()]
+        new = step(self.model, self.rule, self.accumulator, state, batch, watches, self.pool)
         state.position += 1
-        self.visits.append((new.log_z, new.n_units))
+        self.visits.append((new.log_z, new.n_units, *count_missed(new)))
         bound = self.bound() if self.engine.trace_visits else None
         if bound is not None:
             self.trace.visits.append(bound)
@@ -235,11 +245,12 @@ class _Loop:
             state.edit(order)
         state.params = self.model.global_step(state.total.view(), state.params)
         self.model = self.rule.learn(self.model, state.total.view())
-        log_z, units = np.array(self.visits).sum(0)
+        log_z, units, checked, missed = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
         state.lap_version = len(state.log)
         seconds = time.monotonic() - self.began
-        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds)
+        disagreement = float(missed / checked) if checked else None
+        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds, disagreement)
 
     def bound(self) -> float | None:
         """The whole-data bound, where rule and accumulator have one."""
@@ -263,7 +274,8 @@ def run(
     settings : what identifies this fit in its checkpoints (see checkpoints.py). Ctrl-C ends it with what it has.
     """
     engine.check()
-    plan = engine.plan(data)
+    plan, given = engine.plan(data), model
+    model = engine.limit(model)
     if isinstance(start, Snapshot):
         state, trace = engine.accumulator(data).resume(start.state), start.trace
         if state.total.view().size(model.axis) != state.n_components:
@@ -309,7 +321,7 @@ def run(
         math.nan if bound is None else bound,
         converged,
         interrupted,
-        loop.model,
+        loop.model if model is given else replace(loop.model, structure=given.structure),
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Pool, Rule
+from stickbreak.protocols import Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Memoized, Stochastic
+from .candidates import CandidateWatch
 from .engine import Data, Engine, Visits
 from .proposals import Move, Mover
 from .rules import Hard, MeanLog, Mode
@@ -86,7 +87,35 @@ class _MemoizedEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class _MovingEngine(_MemoizedEngine):
+class _LimitedEngine(Engine):
+    max_active: int | None = None
+    candidates: int | None = None
+
+    def check(self) -> None:
+        """Also the limits."""
+        super().check()
+        if self.max_active is not None:
+            require_whole(max_active=self.max_active)
+        if self.candidates is None:
+            return
+        require_whole(candidates=self.candidates)
+        if self.max_active is None or self.candidates < self.max_active:
+            raise ValueError(
+                f"candidates are what max_active components are chosen among; got candidates={self.candidates} with "
+                f"max_active={self.max_active}: use max_active=4, candidates=16, for example"
+            )
+
+    def limit(self, model: Any) -> Any:
+        """The model whose rows use max_active components each."""
+        return model if self.max_active is None else model.limited(self.max_active, self.candidates)
+
+    def watches(self) -> list[Watch]:
+        """How often candidates miss."""
+        return [] if self.candidates is None else [CandidateWatch()]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _MovingEngine(_LimitedEngine, _MemoizedEngine):
     moves: Sequence[Move] = ()
 
     def check(self) -> None:
@@ -108,6 +137,10 @@ class BatchVB(_MovingEngine):
 
     Parameters
     ----------
+    max_active : components that a row may use, the best so many; None for all. Fewer make laps with many components cheaper.
+        Readers of the fitted model (`predict_proba`, ...) see all components.
+    candidates : components that are judged exactly for each row, at least max_active: the best so many by a judgement in single
+        precision. `trace_.disagreement` has the part of the rows that would use others if all were judged. Default: all are.
     moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -123,6 +156,7 @@ class MemoizedVB(_MovingEngine):
     n_batches : how many; "auto" aims at 20,000 rows each.
     memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary folder.
     shuffle : visit batches in a random order each lap.
+    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
     moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -148,13 +182,14 @@ class MemoizedVB(_MovingEngine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class StochasticVB(Engine):
+class StochasticVB(_LimitedEngine):
     """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no memory, no exact bound on the way.
 
     Parameters
     ----------
     batch_size : rows of a step.
     kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
     max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """

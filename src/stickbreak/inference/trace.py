@@ -21,6 +21,8 @@ class LapRecord:
 
     bound : whole-data bound in nats (EM: its objective), or None where there is none
     log_z : mean local log normalizer per unit, under the potentials in force at each visit
+    disagreement : with `candidates`, the part of the checked rows that would use other components if all were judged exactly;
+        None where nothing was checked
     """
 
     lap: int
@@ -28,6 +30,7 @@ class LapRecord:
     log_z: float
     n_components: int
     seconds: float
+    disagreement: float | None = None
 
 
 @dataclass
@@ -66,6 +69,11 @@ class Trace:
     def seconds(self) -> Array:
         """(laps,) seconds since the start of the fit."""
         return np.array([r.seconds for r in self.laps])
+
+    @property
+    def disagreement(self) -> Array:
+        """(laps,) part of the checked rows whose candidates missed a component, NaN where none was checked."""
+        return np.array([np.nan if r.disagreement is None else r.disagreement for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""

@@ -13,7 +13,7 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
-from stickbreak.protocols import Array, Family, LearningFamily, Pool, Prior, Rule, Scores, Structure, Watch
+from stickbreak.protocols import Array, Family, LearningFamily, Limiting, Pool, Prior, Rule, Scores, Structure, Watch
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly
 
@@ -90,6 +90,16 @@ class Model:
     def best_only(self) -> Model:
         """The same model whose local step takes the best labelling."""
         return self if isinstance(self.structure, BestOnly) else replace(self, structure=BestOnly(self.structure))
+
+    def limited(self, max_active: int | None, candidates: int | None = None) -> Model:
+        """The same model whose rows use the max_active best components each (None: all), chosen among so many candidates."""
+        if isinstance(self.structure, Limiting):
+            return replace(self, structure=self.structure.limited(max_active, candidates))
+        if max_active is not None:
+            raise ValueError(
+                f"max_active={max_active} is not for {type(self.structure).__name__}, which has no limited form; use None"
+            )
+        return self
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block: as many as keep features and evidence near the cache."""
@@ -237,7 +247,8 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     local = model.structure.infer(potentials, block, warm, out)
     _require_finite(local.log_z, potentials)
-    return np.ascontiguousarray(local.shares) if block.repeats is None else local.shares / block.repeats[:, None]
+    shares = np.ascontiguousarray(local.shares)
+    return shares if block.repeats is None else shares / block.repeats[:, None]
 
 
 def _impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:

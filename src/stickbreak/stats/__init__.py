@@ -3,10 +3,12 @@
 from .edits import AddSide, Compose, Edit, EditLog, Fold, Forget, Insert, Merge, Permute, Remove, Within, adopt
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
+from .shares import ActiveShares, Shares, rows_first, weigh
 from .summary import SYMBOL, Summary, Tally
 
 __all__ = [
     "SYMBOL",
+    "ActiveShares",
     "AddSide",
     "Array",
     "Compose",
@@ -23,11 +25,14 @@ __all__ = [
     "Permute",
     "Reanchor",
     "Remove",
+    "Shares",
     "Summary",
     "Tally",
     "Within",
     "adopt",
     "join",
+    "rows_first",
     "shift_moments",
     "triangle",
+    "weigh",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,49 @@ from scipy.special import logsumexp, xlogy
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.active import choose_active, merge_entropy_active, softmax_active
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
-from stickbreak.protocols import Array, Local, Potentials
-from stickbreak.stats import Fields, Summary
+from stickbreak.protocols import Array, Local, Potentials, QuickScores
+from stickbreak.stats import ActiveShares, Fields, Shares, Summary
 
 __all__ = ["Independent", "judge"]
 
+CHECKED = 64  # one row in so many is chosen for among all components too, to see what candidates miss
 NEXT_TO_NOTHING = 1e-8  # a row's share that is not worth dealing out: what is left so folds into another component
 
 
 def judge(potentials: Potentials, block: Batch) -> Array:
     """(n, K) log evidence of a prepared block, -inf where a row may not use a component."""
-    evidence = potentials.scores.evidence(block.rows)
-    if block.sets is not None and potentials.log_legal is not None:
-        evidence = evidence + potentials.log_legal[block.sets]
-    return np.asfortranarray(evidence)
+    return np.asfortranarray(_legal(potentials, block, potentials.scores.evidence(block.rows)))
+
+
+def _legal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
+    """Evidence (n, K), -inf where a row may not use a component."""
+    if block.sets is None or potentials.log_legal is None:
+        return evidence
+    return evidence + potentials.log_legal[block.sets]
+
+
+def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> tuple[Array, Array]:
+    """Values and components (n, most) of the largest of logits (K, n) + log_share, at most limits (n,) of each row; -1 for none."""
+    n = logits.shape[1]
+    values, index = np.empty((n, most)), np.empty((n, most), dtype=np.int32)
+    n_nan = choose_active(logits, log_share, np.broadcast_to(np.asarray(limits, dtype=np.int64), n), values, index)
+    if n_nan and logits.dtype == np.float64:
+        raise NumericalError("a row's evidence is not a number; check the data's scale and the family's prior")
+    return values, index
+
+
+def soften(logits: Array, log_share: Array, weights: Array, limits: Array) -> tuple[float, Shares]:
+    """Sum of weights * log_z, and shares (n, K): weights * softmax over the limits (n,) best of logits (K, n) + log_share.
+
+    Uses the logits up.
+    """
+    most = min(len(logits), int(limits.max()))
+    if most == len(logits) and (limits >= most).all():
+        return float(softmax_rows(logits, log_share, weights)), logits.T
+    values, index = choose(logits, log_share, np.minimum(limits, most), most)
+    return float(softmax_active(values, index, weights)), ActiveShares(values, index, len(logits))
 
 
 def xlogx(x: Array) -> Array:
@@ -39,7 +67,7 @@ def _left_alone(taken: Array, folded: int) -> float:
     return float(xlogx(taken[:, :folded]).sum() - xlogx(taken[:, :folded].sum(1)).sum())
 
 
-def _counted(model: Any, side: Summary, scores: Any, prepared: Any, shares: Array) -> dict[str, Array]:
+def _counted(model: Any, side: Summary, scores: Any, prepared: Any, shares: Shares) -> dict[str, Array]:
     """Counts of rows dealt out by shares (n, J), with the axis of components as in the model."""
     out = dict(model.zeros(shares.shape[1]).restrict(side.index).arrays)
     scores.collect(prepared, shares, out)
@@ -57,7 +85,18 @@ def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: floa
 
 @dataclass(frozen=True)
 class Independent:
-    """q(z_n = k) = softmax(evidence_nk + log share_k)."""
+    """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or over the best of each row.
+
+    max_active : components that a row may use: the best so many; None for all
+    candidates : components that are judged exactly for each row, the best so many by a rough judgement; None for all
+    """
+
+    max_active: int | None = None
+    candidates: int | None = None
+
+    def limited(self, max_active: int | None, candidates: int | None) -> Independent:
+        """The same with other limits."""
+        return replace(self, max_active=max_active, candidates=candidates)
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
         """The local optimum is unique: nothing to start from."""
@@ -65,10 +104,53 @@ class Independent:
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """Posterior shares of every row."""
+        if self.max_active is not None and self.max_active < len(potentials["share"]):
+            return self._infer_active(potentials, block, out)
         shares = judge(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], block.repeats_or_ones())
         out["share"] += shares @ np.ones(shares.shape[1])
         return Local(float(log_z), shares.T)
+
+    def _infer_active(self, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
+        """Shares of the best components alone: the best of all posteriors that use no more of them."""
+        values, index = self._choose(potentials, block)
+        log_z = softmax_active(values, index, block.repeats_or_ones())
+        shares = ActiveShares(values, index, len(potentials["share"]))
+        out["share"] += shares.sum(0)
+        return Local(float(log_z), shares)
+
+    def _choose(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """Log weights and components (n, max_active) of the best of each row."""
+        assert self.max_active is not None
+        log_share = potentials["share"]
+        if self.candidates is None or self.candidates >= len(log_share):
+            return choose(judge(potentials, block).T, log_share, self.max_active, self.max_active)
+        if not isinstance(potentials.scores, QuickScores):
+            raise ValueError(
+                f"candidates={self.candidates} needs a family that can judge roughly; {type(potentials.scores).__name__} cannot: "
+                "use candidates=None"
+            )
+        rough = np.asfortranarray(_legal(potentials, block, potentials.scores.rough(block.rows)))
+        near = np.sort(choose(rough.T, log_share, self.candidates, self.candidates)[1], axis=1)  # so that ties go to the first
+        logits = potentials.scores.evidence_at(block.rows, near) + log_share[near]
+        if block.sets is not None and potentials.log_legal is not None:
+            logits += potentials.log_legal[block.sets[:, None], near]
+        values, place = choose(np.ascontiguousarray(logits.T), np.zeros(self.candidates), self.max_active, self.max_active)
+        return values, np.where(place >= 0, np.take_along_axis(near, np.maximum(place, 0), axis=1), -1)
+
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local) -> tuple[int, int]:
+        """How many rows of a block were chosen for among all components too, and how many of them should use others."""
+        if self.candidates is None or self.candidates >= len(potentials["share"]) or not isinstance(local.shares, ActiveShares):
+            return 0, 0
+        rows = np.arange(0, raw.n_rows, CHECKED)
+        rows = rows[raw.repeats_or_ones()[rows] > 0]  # a row that counts for nothing uses nothing
+        some = Batch(
+            raw.id, model.family.prepare(raw.rows[rows]), sets=None if raw.sets is None else raw.sets[rows], n_rows=len(rows)
+        )
+        values, index = self.limited(self.max_active, None)._choose(potentials, some)
+        softmax_active(values, index, some.repeats_or_ones())
+        used = np.asarray(ActiveShares(values, index, local.shares.n_components)) > 0
+        return len(rows), int(((np.asarray(local.shares[rows]) > 0) != used).any(1).sum())
 
     def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """One-hot shares of the best component."""
@@ -102,13 +184,20 @@ class Independent:
 
     def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """Gain (M,): the entropy that each pair of components would lose; pairs that share none do not interact."""
-        merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
+        if not isinstance(local.shares, ActiveShares):
+            merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
+            return
+        low, high = pairs.min(1), pairs.max(1)
+        order = np.argsort(low, kind="stable")
+        starts = np.searchsorted(low[order], np.arange(local.shares.n_components + 1))
+        merge_entropy_active(local.shares.values, local.shares.index, starts, high[order], order, out["gain"])
 
     def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
         """Rows of which the components `proposal.taken` hold more than next to nothing are dealt out among the proposals.
 
         The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was taken; the masses'
-        own entropy changes when several components gave theirs.
+        own entropy changes when several components gave theirs. Where rows use a limited number of components, they get no
+        more than they gave.
         """
         taken = local.shares[:, list(proposal.taken)]
         mass = taken.sum(1)
@@ -119,9 +208,9 @@ class Independent:
         taken, mass = taken[rows], mass[rows]
         prepared = model.family.prepare(raw.rows[rows])
         born = np.asfortranarray(proposal.scores.evidence(prepared)).T
-        log_z = softmax_rows(born, proposal.log_share, mass)
+        log_z, dealt = soften(born, proposal.log_share, mass, self._free(local.shares, rows, taken))
         given, lost = (
-            _counted(model, side, proposal.scores, prepared, born.T),
+            _counted(model, side, proposal.scores, prepared, dealt),
             _counted(model, side, proposal.taken_scores, prepared, taken),
         )
         gained = log_z - proposal.scores.pair(given) - proposal.log_share @ given["share"]
@@ -129,6 +218,13 @@ class Independent:
         _add_slots(side, given, slice(proposal.first, None), 1.0)
         _add_slots(side, lost, slice(0, taken.shape[1]), -1.0)
         return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
+
+    def _free(self, shares: Shares, rows: Array, taken: Array) -> Array:
+        """(m,) how many components those rows (m,) may use that give up what they have of some, taken (m, T)."""
+        if self.max_active is None:
+            return np.full(len(rows), np.iinfo(np.int64).max)
+        used = shares[rows].n_active() if isinstance(shares, ActiveShares) else np.count_nonzero(shares[rows], axis=1)
+        return self.max_active - used + np.count_nonzero(taken, axis=1)
 
     @staticmethod
     def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array]:

@@ -1,0 +1,112 @@
+"""Shares of rows that use a few components each: an (n, K) table that keeps only what is not zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from stickbreak.kernels.active import add_active, transpose
+
+from .fields import Array
+
+__all__ = ["ActiveShares", "Shares", "rows_first", "weigh"]
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveShares(NDArrayOperatorsMixin):
+    """Shares (n, K) of which each row has at most L: values (n, L) of the components index (n, L), each at most once in a row.
+
+    A place without a component has the value 0. `weigh`, `sum`, `[:, slots]`, `[rows]` and `numbers @ shares` cost O(L) a row;
+    whatever else NumPy is asked to do with it is done with the dense table.
+    """
+
+    values: Array
+    index: Array
+    n_components: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, K)."""
+        return len(self.values), self.n_components
+
+    @property
+    def ndim(self) -> int:
+        """Two, as a table has."""
+        return 2
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The dense table, its transpose C-contiguous as that of evidence is."""
+        out = np.zeros((self.n_components, len(self)), dtype=dtype)
+        rows = np.arange(len(self))
+        for place in reversed(range(self.values.shape[1])):  # places without a component say component 0: add, do not set
+            out[self.index[:, place], rows] += self.values[:, place]
+        return out.T
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.matmul and method == "__call__" and inputs[1] is self and np.ndim(inputs[0]) == 1 and not options:
+            return self._sum(self.values * inputs[0][:, None])
+        dense = [np.asarray(value) if isinstance(value, ActiveShares) else value for value in inputs]
+        return getattr(ufunc, method)(*dense, **options)
+
+    @property
+    def T(self) -> Array:
+        """(K, n) dense."""
+        return np.asarray(self).T
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Of each component (axis 0), of each row (1), or of all."""
+        return self._sum(self.values) if axis == 0 else self.values.sum(axis)
+
+    def _sum(self, values: Array) -> Array:
+        return np.bincount(self.index.ravel(), weights=values.ravel(), minlength=self.n_components)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Some rows as shares of their own; columns, or numbers, as arrays."""
+        if not isinstance(key, tuple):
+            return ActiveShares(self.values[key], self.index[key], self.n_components)
+        if key[0] != slice(None) or isinstance(key[1], slice):
+            return np.asarray(self)[key]
+        if np.ndim(key[1]) == 0:
+            return np.where(self.index == key[1], self.values, 0.0).sum(1)
+        columns = [self[:, int(k)] for k in key[1]]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
+
+    def n_active(self) -> Array:
+        """(n,) components that a row uses."""
+        return np.count_nonzero(self.values, axis=1)
+
+    def without(self, slots: list[int]) -> ActiveShares:
+        """The same with nothing for some components."""
+        if not slots:
+            return self
+        return ActiveShares(np.where(np.isin(self.index, slots), 0.0, self.values), self.index, self.n_components)
+
+
+Shares = Array | ActiveShares
+
+
+def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = None) -> None:
+    """Out (K, P) += shares (n, K)' table (n, P), but for the components `skip`."""
+    if isinstance(shares, ActiveShares):
+        kept = shares.without(skip or [])
+        add_active(rows_first(table), kept.values, kept.index, out)
+        return
+    sums = shares.T @ table
+    if skip:
+        sums[skip] = 0.0
+    out += sums
+
+
+def rows_first(table: Array) -> Array:
+    """(n, P) with the numbers of a row side by side."""
+    if table.flags.c_contiguous:
+        return table
+    out = np.empty(table.shape)
+    transpose(table.T, out)
+    return out
