@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from fitting import MODELS, assert_never_drops, blob_model, blobs, dense, fit, random_start, start_from
 from registers import FAMILIES, FamilyCase
+from scipy import sparse
 from scipy.special import xlogy
 
+import stickbreak as sb
 from stickbreak import families
 from stickbreak.data import Table, measure
 from stickbreak.inference import BatchVB, Hard, HardEM, Mode
@@ -273,3 +275,14 @@ def test_from_previous_scales_to_the_new_data_and_keeps_ids() -> None:
     again = fit(model, BatchVB(max_iter=20), rows, from_previous(found.counts, found.params, found.ids, 50.0))
     assert again.bound >= found.bound - 1e-9
     assert set(again.ids) == set(found.ids)
+
+
+def test_births_on_sparse_rows_equal_those_on_dense_ones() -> None:
+    """A sample of CSR rows has a vocabulary of its own: the coarse passes of newborns must read the counts through it."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(400, 0.05), 3)
+    X = rng.multinomial(60, topics[rng.integers(3, size=150)]).astype(float)
+    assert (X.sum(0) == 0).any()
+    fits = [sb.DPMixture(family=sb.Multinomial(concentration=0.1), random_state=0).fit(rows) for rows in (X, sparse.csr_array(X))]
+    assert [model.n_components_ for model in fits] == [3, 3]
+    assert fits[1].lower_bound_ == pytest.approx(fits[0].lower_bound_, rel=1e-9)  # sums in another order

@@ -133,7 +133,7 @@ def from_plusplus(
     seed = seed_rows(coarse, batch, chosen, tuple(own), n_components)
     if n_coarse:
         seed = refine_hard(coarse, batch, seed, params, n_coarse, pool)
-        labels = coarse.decode(coarse.potentials(seed, params, Mode()), batch, pool)
+        labels = coarse.decode(coarse.potentials(seed.restrict(batch.symbols), params, Mode()), batch, pool)
         seed = count_labels(model, batch, labels, n_components)
     seed = refine_hard(model, batch, seed, params, n_passes, pool)
     return Start(_scaled(seed, data.n_units), params)
