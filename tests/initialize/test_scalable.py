@@ -66,7 +66,8 @@ def test_rows_are_drawn_in_proportion_to_repeats_times_divergence() -> None:
     whole, rng = Table(np.zeros((5, 1)), repeats).whole(), np.random.default_rng(0)
     first = np.bincount([_draw(sb.Gaussian(), whole, weight, 1, rng)[0] for _ in range(5_000)], minlength=5) / 5_000
     np.testing.assert_allclose(first, weight * repeats / (weight * repeats).sum(), atol=0.03)  # four deviations of a share
-    assert sorted(_draw(sb.Gaussian(), whole, weight, 10, rng).tolist()) == [1, 3, 4]  # without replacement, never one of weight zero
+    every = _draw(sb.Gaussian(), whole, weight, 10, rng)  # without replacement, never one of weight zero
+    assert sorted(every.tolist()) == [1, 3, 4]
 
 
 def test_chunks_do_not_change_the_odds(monkeypatch: pytest.MonkeyPatch) -> None:
