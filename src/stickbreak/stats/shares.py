@@ -70,7 +70,7 @@ class ActiveShares(NDArrayOperatorsMixin):
         """Some rows as shares of their own; columns, or numbers, as arrays."""
         if not isinstance(key, tuple):
             return ActiveShares(self.values[key], self.index[key], self.n_components)
-        if key[0] != slice(None) or isinstance(key[1], slice):
+        if not isinstance(key[0], slice) or key[0] != slice(None) or isinstance(key[1], slice):
             return np.asarray(self)[key]
         if np.ndim(key[1]) == 0:
             return np.where(self.index == key[1], self.values, 0.0).sum(1)
