@@ -79,6 +79,11 @@ class Twin:
         return self.case.dense
 
     @property
+    def max_active(self) -> int | None:
+        """Components that a row may use."""
+        return self.model.structure.max_active
+
+    @property
     def w(self) -> Array:
         """Repeats."""
         return self.table.whole().repeats_or_ones()
@@ -127,11 +132,12 @@ def make_twin(
     n_batches: int = 3,
     n_laps: int = 2,
     repeats: Array | None = None,
+    max_active: int | None = None,
     seed: int = 0,
 ) -> Twin:
-    """From random responsibilities, after some laps without moves."""
+    """From random responsibilities, after some laps without moves; max_active: components that a row may use."""
     case = CASES[case] if isinstance(case, str) else case
-    model, table = MODELS[allocation](case.family, GAMMA), Table(case.rows, repeats)
+    model, table = MODELS[allocation](case.family, GAMMA).limited(max_active), Table(case.rows, repeats)
     batches = table.batches(n_batches)
     start = random_start(model, table, n_components, seed)
     ids = tuple(range(n_components))
@@ -195,6 +201,14 @@ def _deal(twin: Twin, weights: Array, log_share: Array) -> Array:
     return brute.restricted(twin.case.oracle, twin.X, twin.X, weights, log_share)
 
 
+def _limited(twin: Twin, slots: Sequence[int], p: Array) -> Array:
+    """p (n, J) held to what rows may use: as many components as they give, and those they have not used if they give their best."""
+    if twin.max_active is None:
+        return p
+    given, used = np.count_nonzero(twin.shares[:, list(slots)], axis=1), np.count_nonzero(twin.shares, axis=1)
+    return brute.keep_best(p, given + np.isin(twin.shares.argmax(1), slots) * (twin.max_active - used))
+
+
 def moved(twin: Twin, shares: Array, ids: tuple[int, ...], proposal: Any, planned: tuple[int, ...], p: Array | None) -> Array:
     """Responsibilities after a proposal, by its definition."""
     at = [ids.index(planned[k]) for k in proposal.slots]
@@ -237,6 +251,7 @@ def gains(twin: Twin, proposed: Sequence[Any]) -> list[float]:
 def apply_all(twin: Twin, mover: Mover, deals: dict[str, Array]) -> list[MoveRecord]:
     """Decide, accepting everything, and follow on the responsibilities. deals: p of each birth and delete, by watch name."""
     by_key = {(p.kind, tuple(mover.planned_ids[k] for k in p.slots)): p for p in mover.proposals}
+    deals = {p.watch.name: _limited(twin, p.slots, deals[p.watch.name]) for p in mover.proposals if p.watch.name in deals}
     before = twin.bound
     with accepting(True):
         records = mover.decide(twin.model, twin.state)
@@ -275,6 +290,7 @@ def _rename(twin: Twin, record: MoveRecord, n_newborn: int) -> None:
 def assert_exact(twin: Twin, tolerance: float = 1e-8) -> None:
     """Ids, totals, lazily replayed memory and bound are those of the responsibilities; no side is left."""
     state = twin.state
+    assert twin.max_active is None or np.count_nonzero(twin.shares, axis=1).max() <= twin.max_active
     assert state.ids == twin.ids
     assert len(set(state.ids)) == len(state.ids) == twin.total.size(twin.model.axis)
     assert state.next_id == twin.next_id

@@ -49,6 +49,13 @@ def restricted(conjugate: Any, X: Array, Y: Array, q: Array, log_share: Array) -
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
 
+def keep_best(p: Array, limits: Array) -> Array:
+    """(n, J) shares p held to the best limits[n] of each row (at least one), which then sum to one again."""
+    rank = np.argsort(np.argsort(-p, axis=1, kind="stable"), axis=1)
+    kept = np.where(rank < np.maximum(limits, 1)[:, None], p, 0.0)
+    return kept / kept.sum(1, keepdims=True)
+
+
 def merge(r: Array, a: int, b: int) -> Array:
     """Column b added to column a < b, and removed."""
     return mixture.merge_columns(r, a, b)

@@ -35,6 +35,7 @@ def test_sums(shares):
     for axis in (0, 1, None):
         np.testing.assert_allclose(shares.sum(axis), dense.sum(axis), rtol=1e-14)
     np.testing.assert_array_equal(shares.n_active(), (dense > 0).sum(1))
+    np.testing.assert_array_equal(shares.best(), dense.argmax(1))
 
 
 def test_columns_and_rows(shares):

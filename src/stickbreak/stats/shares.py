@@ -81,6 +81,10 @@ class ActiveShares(NDArrayOperatorsMixin):
         """(n,) components that a row uses."""
         return np.count_nonzero(self.values, axis=1)
 
+    def best(self) -> Array:
+        """(n,) the component of which a row has most."""
+        return self.index[np.arange(len(self)), self.values.argmax(1)]
+
     def without(self, slots: list[int]) -> ActiveShares:
         """The same with nothing for some components."""
         if not slots:

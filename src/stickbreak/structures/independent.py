@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -196,8 +197,7 @@ class Independent:
         """Rows of which the components `proposal.taken` hold more than next to nothing are dealt out among the proposals.
 
         The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was taken; the masses'
-        own entropy changes when several components gave theirs. Where rows use a limited number of components, they get no
-        more than they gave.
+        own entropy changes when several components gave theirs.
         """
         taken = local.shares[:, list(proposal.taken)]
         mass = taken.sum(1)
@@ -208,7 +208,7 @@ class Independent:
         taken, mass = taken[rows], mass[rows]
         prepared = model.family.prepare(raw.rows[rows])
         born = np.asfortranarray(proposal.scores.evidence(prepared)).T
-        log_z, dealt = soften(born, proposal.log_share, mass, self._free(local.shares, rows, taken))
+        log_z, dealt = soften(born, proposal.log_share, mass, self._free(local.shares, rows, proposal.taken))
         given, lost = (
             _counted(model, side, proposal.scores, prepared, dealt),
             _counted(model, side, proposal.taken_scores, prepared, taken),
@@ -219,12 +219,20 @@ class Independent:
         _add_slots(side, lost, slice(0, taken.shape[1]), -1.0)
         return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
 
-    def _free(self, shares: Shares, rows: Array, taken: Array) -> Array:
-        """(m,) how many components those rows (m,) may use that give up what they have of some, taken (m, T)."""
+    def _free(self, shares: Shares, rows: Array, taken: Sequence[int]) -> Array:
+        """(m,) how many components those rows (m,) may use that give up what they have of the components `taken`.
+
+        As many as they give; and those that they may use but do not, if they give their best one. Changes of a lap that take from
+        different components then never exceed max_active together.
+        """
         if self.max_active is None:
             return np.full(len(rows), np.iinfo(np.int64).max)
-        used = shares[rows].n_active() if isinstance(shares, ActiveShares) else np.count_nonzero(shares[rows], axis=1)
-        return self.max_active - used + np.count_nonzero(taken, axis=1)
+        mine = shares[rows]
+        if isinstance(mine, ActiveShares):
+            used, best = mine.n_active(), mine.best()
+        else:
+            used, best = np.count_nonzero(mine, axis=1), mine.argmax(1)
+        return np.count_nonzero(mine[:, list(taken)], axis=1) + np.isin(best, taken) * (self.max_active - used)
 
     @staticmethod
     def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array]:
