@@ -125,7 +125,7 @@ def test_random_moves_keep_everything_exact(name, allocation, n_batches, repeate
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(fuzz, max_examples=4)
+@settings(fuzz, max_examples=2)
 @given(**SEQUENCES, max_active=st.integers(1, 3))
 def test_random_moves_of_rows_with_few_components_keep_everything_exact(
     name, allocation, n_batches, repeated, rounds, seed, max_active
