@@ -1,4 +1,4 @@
-"""Laps of a full-covariance Gaussian mixture by the engine's own parts, and the data that they run on."""
+"""Laps of a mixture by the engine's own parts, and the data that they run on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian
-from stickbreak.inference import BatchVB, MemoizedVB, step
+from stickbreak.inference import BatchVB, MemoizedVB, Start, step
 from stickbreak.initialize import from_plusplus
 from stickbreak.models import finite_mixture
 
@@ -29,13 +29,24 @@ def clusters(n_rows: int, n_features: int, n_components: int, seed: int = 0) -> 
 class Laps:
     """A fit in progress. A lap is what the engine does: visits, fresh sums, upkeep, global step, bound."""
 
-    def __init__(self, X: np.ndarray, n_components: int, n_batches: int = 1, pool: Any = map) -> None:
+    def __init__(
+        self,
+        X: Any,
+        n_components: int,
+        n_batches: int = 1,
+        pool: Any = map,
+        *,
+        family: Any = None,
+        start: Start | None = None,
+        **limits: int | None,
+    ) -> None:
         table = Table(X)
-        engine = BatchVB() if n_batches == 1 else MemoizedVB(n_batches=n_batches)
-        self.model = finite_mixture(Gaussian().resolve(measure(table)))
+        engine = BatchVB(**limits) if n_batches == 1 else MemoizedVB(n_batches=n_batches, **limits)
+        self.model = engine.limit(finite_mixture((family or Gaussian()).resolve(measure(table))))
         self.rule, self.accumulator, self.pool = engine.rule(), engine.accumulator(table), pool
+        self.watches = engine.watches()
         self.batches = table.batches(n_batches)
-        start = from_plusplus(self.model, table, n_components, np.random.default_rng(0))
+        start = start or from_plusplus(self.model, table, n_components, np.random.default_rng(0))
         ids = tuple(range(n_components))
         self.state = self.accumulator.begin(start, ids, n_batches)
         self.upkeep()
@@ -48,7 +59,7 @@ class Laps:
             self.state.edit(edit)
 
     def visit(self, batch: Any) -> None:
-        step(self.model, self.rule, self.accumulator, self.state, batch, (), self.pool)
+        step(self.model, self.rule, self.accumulator, self.state, batch, self.watches, self.pool)
 
     def lap(self) -> None:
         for batch in self.batches:

@@ -14,6 +14,7 @@ NAMES = (
     "threads",
     "gaussian_lap",
     "memoized_lap",
+    "max_active",
     "scaling",
     "on_disk",
     "out_of_core",

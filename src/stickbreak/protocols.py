@@ -298,8 +298,8 @@ class Limiting(Protocol):
     def limited(self, max_active: int | None, candidates: int | None) -> Any:
         """The same structure whose rows use the max_active best components (None: all), chosen among so many candidates."""
 
-    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local) -> tuple[int, int]:
-        """How many rows of a block were chosen once more among all components, and for how many that made a difference."""
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, int]:
+        """Of n_rows rows of a block: for how many components were chosen among all, and for how many that made a difference."""
 
 
 @runtime_checkable

@@ -329,7 +329,7 @@ class MisjudgingFamily:
     ids=["batch", "memoized", "stochastic"],
 )  # fmt: skip
 def test_a_wrong_choice_is_noticed_and_still_gives_a_bound(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stickbreak.structures.independent.CHECKED", 1)
+    monkeypatch.setattr("stickbreak.inference.candidates.CHECKED", 1.0)
     rows = blobs(200, 2, spread=6.0)
     model = blob_model(rows)
     start = random_start(model, Table(rows), 6)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Table, is_sparse, measure
-from stickbreak.protocols import Array, LearningFamily
-from stickbreak.stats import Fields
+from stickbreak.protocols import Array, LearningFamily, QuickScores
+from stickbreak.stats import ActiveShares, Fields
 
 __all__ = ["check_family"]
 
@@ -17,12 +17,12 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     """Check a family on some rows; AssertionError says what does not hold.
 
     Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its difference is the
-    log_mean evidence; the derivative of log_mode is the mode evidence. Then: statistics add up, merge by axis name and
-    pair with the potentials; divergences are those of smoothed means; samples and summaries have their shapes; a prior
-    that is learned (`learn`) never makes the counts less probable, and can be carried over. A family that knows
-    missing entries (`family.missing`) must do with them what it says: a row without entries has no evidence and no statistics;
-    an entry that does not count leaves all laws as they are, and its term out of the evidence; one that is completed is
-    integrated over, and counts what it is expected to be.
+    log_mean evidence; the derivative of log_mode is the mode evidence. Then: statistics add up, merge by axis name and pair
+    with the potentials, also where rows have shares of a few components only; divergences are those of smoothed means;
+    samples and summaries have their shapes; a prior that is learned (`learn`) never makes the counts less probable, and can
+    be carried over. A family that knows missing entries (`family.missing`) must do with them what it says: a row without
+    entries has no evidence and no statistics; an entry that does not count leaves all laws as they are, and its term out of
+    the evidence; one that is completed is integrated over, and counts what it is expected to be.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     _check_sums(family, rows, shares, counts, n_components)
     _check_pairing(family, rows, shares, counts)
     _check_merge(family, rows, shares, counts, n_components)
+    _check_few(family, rows, counts, n_components, rng)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
     if isinstance(family, LearningFamily):
@@ -100,6 +101,26 @@ def _check_pairing(family: Any, rows: Any, shares: Array, counts: dict[str, Arra
     assert evidence.shape == shares.shape, f"evidence has shape {evidence.shape}; expected {shares.shape}"
     assert evidence.T.flags.c_contiguous, "the transpose of evidence must be C-contiguous"
     _assert_close(scores.pair(counts), float((shares * evidence).sum()), 1e-8, "pair must be the sum of shares * evidence")
+
+
+def _check_few(family: Any, rows: Any, counts: dict[str, Array], n_components: int, rng: np.random.Generator) -> None:
+    scores, prepared, n = family.mean_log(counts), family.prepare(rows), int(rows.shape[0])
+    index = rng.permuted(np.tile(np.arange(n_components, dtype=np.int32), (n, 1)), axis=1)[:, : max(1, n_components - 1)]
+    few = ActiveShares(rng.dirichlet(np.ones(index.shape[1]), n), np.ascontiguousarray(index), n_components)
+    found, expected = family.zeros(n_components), family.zeros(n_components)
+    family.mean_log(found).collect(prepared, few, found)
+    family.mean_log(expected).collect(prepared, np.asarray(few), expected)
+    for name in found:
+        _assert_close(found[name], expected[name], 1e-10, f"{name} of ActiveShares must be that of the dense table")
+    if isinstance(scores, QuickScores):
+        evidence = scores.evidence(prepared)
+        chosen = np.take_along_axis(evidence, few.index, axis=1)
+        _assert_close(scores.evidence_at(prepared, few.index), chosen, 1e-9, "evidence_at must be the evidence of those components")
+        rough, scale = scores.rough(prepared), max(1.0, float(np.abs(evidence).max()))
+        apart = (rough - rough[:, :1]) - (evidence - evidence[:, :1])
+        _assert_close(
+            apart / scale, np.zeros_like(apart), 1e-3, "rough evidence must differ from evidence by a constant of each row"
+        )
 
 
 def _check_merge(family: Any, rows: Any, shares: Array, counts: dict[str, Array], n_components: int) -> None:

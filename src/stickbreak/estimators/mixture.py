@@ -262,7 +262,10 @@ class _MixtureEstimator(Estimator):
             return self._model.decode(self._potentials(), table.whole(), pool)
 
     def predict_proba(self, X: Any) -> Array:
-        """(n, K) posterior probability of each component, from the local step of the fitted rule."""
+        """(n, K) posterior probability of each component, from the local step of the fitted rule.
+
+        Of all components, also after a fit with `max_active`.
+        """
         table = self._rows(X)
         model = self._rule.local_model(self._model)
         with workers(self.n_jobs) as pool:

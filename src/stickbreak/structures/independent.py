@@ -18,7 +18,6 @@ from stickbreak.stats import ActiveShares, Fields, Shares, Summary
 
 __all__ = ["Independent", "judge"]
 
-CHECKED = 64  # one row in so many is chosen for among all components too, to see what candidates miss
 NEXT_TO_NOTHING = 1e-8  # a row's share that is not worth dealing out: what is left so folds into another component
 
 
@@ -139,12 +138,14 @@ class Independent:
         values, place = choose(np.ascontiguousarray(logits.T), np.zeros(self.candidates), self.max_active, self.max_active)
         return values, np.where(place >= 0, np.take_along_axis(near, np.maximum(place, 0), axis=1), -1)
 
-    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local) -> tuple[int, int]:
-        """How many rows of a block were chosen for among all components too, and how many of them should use others."""
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, int]:
+        """How many rows of a block, of n_rows at even distances, count for something; and how many of them should use others."""
         if self.candidates is None or self.candidates >= len(potentials["share"]) or not isinstance(local.shares, ActiveShares):
             return 0, 0
-        rows = np.arange(0, raw.n_rows, CHECKED)
-        rows = rows[raw.repeats_or_ones()[rows] > 0]  # a row that counts for nothing uses nothing
+        rows = np.unique(np.linspace(0, raw.n_rows - 1, min(n_rows, raw.n_rows)).astype(int))
+        rows = rows[raw.repeats_or_ones()[rows] > 0]
+        if not len(rows):
+            return 0, 0
         some = Batch(
             raw.id, model.family.prepare(raw.rows[rows]), sets=None if raw.sets is None else raw.sets[rows], n_rows=len(rows)
         )
