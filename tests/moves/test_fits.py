@@ -32,7 +32,7 @@ def check_history(result, n_batches: int) -> None:
     for record, before in zip(trace, last, strict=True):
         gained = sum(m.gain for m in trace.moves if m.lap == record.lap and m.is_accepted)
         assert record.bound >= before + gained - 1e-9 * abs(before)  # the order and learned priors may add to it
-        assert gained >= 0
+        assert gained >= -1e-10 * max(1.0, abs(before))  # components without a row go at the price of rounding
     alive = set(range(result.next_id)) & set(result.ids)
     assert alive == set(result.ids)
     born = [i for m in trace.moves if m.is_accepted and m.kind == "birth" for i in m.children]
@@ -40,7 +40,8 @@ def check_history(result, n_batches: int) -> None:
     for m in trace.moves:
         assert 2 <= m.lap <= len(trace)
         assert np.isfinite([m.expected, m.gain]).all()
-        assert m.gain > 0 if m.is_accepted else m.gain < 1e-9 * abs(trace[-1].bound)
+        rounding = 1e-10 * max(1.0, abs(trace[-1].bound))
+        assert m.gain > -rounding if m.is_accepted else m.gain < 10 * rounding
 
 
 @pytest.mark.parametrize(("n_batches", "n_components"), [(1, 6), (3, 1), (10, 6)])
@@ -153,7 +154,7 @@ def test_ctrl_c_in_the_middle_of_a_lap_leaves_a_consistent_fit():
 
 # ---- books -----------------------------------------------------------------------------------------------------------
 def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
-    books = Attempts()
+    books = Attempts(limit=2)
     assert books.may_try("birth", (3,), [100.0], 5, False)
     books.fail("birth", (3,), [100.0], 5)
     assert [books.may_try("birth", (3,), [100.0], lap, False) for lap in (6, 7)] == [False, True]
