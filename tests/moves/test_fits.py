@@ -154,7 +154,7 @@ def test_ctrl_c_in_the_middle_of_a_lap_leaves_a_consistent_fit():
 
 # ---- books -----------------------------------------------------------------------------------------------------------
 def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
-    books = Attempts(limit=2)
+    books = Attempts({"birth": 2})
     assert books.may_try("birth", (3,), [100.0], 5, False)
     books.fail("birth", (3,), [100.0], 5)
     assert [books.may_try("birth", (3,), [100.0], lap, False) for lap in (6, 7)] == [False, True]

@@ -34,13 +34,15 @@ TIE = 1e-10  # part of the bound that is rounding
 
 @dataclass
 class Attempts:
-    """Failures of each candidate (kind, ids): after f of them it rests for 2**f - 1 laps, and after `limit` until it changes.
+    """Failures of each candidate (kind, ids): after f of them it rests for 2**f - 1 laps, and after its limit until it changes.
 
-    A candidate has changed when the size of one of its components has, by more than a tenth.
+    A candidate has changed when the size of one of its components has, by more than a tenth. Births may fail more often, since
+    each attempt begins elsewhere; a merge or delete would be the same again.
     """
 
-    limit: int = 4
+    limits: Mapping[str, int] = field(default_factory=lambda: {"birth": 4})
     failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(default_factory=dict)
+    n_failed: int = 0
 
     def may_try(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool) -> bool:
         """Whether to try a candidate in this lap; when the fit has settled nobody rests."""
@@ -49,7 +51,7 @@ class Attempts:
         times, last, before = self.failed[kind, ids]
         if any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True)):
             return True
-        return times < self.limit and (settled or lap >= last + 2**times)
+        return times < self.limits.get(kind, 1) and (settled or lap >= last + 2**times)
 
     def failures(self, kind: str, ids: tuple[int, ...]) -> int:
         """How often a candidate has failed since it last changed."""
@@ -60,6 +62,7 @@ class Attempts:
         times, _, before = self.failed.get((kind, ids), (0, 0, tuple(sizes)))
         changed = any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True))
         self.failed[kind, ids] = (1 if changed else times + 1, lap, tuple(float(s) for s in sizes))
+        self.n_failed += 1
 
     def forget(self, alive: Iterable[int]) -> None:
         """Drop what concerns components that are gone."""
@@ -180,6 +183,11 @@ class Proposal(Protocol):
         ...
 
     @property
+    def allowance(self) -> float:
+        """Nats of the bound that it may cost: 0 but for little fits to a sample."""
+        ...
+
+    @property
     def watch(self) -> Watch:
         """What to collect."""
         ...
@@ -218,7 +226,7 @@ class Move(Protocol):
 
 
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
-    """Whether a change raises the bound by more than rounding. One that removes a component without rows need not lower it."""
+    """Whether a change raises the bound by more than rounding; one that removes a component without rows must not lower it."""
     return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
 
 
@@ -241,8 +249,13 @@ class Mover:
             return
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
         scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool, in_stream)
-        for move in self.moves:
-            self.proposals += move.plan(scene)
+        while True:
+            n_failed = self.attempts.n_failed
+            for move in self.moves:
+                self.proposals += move.plan(scene)
+            # a settled fit ends when nothing is proposed: so everything that may be tried is, before that
+            if self.proposals or not settled or self.attempts.n_failed == n_failed:
+                break
 
     def pack(self, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
@@ -282,7 +295,7 @@ class Mover:
             if done:
                 gain = self._gain(model, state, proposal, done, bound)
             size = min(sizes[i] for i in ids[: proposal.n_key])
-            accepted = is_worth(gain, bound, is_idle=proposal.kind != "birth" and size < 1.0)
+            accepted = is_worth(gain + proposal.allowance, bound, is_idle=proposal.kind != "birth" and size < 1.0)
             edit = self._edit(model, state, proposal, done)
             children = tuple(i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids)
             records.append(MoveRecord(state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted))

@@ -20,7 +20,7 @@ from .redistribute import Redistribution, RedistributionProposal, little_fit, ne
 __all__ = ["Birth"]
 
 
-N_COARSE = 10  # passes of k-means that newborns begin with
+N_COARSE = 10  # passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -122,22 +122,27 @@ class Birth(Parameters):
             return None
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
-        start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0, n_coarse=N_COARSE)
+        n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
+        start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse)
         before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken))
-        found = little_fit(model, table, start.seed, self.n_passes, wanted=before.bound, moves=(Merge(start=3),), reorder=True)
+        price, n_free = self._price(scene), len(taken)
+        merge = Merge(start=3, allowance=price)
+        found = little_fit(
+            model, table, start.seed, self.n_passes, wanted=before.bound, n_free=n_free, price=price, moves=(merge,), reorder=True
+        )
         counts = _without_empty(model, found.counts)
-        gain = found.bound - before.bound - self._optimism(scene, counts.size(model.axis) - len(taken))
+        gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
         return None if counts.size(model.axis) < 2 or gain <= 0 else (counts, gain)
 
     @staticmethod
-    def _optimism(scene: Scene, n_more: int) -> float:
-        """What a sample promises too much: its rows count `scale` times, and so does the chance that newborns adapt to.
+    def _price(scene: Scene) -> float:
+        """Nats that a sample promises too much for each component: its rows count `scale` times, and so does the chance it fits.
 
-        Half a nat for each number that a further component is described by, and each further copy of the sample.
+        Half a nat for each number that a component is described by, and each further copy of the sample.
         """
         zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
         n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
-        return 0.5 * (scene.sample.scale - 1.0) * n_numbers * max(n_more, 0)
+        return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
 
 
 def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None) -> Redistribution:

@@ -53,13 +53,15 @@ class MergeProposal:
     pair: int
     watch: MergeWatch
     expected: float
+    allowance: float = 0.0
     n_key: int = 2
     kind: str = "merge"
 
     def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values, for checkpoints."""
         pairs = self.watch.pairs.tolist()
-        return {"slots": list(self.slots), "pair": self.pair, "expected": self.expected, "pairs": pairs}
+        saved = {"slots": list(self.slots), "pair": self.pair, "expected": self.expected, "pairs": pairs}
+        return {**saved, "allowance": self.allowance}
 
     def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
         """The pair's terms, corrected for pairs folded before it."""
@@ -76,10 +78,13 @@ class Merge(Parameters):
     ----------
     max_pairs : pairs watched in one lap, at most; default twice the number of components.
     start : first lap in which pairs are watched.
+    allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound would drop: a fit to a sample
+        whose rows count several times overrates every component.
     """
 
     max_pairs: int | None = None
     start: int = 1
+    allowance: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -90,11 +95,13 @@ class Merge(Parameters):
         """A proposal as `pack` left it."""
         a, b = (int(k) for k in saved["slots"])
         watch = MergeWatch(np.array(saved["pairs"], dtype=np.int64).reshape(-1, 2))
-        return MergeProposal((a, b), int(saved["pair"]), watch, float(saved["expected"]))
+        return MergeProposal((a, b), int(saved["pair"]), watch, float(saved["expected"]), float(saved["allowance"]))
 
     def check(self) -> None:
         """Whole numbers."""
         require_whole(start=self.start)
+        if not 0 <= self.allowance < np.inf:
+            raise ValueError(f"allowance={self.allowance} must be a number of nats, 0 or more")
         if self.max_pairs is not None:
             require_whole(max_pairs=self.max_pairs)
 
@@ -108,6 +115,7 @@ class Merge(Parameters):
             return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(scene.model, scene.total, scene.params)
+        scores = scores + self.allowance
         chosen: list[tuple[int, int]] = []
         expected: list[float] = []
         taken = np.zeros(len(scene.ids), dtype=int)
@@ -121,7 +129,8 @@ class Merge(Parameters):
                 expected.append(float(scores[at]))
                 taken[[a, b]] += 1
         watch = MergeWatch(np.array(chosen, dtype=np.int64).reshape(-1, 2))
-        return [MergeProposal(pair, i, watch, e) for i, (pair, e) in enumerate(zip(chosen, expected, strict=True))]
+        pack = zip(chosen, expected, strict=True)
+        return [MergeProposal(pair, i, watch, e, self.allowance) for i, (pair, e) in enumerate(pack)]
 
 
 def pair_scores(model: Any, total: Summary, params: Fields) -> tuple[Array, Array]:

@@ -83,6 +83,7 @@ class RedistributionProposal:
     watch: Redistribution
     expected: float
     n_key: int = 1
+    allowance: float = 0.0
 
     def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
@@ -171,17 +172,21 @@ def rows_of(model: Any, sample: Sample, slots: Sequence[int]) -> Table | None:
 
 
 class _Hope(Callback):
-    """Ends a little fit that will not reach a bound: at its present rate it would need more passes than there are."""
+    """Ends a little fit that will not reach a bound: at its present rate it would need more passes than there are.
 
-    def __init__(self, wanted: float, max_iter: int) -> None:
-        self.wanted, self.max_iter = wanted, max_iter
+    wanted : the bound to reach, with n_free components; each further one must bring `price` more.
+    """
+
+    def __init__(self, wanted: float, max_iter: int, n_free: int, price: float) -> None:
+        self.wanted, self.max_iter, self.n_free, self.price = wanted, max_iter, n_free, price
         self.last = -np.inf
 
     def on_lap(self, record: LapRecord) -> None:
         """Looks at the gap and at what the last pass closed of it."""
         assert record.bound is not None
-        gap, closed = self.wanted - record.bound, record.bound - self.last
-        self.last = record.bound
+        reached = record.bound - self.price * max(0, record.n_components - self.n_free)
+        gap, closed = self.wanted - reached, reached - self.last
+        self.last = reached
         if record.lap > 3 and gap > closed * (self.max_iter - record.lap):
             raise StopIteration
 
@@ -193,16 +198,19 @@ def little_fit(
     max_iter: int,
     *,
     wanted: float = -np.inf,
+    n_free: int = 0,
+    price: float = 0.0,
     moves: Sequence[Any] = (),
     reorder: bool = False,
 ) -> Result:
     """The model fitted to a few rows from given counts: proposals before the whole data see them.
 
-    wanted : the bound that the proposal must reach to be of use; a fit that has no hope of it ends early
+    wanted : the bound that the proposal must reach to be of use, and `price` more for each component beyond n_free; a fit that
+        has no hope of it ends early
     reorder : components in the order that the bound likes best, for whom it does not matter which is which
     """
     n_components = counts.size(model.axis)
-    callbacks = (_Hope(wanted, max_iter),)
+    callbacks = (_Hope(wanted, max_iter, n_free, price),)
     engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=callbacks)
     start = Start(counts, model.start_params(n_components))
     return run(replace(model, learns=False), engine, table, start)
