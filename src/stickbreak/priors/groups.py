@@ -19,7 +19,17 @@ from scipy.special import digamma, gammaln, zeta
 
 from stickbreak.protocols import Array
 
-__all__ = ["ChainGroups", "Groups", "SegmentGroups", "Surrogate", "Term", "TopicGroups", "linear_term", "trigamma", "truncated_slope"]
+__all__ = [
+    "ChainGroups",
+    "Groups",
+    "SegmentGroups",
+    "Surrogate",
+    "Term",
+    "TopicGroups",
+    "linear_term",
+    "trigamma",
+    "truncated_slope",
+]
 
 SMALL = 400  # numbers up to which scipy's trigamma is the faster
 
@@ -52,7 +62,7 @@ class Groups(Protocol):
 
 
 def linear_term(slope: Array, shares: Array) -> Term:
-    """slope . b"""
+    """The linear function slope . b."""
     return Term(float(slope @ shares), slope, np.zeros_like(slope))
 
 
@@ -92,7 +102,7 @@ class ChainGroups:
 
     @property
     def pull(self) -> float:
-        """log((rows + stickiness) / stickiness): what concavity makes of log(rows b_j + stickiness) - log(stickiness) at b_j = 1."""
+        """log((rows + stickiness) / stickiness): slope of the chord below log(rows b_j + stickiness), from b_j = 0 to 1."""
         return float(np.log1p(self.rows / self.stickiness)) if self.stickiness else 0.0
 
     def surrogate(self, n_components: int) -> Surrogate:
@@ -138,8 +148,7 @@ class TopicGroups:
     def surrogate(self, n_components: int) -> Surrogate:
         """Sum over documents, K_d topics each: log(c) K_d + sum_{k <= K_d} log u_k + (K_d + 1 - k) log(1 - u_k)."""
         K, sizes = n_components, np.arange(n_components + 1.0)
-        from_here = lambda values: values[::-1].cumsum()[::-1][1:]
-        number, topics = from_here(self.numbers), from_here(self.numbers * sizes)
+        number, topics = (values[::-1].cumsum()[::-1][1:] for values in (self.numbers, self.numbers * sizes))
         zeros = topics + number * (1.0 - sizes[1:])
         return Surrogate(number, zeros, np.zeros(K + 1), float(np.log(self.concentration) * (self.numbers @ sizes)))
 

@@ -13,7 +13,7 @@ Newton steps in logits of u, each kept only if it raises that function: a solve 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -52,7 +52,7 @@ class Root(Protocol):
 
 
 class Own(NamedTuple):
-    """A sum over sticks: its value; first and second derivatives (K,) in u; scale (K,), a positive stand-in for minus the second."""
+    """A sum over sticks: value; first and second derivatives (K,) in u; scale (K,), a positive stand-in for minus the second."""
 
     value: float
     slope: Array
@@ -142,29 +142,37 @@ class _Climber:
         def place(u: Array, order: Array) -> Place:
             return self._place(u, order, surrogate, lambda b: _sum(pull(b), self._outside(groups, surrogate, b)))
 
-        u, order = self._sticks(mean)
-        best, value = mean, -np.inf
         for _ in range(2):
+            u, order = self._sticks(mean)
             found, began, reached = self._climb(u, order, surrogate, place)
-            value = max(value, began)
-            if not reached > value:
+            if not reached > began:
                 break
-            candidate = _unsorted(share_sticks(found), order)
-            before, (u, order) = order, self._sticks(candidate[:-1])
-            is_same = bool((order == before).all())
-            if not is_same or candidate.min() < EDGE:  # another order, or sums that round: what counts is the stored form
-                reached = place(u, order).value
-            if not reached > value:
+            reach = share_sticks(found)
+            aim = _unsorted(reach, order)[:-1]
+            is_in_order = not self.by_size or bool((np.diff(reach[:-1]) <= 0).all())
+            if is_in_order and reach.min() > EDGE:  # what is stored is what was found: sums do not round
+                return aim
+            better = self._toward(mean, aim, began, place)
+            if better is None:
                 break
-            best, value = candidate[:-1], reached
-            if is_same:
-                break
-        return best
+            mean = better
+        return mean
+
+    def _toward(self, mean: Array, aim: Array, value: float, place: Callable[[Array, Array], Place]) -> Array | None:
+        """The first of some shares on the way to `aim` that is better than `value` in the order of its own sizes.
+
+        Nearly always `aim` itself: by size is mostly the best order of given shares, but there is no law that says so.
+        """
+        for part in (1.0, 0.5, 0.2, 0.05):
+            tried = fill_shares(mean)[:-1] * (1.0 - part) + part * aim
+            if place(*self._sticks(tried)).value > value:
+                return np.asarray(tried)
+        return None
 
     def _climb(
         self, u: Array, order: Array, surrogate: Surrogate, place: Callable[[Array, Array], Place]
     ) -> tuple[Array, float, float]:
-        """Sticks found, the value at the given ones, and the value reached. From the closed form as well where those are extreme."""
+        """Sticks found, the value at the given ones, and that reached. From the closed form as well where those are extreme."""
         starts = [u]
         if u.min() < EDGE or u.max() > 1.0 - EDGE:
             starts.append((surrogate.ones + 1.0) / (surrogate.ones + surrogate.zeros + 2.0))
@@ -173,24 +181,26 @@ class _Climber:
         return _stick(x), found[0][1], reached
 
     def _place(self, u: Array, order: Array, surrogate: Surrogate, term: Pull) -> Place:
-        """Value and derivatives in logits x of u. With A_lk = d log b_l / d x_k (1 - u_k at l = k, -u_k at l > k, else 0):
+        """Value and derivatives in logits x of u. With d log b_l / d x_k = A_lk (1 - u_k at l = k, -u_k at l > k, else 0):
 
-        gradient = own' u (1 - u) + A' (b s),  Hessian = own part + A' diag(b s + b^2 h) A - diag_k(u_k (1 - u_k) sum_{l>=k} b_l s_l),
-        s and h the slope and curvature of the term.
+        gradient = own part + A' (b s)
+        Hessian = own part + A' diag(b s + b^2 h) A - diag_k(u_k (1 - u_k) sum_{l>=k} b_l s_l)
+
+        where s and h are the slope and curvature of the term.
         """
         b = share_sticks(u)
         if b.min() < FLOOR:  # outside: no share may be lost in the sum with the others
             return Place(-np.inf, np.zeros_like(u), np.zeros((0, 0)), np.zeros_like(u))
         found, own, spread = term(_unsorted(b, order)), self._own(u, surrogate), u * (1.0 - u)
         drawn = b * _sorted(found.slope, order)
-        A = _below(len(u)) * -u
-        np.fill_diagonal(A, 1.0 - u)
+        log_slope = _below(len(u)) * -u  # A
+        np.fill_diagonal(log_slope, 1.0 - u)
         scale = own.scale * spread**2
-        gradient = own.slope * spread + drawn @ A
+        gradient = own.slope * spread + drawn @ log_slope
         from_here = drawn[::-1].cumsum()[::-1][:-1]
         diagonal = own.curvature * spread**2 + own.slope * spread * (1.0 - 2.0 * u) - spread * from_here
         bent = drawn + b**2 * _sorted(found.curvature, order)
-        bend = -(A.T @ (bent[:, None] * A))
+        bend = -(log_slope.T @ (bent[:, None] * log_slope))
         bend.flat[:: len(u) + 1] -= diagonal
         return Place(own.value + found.value, gradient, bend, scale)
 
@@ -328,8 +338,3 @@ class PointRoot(_Climber):
         power = mean - 1.0 - later
         scale = (surrogate.ones + surrogate.zeros + 2.0) / (u * (1.0 - u))
         return Own(float(top - (1.0 + later) @ log_pass), -power / (1.0 - u), -power / (1.0 - u) ** 2, scale)
-
-
-def given_order(root: BetaRoot | PointRoot) -> BetaRoot | PointRoot:
-    """The same root with sticks in the order of the slots: for groups that use the first few only."""
-    return replace(root, by_size=False)

@@ -109,14 +109,15 @@ class DirichletRows(RowCounts):
         for name, n_axes in (("start_prior", 1), ("transition_prior", 2)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checked_table(name, getattr(self, name), n_axes))
+        first, rows = self.start_prior, self.transition_prior
+        if first is not None and rows is not None and len(first) != len(rows):
+            raise ValueError(f"start_prior is for {len(first)} states, transition_prior for {len(rows)}; give both for as many")
 
     @property
     def n_states(self) -> int | None:
         """How many states the tables are for; None where there are none, and any number will do."""
-        sizes = {len(table) for table in (self.start_prior, self.transition_prior) if table is not None}
-        if len(sizes) > 1:
-            raise ValueError(f"start_prior is for {len(self.start_prior)} states, transition_prior for {len(self.transition_prior)}")
-        return sizes.pop() if sizes else None
+        given = [table for table in (self.start_prior, self.transition_prior) if table is not None]
+        return len(given[0]) if given else None
 
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts start (K,) and transition (K, K)."""

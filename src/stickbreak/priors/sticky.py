@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.errors import StickbreakWarning
@@ -28,7 +27,7 @@ from .groups import ChainGroups, Term, trigamma
 from .root import BetaRoot, PointRoot
 from .rows import RowCounts, RowPseudo, require_stickiness
 
-__all__ = ["HDPRows", "RowFunctions"]
+__all__ = ["HDPRows"]
 
 LEAST_STICKINESS = 1e-3  # below it the surrogate bound falls like log(stickiness), whatever the data say
 REACH = 2.0  # how far a learned concentration may move in one update, in logs
@@ -43,12 +42,12 @@ class RowFunctions(NamedTuple):
 
 
 POSTERIORS = RowFunctions(gammaln, digamma, trigamma)  # log-partitions: variational Bayes
-MODES = RowFunctions(lambda x: xlogy(x, x), np.log, lambda x: 1.0 / x)  # log joint at the modes: EM
+MODES = RowFunctions(lambda x: xlogy(x, x), np.log, np.reciprocal)  # log joint at the modes: EM
 
 
 @dataclass(frozen=True)
 class _RowTerm:
-    """What rows with optimal posteriors (or modes) add to the objective, as a function of b. All K + 1 rows at once, start first."""
+    """What rows at their optimum (posteriors or modes) add to the objective, as a function of b: all K + 1 rows, start first."""
 
     counts: Array  # (K + 1, K + 1), stickiness added, nothing in the bucket of unused states
     weight: Array  # (K + 1,) concentration of each row
@@ -65,7 +64,7 @@ class _RowTerm:
         return _RowTerm(counts, weight, counts.sum(1) + weight, rows)
 
     def __call__(self, shares: Array) -> Term:
-        """sum over rows of F(theta_l) - F(total), theta = counts + weight b."""
+        """Sum over rows of F(theta_l) - F(total), theta = counts + weight b."""
         theta = self.counts + np.outer(self.weight, shares)
         slope = self.weight @ self.rows.slope(theta) - self.weight @ self.rows.slope(self.total)
         return Term(self._value(theta), slope, self.weight**2 @ self.rows.curvature(theta))
@@ -89,10 +88,11 @@ class HDPRows(RowCounts):
     root : "beta", a Beta posterior over sticks, whose bound can choose the number of states; "point", a point estimate as in
         older work, whose bound cannot
     precision : of the Beta posterior, see BetaRoot
+    at_modes : whether updates raise EM's objective, see `for_modes`
 
-    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a posterior of its own, in closed form;
-    the others as the points that make bound plus log prior density (of the log) largest. The bound includes these terms, and no
-    update lowers it.
+    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a posterior in closed form; the
+    others as the points that make bound plus log prior density (of the log) largest. The bound includes these terms, and no
+    update lowers it. The surrogate is tight for small concentrations only, so learned ones above about 1 come out too small.
     """
 
     concentration: float | GammaPrior = 0.5
@@ -101,7 +101,7 @@ class HDPRows(RowCounts):
     stickiness: float | GammaPrior = 0.0
     root: str = "beta"
     precision: str = "rule"
-    rows: RowFunctions = POSTERIORS
+    at_modes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("concentration", "start_concentration", "top_concentration"):
@@ -112,17 +112,19 @@ class HDPRows(RowCounts):
         if self.root == "point" and self.precision != "rule":
             raise ValueError(f"precision={self.precision!r} is of a Beta posterior; a point estimate has none")
         self._root()  # checks the precision
+        if self.at_modes and self.learned:
+            raise ValueError(
+                f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB"
+            )
         if self.root == "point":
             message = "the bound of a point estimate rises with every empty state: it cannot choose their number; use root='beta'"
             warnings.warn(message, StickbreakWarning, stacklevel=3)
 
     def for_modes(self) -> HDPRows:
         """The same prior for EM: `update` raises `log_mode` instead of `bound`."""
-        if self.learned:
-            raise ValueError(f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StickbreakWarning)  # said when the first was made
-            return replace(self, rows=MODES)
+            return replace(self, at_modes=True)
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -144,8 +146,8 @@ class HDPRows(RowCounts):
 
     def concentrations(self, params: Fields) -> ChainGroups:
         """The numbers of the rows' priors: known, or as learned so far."""
-        known = lambda name: float(params[name]) if name in self.learned else getattr(self, name)
-        return ChainGroups(known("start_concentration"), known("concentration"), known("stickiness"))
+        names = ("start_concentration", "concentration", "stickiness")
+        return ChainGroups(*(float(params[n] if n in self.learned else getattr(self, n)) for n in names))
 
     def shares(self, params: Fields) -> Array:
         """(K + 1,) the root's mean shares, unused mass last."""
@@ -161,7 +163,7 @@ class HDPRows(RowCounts):
     def update(self, total: Summary, params: Fields) -> Fields:
         """A better root, then better concentrations where those are learned; each is kept only if it raises the objective."""
         groups = self.concentrations(params)
-        root = self._root().solve(params["root"], groups, _RowTerm.make(total, groups, self.rows))
+        root = self._root().solve(params["root"], groups, _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS))
         params = replace(params, arrays={**params.arrays, "root": root})
         for name in self.learned:
             params = self._learn(name, total, params)
@@ -169,13 +171,18 @@ class HDPRows(RowCounts):
 
     def _learn(self, name: str, total: Summary, params: Fields) -> Fields:
         """The best value of one concentration near the present one, by Brent's method in its log."""
-        at = lambda log_c: replace(params, arrays={**params.arrays, name: np.array(np.exp(log_c))})
+        from scipy.optimize import minimize_scalar  # takes a while to import, and few fits learn
+
+        def at(log_c: float) -> Fields:
+            return replace(params, arrays={**params.arrays, name: np.array(np.exp(log_c))})
+
+        def loss(log_c: float) -> float:
+            return now - self.bound(total, at(log_c))
+
         here, now = float(np.log(params[name])), self.bound(total, params)
-        low = max(here - REACH, np.log(LEAST_STICKINESS)) if name == "stickiness" else here - REACH
-        found = minimize_scalar(
-            lambda log_c: now - self.bound(total, at(log_c)), bounds=(low, here + REACH), method="bounded", options={"xatol": 1e-3}
-        )
-        return at(found.x) if found.fun < 0 else params
+        low = max(here - REACH, float(np.log(LEAST_STICKINESS))) if name == "stickiness" else here - REACH
+        found = minimize_scalar(loss, bounds=(low, here + REACH), method="bounded", options={"xatol": 1e-3})
+        return at(float(found.x)) if found.fun < 0 else params
 
     def bound(self, total: Summary, params: Fields) -> float:
         """The root's part, the rows' log-partitions, and the log prior density of what is learned."""
@@ -185,7 +192,7 @@ class HDPRows(RowCounts):
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """EM's objective: the rows at their modes, the root as it is."""
-        if self.rows is not MODES:
+        if not self.at_modes:
             raise ValueError("EM needs HDPRows(...).for_modes(), whose root follows EM's objective; or use BatchVB or MemoizedVB")
         return self._objective(total, params, MODES)
 
@@ -209,7 +216,8 @@ def _check_stickiness(value: Any) -> None:
     require_stickiness(value)
     if 0 < value < LEAST_STICKINESS:
         raise ValueError(
-            f"stickiness={value!r} is too small for its bound, which falls like its log; use 0 for none, or at least {LEAST_STICKINESS}"
+            f"stickiness={value!r} is too small for its bound, which falls like its log; "
+            f"use 0 for none, or at least {LEAST_STICKINESS}"
         )
 
 
