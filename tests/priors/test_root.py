@@ -107,23 +107,36 @@ def test_learned_top_concentration_is_integrated_out(shape: float, rate: float) 
 
 
 # ---- surrogates (checks 5.1) ---------------------------------------------------------------------------------------
+def many_rows(seed: int, n: int = 1500) -> Any:
+    """10,500 cases: shares (n, K + 1) for K = 1 .. 7, and concentrations and stickiness (n,) from 1e-3 to 1e3."""
+    rng = np.random.default_rng(seed)
+    for K in range(1, 8):
+        u = np.clip(rng.beta(*rng.uniform(0.3, 5.0, (2, n, 1)), size=(n, K)), 1e-6, 1 - 1e-6)
+        left = np.cumprod(np.c_[np.ones(n), 1 - u], axis=1)
+        yield (np.c_[u, np.ones(n)] * left, *10 ** rng.uniform(-3, 3, (2, n)))
+
+
 def test_surrogate_of_a_row_is_below_its_normalizer() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(10_000):
-        b, alpha = oracle.stick_shares(random_sticks(rng, rng.integers(1, 8))), 10 ** rng.uniform(-3, 3)
-        assert oracle.c_dir(alpha * b) - oracle.row_surrogate(alpha, b) >= -1e-9
+    for b, alpha, _ in many_rows(1):
+        exact = gammaln(alpha) - gammaln(alpha[:, None] * b).sum(1)
+        surrogate = (b.shape[1] - 1) * np.log(alpha) + np.log(b).sum(1)
+        assert (exact - surrogate).min() >= -1e-9
+        assert surrogate[0] == pytest.approx(oracle.row_surrogate(alpha[0], b[0]))
+        assert exact[0] == pytest.approx(oracle.c_dir(alpha[0] * b[0]))
 
 
 def test_sticky_surrogates_of_a_row_are_below_its_normalizer() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(10_000):
-        K = rng.integers(1, 8)
-        b, (alpha, kappa), k = oracle.stick_shares(random_sticks(rng, K)), 10 ** rng.uniform(-3, 3, 2), rng.integers(K)
-        sharp = oracle.sticky_row_surrogate(alpha, kappa, b, k, concave=False)
-        exact = oracle.c_dir(alpha * b + kappa * np.eye(K + 1)[k])
-        slack = 1e-9 * max(1.0, abs(exact))  # normalizers of up to 1e4 nats
-        assert exact >= sharp - slack
-        assert sharp >= oracle.sticky_row_surrogate(alpha, kappa, b, k, concave=True) - slack
+    for b, alpha, kappa in many_rows(2):
+        K, total = b.shape[1] - 1, alpha + kappa
+        own, log_own = alpha * b[:, 0] + kappa, np.log(total) - np.log(kappa)
+        exact = gammaln(total) - gammaln(own) - gammaln(alpha[:, None] * b[:, 1:]).sum(1)
+        rest = K * np.log(alpha) - np.log(total) + np.log(b[:, 1:]).sum(1)
+        sharp, concave = rest + np.log(own), rest + np.log(kappa) + b[:, 0] * log_own
+        slack = 1e-9 * np.maximum(1.0, np.abs(exact))  # normalizers of up to 1e4 nats
+        assert (exact >= sharp - slack).all()
+        assert (sharp >= concave - slack).all()
+        assert sharp[0] == pytest.approx(oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=False))
+        assert concave[0] == pytest.approx(oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=True))
 
 
 @pytest.mark.parametrize("kappa", [0.0, 1e-3, 5.0, 300.0])
