@@ -1,7 +1,15 @@
 """How components are shared out."""
 
 from .concentration import GammaPrior, UncertainConcentration
-from .dirichlet import ROWS, DirichletRows, SymmetricDirichlet
+from .dirichlet import ROWS, RowTable, SymmetricDirichlet
+from .groups import ChainGroups, SegmentGroups, Surrogate, Term, TopicGroups, linear_term, truncated_slope
+from .root import BetaRoot, PointRoot, Root
+from .rows import DirichletRows, RowPseudo
 from .sticks import Sticks
+from .sticky import HDPRows
 
-__all__ = ["ROWS", "DirichletRows", "GammaPrior", "Sticks", "SymmetricDirichlet", "UncertainConcentration"]
+__all__ = [
+    "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "GammaPrior", "HDPRows", "PointRoot", "Root", "RowPseudo", "RowTable",
+    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups", "UncertainConcentration", "linear_term",
+    "truncated_slope",
+]  # fmt: skip

@@ -6,41 +6,60 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Fields, Summary
 
 from .shares import ShareCounts
 
-__all__ = ["ROWS", "DirichletRows", "SymmetricDirichlet"]
+__all__ = ["ROWS", "RowTable", "SymmetricDirichlet"]
 
 
 @dataclass(frozen=True)
-class DirichletRows:
-    """Dirichlet rows over the last axis, `counts + pseudo`."""
+class RowTable:
+    """Dirichlet rows over the last axis, `counts + pseudo`, and the mass `rest` (one number a row) of outcomes not in use.
 
-    def log_partition(self, counts: Array, pseudo: Array) -> Array:
-        """Sum lgamma(alpha) - lgamma(sum alpha), alpha = counts + pseudo."""
-        alpha = counts + pseudo
-        return gammaln(alpha).sum(-1) - gammaln(alpha.sum(-1))
+    pseudo == 0 marks an impossible outcome: its log probability is -inf, whatever was counted.
+    """
 
-    def mean_log(self, counts: Array, pseudo: Array) -> Array:
+    def log_partition(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
+        """Sum lgamma(alpha) - lgamma(sum alpha), alpha = (counts + pseudo, rest)."""
+        alpha = _possible(counts, pseudo)
+        each = gammaln(alpha) if pseudo.all() else gammaln(np.where(pseudo > 0, alpha, 1.0))  # lgamma(1) = 0
+        return each.sum(-1) + (0.0 if rest is None else gammaln(rest)) - gammaln(_total(alpha, rest))
+
+    def mean_log(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """E[log share]."""
-        alpha = counts + pseudo
-        return digamma(alpha) - digamma(alpha.sum(-1))[..., None]
+        alpha = _possible(counts, pseudo)
+        return digamma(alpha) - digamma(_total(alpha, rest))[..., None]  # digamma(0) = -inf
 
-    def log_mean(self, counts: Array, pseudo: Array) -> Array:
+    def log_mean(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """Log E[share]."""
-        alpha = counts + pseudo
-        return np.log(alpha) - np.log(alpha.sum(-1))[..., None]
+        alpha = _possible(counts, pseudo)
+        with np.errstate(divide="ignore"):  # impossible outcomes
+            return np.log(alpha) - np.log(_total(alpha, rest))[..., None]
 
-    def mode(self, counts: Array, pseudo: Array) -> Array:
+    def mode(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """The mode in natural coordinates is the mean, and exists for every pseudo-count."""
-        return self.log_mean(counts, pseudo)
+        return self.log_mean(counts, pseudo, rest)
+
+    def log_best(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
+        """Sum alpha log(alpha / sum alpha): the log joint in natural coordinates at its mode, a constant of the prior apart."""
+        alpha = _possible(counts, pseudo)
+        total = _total(alpha, rest)
+        return xlogy(alpha, alpha).sum(-1) + (0.0 if rest is None else xlogy(rest, rest)) - xlogy(total, total)
 
 
-ROWS = DirichletRows()
+def _possible(counts: Array, pseudo: Array) -> Array:
+    return counts + pseudo if pseudo.all() else np.where(pseudo > 0, counts + pseudo, 0.0)
+
+
+def _total(alpha: Array, rest: Array | float | None) -> Array:
+    return np.asarray(alpha.sum(-1) if rest is None else alpha.sum(-1) + rest)
+
+
+ROWS = RowTable()
 
 
 @dataclass(frozen=True)
