@@ -1,0 +1,418 @@
+"""Vectors that depend on the rows before them: matrix-normal-Wishart prior.
+
+x = A p + b + noise, where the context p holds the rows before x; precision ~ Wishart(dof, inverse scale B);
+A | precision ~ matrix normal(M, row covariance inverse(precision), column precision V).
+
+Rows are read as (p, d), d = x - M p: the prior mean of A - M is zero, and x and p, nearly equal in a series that was sampled often,
+do not cancel in the statistics. With an intercept the prior is worth `mean_strength` rows with the average (context_mean, offset).
+Everything about a component then follows from one joint scatter of (p, d), as a Normal-Wishart has it, context first: S = L L'
+holds V in its first block, and L the regression of d on p (below V's factor) and the factor of B (last).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag, solve_triangular
+from scipy.special import digamma, gammaln, multigammaln
+
+from stickbreak.data import Scale
+from stickbreak.errors import DataWarning
+from stickbreak.kernels.quadratic import update_factors
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Edit
+
+from . import learning, quadratic
+from .base import LOG_2PI, column_spread, fill_missing, find_missing, prior_frame, prior_vector, require_positive
+from .gaussian import DEFAULT_SHARE, expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergences
+from .partial import PartialRows
+from .regression import PredictiveScores, RegressionForm, Successors
+
+__all__ = ["AutoregressiveGaussian"]
+
+
+class MatrixNormalWishart(NamedTuple):
+    """Posterior in the standardized frame of (context, departure), means as seen from the anchors."""
+
+    strength: Array  # (K,) of the intercept; infinite where there is none
+    mean: Array  # (K, W) of context and departure; zero without an intercept
+    dof: Array  # (K,)
+    factor: Array  # (K, W, W) lower factor of the joint scatter
+    log_det_context: Array  # (K,) of V
+    log_det: Array  # (K,) of B
+    anchor: Array  # (K, W)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AutoregressiveGaussian(quadratic.FullMoments):
+    """Gaussian whose mean is a linear function of the rows before: vector autoregression, matrix-normal-Wishart prior.
+
+    A row holds a value and its context, (x_t, x_{t-1}, ..., x_{t-order}): D (1 + order) columns, as `lag_rows` makes them from
+    sequences, or with contexts of your own. Densities are those of x_t given the context. A row that lacks any entry is left out:
+    it has no evidence and adds no statistics.
+
+    Parameters
+    ----------
+    order : how many rows back the context reaches. The context has E = order * D columns.
+    intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit does not depend on where the
+        data's zero is.
+    mean : prior mean of A, a number (times the identity, for the row just before; the others 0) or (D, E). Default 1: a random walk.
+    mean_strength : how many rows the prior of A and b is worth. Default 0.1.
+    context : expected square of the context about its mean, a number (times the identity), (E,) or (E, E); the column precision
+        of A is V = mean_strength * context. Default: diagonal, the variances of the columns (mean squares without an intercept).
+    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average, and knows it best at the context
+        `context_mean`. Default: averages of the data. Only with an intercept.
+    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + E + 3, or D + E + 2 without an intercept.
+    covariance : prior expected covariance of the noise, a number (times the identity), (D,) variances or (D, D).
+        Default: diagonal, a quarter of the variances of x - mean p.
+    center, scale : (E + D,) frame in which statistics of (p, x - mean p) are kept; set from the data, it changes rounding only.
+
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> x = np.zeros((300, 1))
+    >>> for t, e in enumerate(np.random.default_rng(0).normal(size=299)):
+    ...     x[t + 1] = 0.8 * x[t] + 0.1 * e
+    >>> rows, _ = sb.lag_rows(x)
+    >>> model = sb.Mixture(1, family=sb.AutoregressiveGaussian()).fit(rows)
+    >>> model.posterior_["coefficients"].round(1).tolist()
+    [[[0.8]]]
+    """
+
+    order: int = 1
+    intercept: bool = True
+    mean: Any = 1.0
+    mean_strength: float = 0.1
+    context: Any = None
+    context_mean: Any = None
+    offset: Any = None
+    dof: float | None = None
+    covariance: Any = None
+    center: Any = None
+    scale: Any = None
+    learned = ("mean_strength", "covariance")
+    missing = "rows"
+
+    def resolve(self, scale: Scale) -> AutoregressiveGaussian:
+        """Averages and variances of the context and of x - mean p; dof = D + E + 2 or 3, so that the prior is worth one row."""
+        require_whole(order=self.order)
+        require_positive(mean_strength=self.mean_strength)
+        D, E = self._sizes(scale.n_features)
+        own = replace(self, mean=prior_coefficients(self.mean, D, E))
+        found = own._measure(scale)
+        typical = column_spread(found) if self.intercept else np.where(found.square > 0, found.square, 1.0)
+        average = found.mean if self.intercept else np.zeros(E + D)
+        dof = D + E + 2.0 + self.intercept if self.dof is None else float(self.dof)
+        if not dof > D + 1:
+            raise ValueError(f"dof must be above the number of values plus one ({D + 1}); got {dof}")
+        own._check_intercept()
+        return replace(
+            own,
+            context=prior_matrix("context", self.context, typical[:E]),
+            context_mean=prior_vector("context_mean", self.context_mean, average[:E]),
+            offset=prior_vector("offset", self.offset, average[E:]),
+            dof=dof,
+            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * typical[E:]),
+            **prior_frame(self.center, self.scale, average, np.sqrt(typical)),
+        )
+
+    def _measure(self, scale: Scale) -> Scale:
+        """The scale of (context, departure), of the rows that are complete; one warning for the others."""
+        D, E = self._sizes(scale.n_features)
+        found = scale.of(self._arrange)
+        names = range(E + D) if scale.names is None else scale.names
+        left_out = found.n_units - found.seen[0]
+        if not found.seen[0] > 0:
+            raise ValueError("no row has both its value and its whole context; at least one must be complete")
+        if left_out > 0:
+            warnings.warn(
+                f"{left_out:g} of {found.n_units:g} rows lack an entry of their value or context, and are left out",
+                DataWarning,
+                stacklevel=3,
+            )
+        return replace(found, names=(*names[D:], *names[:D]))
+
+    def _check_intercept(self) -> None:
+        """A regression through the origin has no place of its own."""
+        for name in () if self.intercept else ("context_mean", "offset", "center"):
+            given = getattr(self, name)
+            if given is not None and np.any(np.asarray(given) != 0):
+                raise ValueError(f"{name} is for intercept=True; without an intercept it must be 0 or None, got {given!r}")
+
+    # ------------------------------------------------------------------------------------------ rows
+
+    def _sizes(self, n_columns: int) -> tuple[int, int]:
+        """D and E of rows with so many columns."""
+        if n_columns % (1 + self.order) or n_columns == 0:
+            raise ValueError(
+                f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} of the same width before it, "
+                f"a multiple of {1 + self.order}: see stickbreak.lag_rows"
+            )
+        D = n_columns // (1 + self.order)
+        return D, n_columns - D
+
+    @property
+    def n_values(self) -> int:
+        """D, columns of a value."""
+        return self.n_features // (1 + self.order)
+
+    @property
+    def n_context(self) -> int:
+        """E, columns of a context."""
+        return self.n_features - self.n_values
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """A row must hold a value and `order` rows of the same width before it."""
+        require_whole(order=self.order)
+        self._sizes(int(rows.shape[1]))
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row is complete."""
+        missing = find_missing(rows)
+        return np.ones(len(rows), dtype=bool) if missing is None else np.asarray(~missing.any(axis=1))
+
+    def _arrange(self, rows: Any, partly: bool = False) -> Array:
+        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is missing.
+
+        partly: values that lack an entry keep the others.
+        """
+        values = np.asarray(rows, dtype=float)
+        D, E = self._sizes(values.shape[1])
+        out = np.empty(values.shape)
+        out[:, :E] = values[:, D:]
+        np.subtract(values[:, :D], values[:, D:] @ self.mean.T, out=out[:, E:])
+        out[np.isnan(values[:, D:] if partly else values).any(axis=1)] = np.nan
+        return out
+
+    def prepare(self, rows: Any) -> Array | PartialRows:
+        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are set apart."""
+        return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
+
+    def prepare_seeding(self, rows: Any) -> Array:
+        """Rows (n, D + E) to [1, z] (1 + D + E, n)."""
+        return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
+
+    # ------------------------------------------------------------------------------------------ posterior
+
+    def _log_jacobian(self) -> float:
+        """Of the values alone: contexts have no density."""
+        return -float(np.log(self.scale[self.n_context :]).sum())
+
+    def _prior(self) -> tuple[Array, Array, float]:
+        """Joint scatter (W, W) = diag(V, B), average (W,) and dof in the standardized frame."""
+        assert self.dof is not None
+        E, D = self.n_context, self.n_values
+        scatter = block_diag(self.mean_strength * self.context, (self.dof - D - 1) * self.covariance)
+        average = (np.concatenate([self.context_mean, self.offset]) - self.center) / self.scale
+        return scatter / np.outer(self.scale, self.scale), average, self.dof
+
+    def _posterior(self, counts: Counts) -> MatrixNormalWishart:
+        prior_scatter, average, dof = self._prior()
+        moments, anchor, W, E = counts["moments"], counts["anchor"], self.n_features, self.n_context
+        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
+        mean, scatter, strength = np.zeros_like(anchor), second, np.full(len(n), np.inf)
+        if self.intercept:
+            strength = self.mean_strength + n
+            first = moments[:, 1 : 1 + W]
+            mean, scatter, pull = quadratic.spread(n[:, None], first, second, self.mean_strength, average - anchor)
+        factor = quadratic.cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
+        if self.intercept:
+            update_factors(factor, pull)
+        logs = 2.0 * np.log(np.einsum("kdd->kd", factor))
+        return MatrixNormalWishart(strength, mean, dof + n, factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor)
+
+    def _log_partition(self, q: MatrixNormalWishart) -> Array:
+        D = self.n_values
+        wishart = 0.5 * D * q.dof * np.log(2.0) + multigammaln(0.5 * q.dof, D) - 0.5 * q.dof * q.log_det
+        log_strength = np.log(q.strength) if self.intercept else 0.0
+        return np.asarray(wishart - 0.5 * D * (q.log_det_context + log_strength))
+
+    def _per_row(self) -> float:
+        return self._log_jacobian() - 0.5 * self.n_values * LOG_2PI
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log-partition of the posterior minus that of the prior."""
+        prior = self._log_partition(self._posterior(self.zeros(1)))
+        return self._log_partition(self._posterior(counts)) - prior + self._per_row() * counts["moments"][:, 0]
+
+    def _form(self, q: MatrixNormalWishart, of_context: Any, of_residual: Any) -> RegressionForm:
+        """Weights of the context's and the residual's directions, numbers or (K,)."""
+        weight = np.empty(q.mean.shape)
+        weight[:, : self.n_context] = np.reshape(of_context, (-1, 1))
+        weight[:, self.n_context :] = np.reshape(of_residual, (-1, 1))
+        return RegressionForm(q.mean, q.factor, weight, q.anchor)
+
+    def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
+        """E[log N(x | A p + b, precision)]: dof of the residual's form and D of the context's, which A is uncertain by."""
+        q, D = self._posterior(counts), self.n_values
+        log_precision = digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        constant = 0.5 * (log_precision - D / q.strength) + self._per_row()
+        return quadratic.QuadraticScores.make(self._form(q, D, q.dof), constant)
+
+    def log_mean(self, counts: Counts) -> PredictiveScores:
+        """Student t with dof + 1 - D degrees of freedom and shape B (1 + 1 / strength + (p - center)' V^-1 (p - center)) / dof."""
+        q, D = self._posterior(counts), self.n_values
+        power = 0.5 * (q.dof + 1.0)
+        constant = gammaln(power) - gammaln(power - 0.5 * D) + 0.5 * (D * np.log(2.0) - q.log_det) + self._per_row()
+        return PredictiveScores(self._form(q, 0.0, 1.0), self._form(q, 1.0, 0.0), constant, power, 1.0 + 1.0 / q.strength, D)
+
+    def _rows_worth(self, dof: Any) -> Any:
+        """N + nu of the mode in natural coordinates; one row for a prior too weak to have a mode and too few rows."""
+        return np.maximum(dof - self.n_features - 1.0 - self.intercept, 1.0)
+
+    def mode(self, counts: Counts) -> quadratic.QuadraticScores:
+        """N(x | A p + b, B / (dof - D - E - 1)), less one with an intercept: the mode in natural coordinates."""
+        q, D = self._posterior(counts), self.n_values
+        worth = self._rows_worth(q.dof)
+        constant = 0.5 * (D * np.log(worth) - q.log_det) + self._per_row()
+        return quadratic.QuadraticScores.make(self._form(q, 0.0, worth), constant)
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(dof - D - E - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        q, D = self._posterior(counts), self.n_values
+        worth = self._rows_worth(q.dof)
+        return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + self._per_row() * counts["moments"][:, 0]
+
+    # ------------------------------------------------------------------------------------------ empirical Bayes
+
+    def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
+        """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
+        q, E = self._posterior(counts), self.n_context
+        return expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
+
+    def learn(self, counts: Counts) -> AutoregressiveGaussian:
+        """`covariance`, then `mean_strength`; where the prior's means are stays as it is."""
+        better = learn_covariance(self, counts, self.scale[self.n_context :])
+        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+
+    # ------------------------------------------------------------------------------------------ means, seeding
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode, in the user's units."""
+        q = self._posterior(counts)
+        covariance = q.factor @ q.factor.transpose(0, 2, 1) / self._rows_worth(q.dof)[:, None, None]
+        return {
+            "mean": (q.anchor + q.mean) * self.scale + self.center,
+            "covariance": covariance * np.outer(self.scale, self.scale),
+        }
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) KL between values given their context, over the contexts of the first: the joint one less that of contexts."""
+        a, b, E = first, second, self.n_context
+        joint = gaussian_divergence(a["mean"], a["covariance"], b["mean"], b["covariance"])
+        context = [part for m in (a, b) for part in (m["mean"][:, :E], m["covariance"][:, :E, :E])]
+        return joint - gaussian_divergence(*context)
+
+    def divergence(self, rows: Array, index: int) -> Array:
+        """(n,) divergence of each row's smoothed regression from that of row `index`."""
+        return self.divergences(rows, np.array([index]))[0]
+
+    def divergences(self, rows: Array, indices: Array) -> Array:
+        """(m, n) the same from several rows: a row's scatter is diag(V, B) + c z z', whose whitened form has two inner products."""
+        scatter, average, dof = self._prior()
+        away = rows[1 : 1 + self.n_features] - average[:, None]
+        white = solve_triangular(np.linalg.cholesky(scatter), away, lower=True, check_finite=False)
+        spike, weight = 1.0, 0.0
+        if self.intercept:
+            spike = self.mean_strength / (self.mean_strength + 1.0)
+            weight = float(self._rows_worth(dof + 1.0)) / (self.mean_strength + 1.0) ** 2
+        joint = spiked_divergences(white, indices, spike, weight)
+        return np.maximum(joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def successors(self, counts: Counts) -> Successors:
+        """What draws values that follow contexts: for sequences, made once and asked at every step."""
+        q, E = self._posterior(counts), self.n_context
+        of_context, of_value = self.scale[:E], self.scale[E:]
+        whiten = np.linalg.inv(q.factor[:, :E, :E])
+        place = (q.anchor + q.mean) * self.scale + self.center
+        dof = q.dof + 1.0 - self.n_values
+        average, spread = self._contexts(q, counts)
+        return Successors(
+            center=place[:, :E],
+            value=place[:, E:] + place[:, :E] @ self.mean.T,
+            coefficients=self.mean + q.factor[:, E:, :E] @ whiten * (of_value[:, None] / of_context),
+            whiten=whiten / of_context,
+            widen=1.0 + 1.0 / q.strength,
+            root=q.factor[:, E:, E:] * of_value[:, None] / np.sqrt(dof)[:, None, None],
+            dof=dof,
+            average=average * of_context + self.center[:E],
+            spread=spread * of_context[:, None],
+        )
+
+    def _contexts(self, q: MatrixNormalWishart, counts: Counts) -> tuple[Array, Array]:
+        """Average (K, E) of the contexts seen, the prior's among them, and factor (K, E, E) of their covariance, in the frame."""
+        E, factor = self.n_context, q.factor[:, : self.n_context, : self.n_context]
+        rows = self.mean_strength + counts["moments"][:, 0]
+        if self.intercept:
+            return (q.anchor + q.mean)[:, :E], factor / np.sqrt(rows)[:, None, None]
+        average = counts["moments"][:, 1 : 1 + E] / rows[:, None]
+        square = factor @ factor.transpose(0, 2, 1) / rows[:, None, None]
+        covariance = square - average[:, :, None] * average[:, None, :]
+        return average, quadratic.cholesky(covariance, np.einsum("kdd->kd", square))
+
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """Rows (x, p): contexts as the component has seen them (Gaussian, with their average and covariance), values of the predictive.
+
+        The family has no model of contexts: in a sequence they are the values before, see `sample_next`.
+        """
+        successors = self.successors(counts)
+        contexts = successors.draw_contexts(labels, rng)
+        return np.concatenate([successors.draw(labels, contexts, rng), contexts], axis=1)
+
+    def sample_next(self, counts: Counts, labels: Array, contexts: Array, rng: np.random.Generator) -> Array:
+        """(n, D) one value for each label and context (n, E), drawn from the posterior predictive."""
+        return self.successors(counts).draw(labels, np.asarray(contexts, dtype=float), rng)
+
+    def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
+        """Missing entries of a value replaced by their regression on its others and on the context, averaged over components.
+
+        Missing contexts stay missing, and so do the values that follow them.
+        """
+        values, D, E = np.asarray(rows, dtype=float), self.n_values, self.n_context
+        if find_missing(values) is None:
+            return rows
+        form = self.mean_log(counts).form
+        filled = quadratic.impute_full(form, self._arrange(values, partly=True), shares, self.center, self.scale)
+        expected = filled[:, E:] + values[:, D:] @ self.mean.T
+        return np.concatenate([fill_missing(values[:, :D], expected), values[:, D:]], axis=1)
+
+    def describe(self, counts: Counts) -> dict[str, Array]:
+        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D, D): posterior expectations."""
+        q, found = self._posterior(counts), self.successors(counts)
+        factor = q.factor[:, self.n_context :, self.n_context :] * self.scale[self.n_context :, None]
+        worth = q.dof - self.n_values - 1.0
+        intercept = {"intercept": found.value - np.einsum("kde,ke->kd", found.coefficients, found.center)}
+        return {
+            "coefficients": found.coefficients,
+            **(intercept if self.intercept else {}),
+            "covariance": factor @ factor.transpose(0, 2, 1) / worth[:, None, None],
+        }
+
+    def refine(self, counts: Counts) -> Edit | None:
+        """New anchors for components that are too far from theirs; a regression through the origin has none."""
+        if not self.intercept:
+            return None
+        prior_scatter, average, _ = self._prior()
+        moments, anchor, W = counts["moments"], counts["anchor"], self.n_features
+        n, first, second = moments[:, :1], moments[:, 1 : 1 + W], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
+        _, scatter, _ = quadratic.spread(n, first, second, self.mean_strength, average - anchor)
+        return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
+
+
+def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
+    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before, or a matrix."""
+    matrix = np.asarray(value, dtype=float)
+    if matrix.ndim == 0:
+        matrix = matrix * np.eye(n_values, n_context)
+    if matrix.shape != (n_values, n_context):
+        raise ValueError(f"mean has shape {matrix.shape}; expected a number or ({n_values}, {n_context}): values, context")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"mean must be finite; got {value!r}")
+    return matrix
