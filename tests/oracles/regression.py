@@ -20,11 +20,11 @@ from scipy import stats
 Array = np.ndarray
 
 
-def joined_prior(mean: Array, offset: Array, context: Array, context_mean: Array, strength: float) -> tuple[Array, Array]:
-    """M (D, E + 1) and V (E + 1, E + 1) of a prior worth `strength` rows whose contexts have these moments and x = mean p + offset."""
+def joined_prior(mean: Array, offset: Array, precision: Array, context_mean: Array, strength: float) -> tuple[Array, Array]:
+    """M (D, E + 1) and V (E + 1, E + 1) for A ~ (mean, column precision), A g + b ~ (mean g + offset, strength), g the context mean."""
     g = np.append(context_mean, 1.0)
     V = strength * np.outer(g, g)
-    V[:-1, :-1] += strength * context
+    V[:-1, :-1] += precision
     return np.column_stack([mean, offset]), V
 
 

@@ -4,7 +4,7 @@ x = A p + b + noise, where the context p holds the rows before x; precision ~ Wi
 A | precision ~ matrix normal(M, row covariance inverse(precision), column precision V).
 
 Rows are read as (p, d), d = x - M p: the prior mean of A - M is zero, and x and p, nearly equal in a series that was sampled often,
-do not cancel in the statistics. With an intercept the prior is worth `mean_strength` rows with the average (context_mean, offset).
+do not cancel in the statistics. The prior of an intercept is worth `offset_strength` rows at the average (context_mean, offset).
 Everything about a component then follows from one joint scatter of (p, d), as a Normal-Wishart has it, context first: S = L L'
 holds V in its first block, and L the regression of d on p (below V's factor) and the factor of B (last).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,12 +63,13 @@ class AutoregressiveGaussian(quadratic.FullMoments):
     intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit does not depend on where the
         data's zero is.
     mean : prior mean of A, a number (times the identity, for the row just before; the others 0) or (D, E). Default 1: a random walk.
-    mean_strength : how many rows the prior of A and b is worth. Default 0.1.
+    mean_strength : how many rows the prior mean of A is worth. Default 1.
     context : expected square of the context about its mean, a number (times the identity), (E,) or (E, E); the column precision
         of A is V = mean_strength * context. Default: diagonal, the variances of the columns (mean squares without an intercept).
-    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average, and knows it best at the context
+    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average, whatever A is at the context
         `context_mean`. Default: averages of the data. Only with an intercept.
-    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + E + 3, or D + E + 2 without an intercept.
+    offset_strength : how many rows the prior offset is worth. Default 0.1.
+    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
     covariance : prior expected covariance of the noise, a number (times the identity), (D,) variances or (D, D).
         Default: diagonal, a quarter of the variances of x - mean p.
     center, scale : (E + D,) frame in which statistics of (p, x - mean p) are kept; set from the data, it changes rounding only.
@@ -87,27 +89,28 @@ class AutoregressiveGaussian(quadratic.FullMoments):
     order: int = 1
     intercept: bool = True
     mean: Any = 1.0
-    mean_strength: float = 0.1
+    mean_strength: float = 1.0
     context: Any = None
     context_mean: Any = None
     offset: Any = None
+    offset_strength: float = 0.1
     dof: float | None = None
     covariance: Any = None
     center: Any = None
     scale: Any = None
-    learned = ("mean_strength", "covariance")
+    learned = ("mean_strength", "offset_strength", "covariance")
     missing = "rows"
 
     def resolve(self, scale: Scale) -> AutoregressiveGaussian:
-        """Averages and variances of the context and of x - mean p; dof = D + E + 2 or 3, so that the prior is worth one row."""
+        """From averages and variances of the context and of x - mean p; dof = D + 2: the prior covariance is worth one row."""
         require_whole(order=self.order)
-        require_positive(mean_strength=self.mean_strength)
+        require_positive(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
         D, E = self._sizes(scale.n_features)
         own = replace(self, mean=prior_coefficients(self.mean, D, E))
         found = own._measure(scale)
         typical = column_spread(found) if self.intercept else np.where(found.square > 0, found.square, 1.0)
         average = found.mean if self.intercept else np.zeros(E + D)
-        dof = D + E + 2.0 + self.intercept if self.dof is None else float(self.dof)
+        dof = D + 2.0 if self.dof is None else float(self.dof)
         if not dof > D + 1:
             raise ValueError(f"dof must be above the number of values plus one ({D + 1}); got {dof}")
         own._check_intercept()
@@ -217,9 +220,9 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
         mean, scatter, strength = np.zeros_like(anchor), second, np.full(len(n), np.inf)
         if self.intercept:
-            strength = self.mean_strength + n
+            strength = self.offset_strength + n
             first = moments[:, 1 : 1 + W]
-            mean, scatter, pull = quadratic.spread(n[:, None], first, second, self.mean_strength, average - anchor)
+            mean, scatter, pull = quadratic.spread(n[:, None], first, second, self.offset_strength, average - anchor)
         factor = quadratic.cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
         if self.intercept:
             update_factors(factor, pull)
@@ -262,18 +265,18 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         return PredictiveScores(self._form(q, 0.0, 1.0), self._form(q, 1.0, 0.0), constant, power, 1.0 + 1.0 / q.strength, D)
 
     def _rows_worth(self, dof: Any) -> Any:
-        """N + nu of the mode in natural coordinates; one row for a prior too weak to have a mode and too few rows."""
-        return np.maximum(dof - self.n_features - 1.0 - self.intercept, 1.0)
+        """N + nu of the mode, in coordinates (root of the precision times [A b], precision): there it exists for every prior."""
+        return dof - self.n_values - 1.0
 
     def mode(self, counts: Counts) -> quadratic.QuadraticScores:
-        """N(x | A p + b, B / (dof - D - E - 1)), less one with an intercept: the mode in natural coordinates."""
+        """N(x | A p + b, B / (dof - D - 1)) with expected A and b, and the precision where its own posterior is highest."""
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
         constant = 0.5 * (D * np.log(worth) - q.log_det) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, 0.0, worth), constant)
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - D - E - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
         return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + self._per_row() * counts["moments"][:, 0]
@@ -286,9 +289,12 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         return expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> AutoregressiveGaussian:
-        """`covariance`, then `mean_strength`; where the prior's means are stays as it is."""
+        """`covariance`, then `mean_strength` and `offset_strength`; where the prior's means are stays as it is."""
         better = learn_covariance(self, counts, self.scale[self.n_context :])
-        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+        for name in ("mean_strength", "offset_strength")[: 1 + self.intercept]:
+            make = partial(_with_number, better, name)
+            better = learning.learn_number(better, counts, make, getattr(better, name))
+        return better
 
     # ------------------------------------------------------------------------------------------ means, seeding
 
@@ -319,8 +325,8 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         white = solve_triangular(np.linalg.cholesky(scatter), away, lower=True, check_finite=False)
         spike, weight = 1.0, 0.0
         if self.intercept:
-            spike = self.mean_strength / (self.mean_strength + 1.0)
-            weight = float(self._rows_worth(dof + 1.0)) / (self.mean_strength + 1.0) ** 2
+            spike = self.offset_strength / (self.offset_strength + 1.0)
+            weight = self._rows_worth(dof + 1.0) / (self.offset_strength + 1.0) ** 2
         joint = spiked_divergences(white, indices, spike, weight)
         return np.maximum(joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0)
 
@@ -384,7 +390,10 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         return np.concatenate([fill_missing(values[:, :D], expected), values[:, D:]], axis=1)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D, D): posterior expectations."""
+        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D, D): posterior expectations.
+
+        context_mean (K, E) and context_covariance (K, E, E): of the contexts that the component has seen, the prior's among them.
+        """
         q, found = self._posterior(counts), self.successors(counts)
         factor = q.factor[:, self.n_context :, self.n_context :] * self.scale[self.n_context :, None]
         worth = q.dof - self.n_values - 1.0
@@ -393,6 +402,8 @@ class AutoregressiveGaussian(quadratic.FullMoments):
             "coefficients": found.coefficients,
             **(intercept if self.intercept else {}),
             "covariance": factor @ factor.transpose(0, 2, 1) / worth[:, None, None],
+            "context_mean": found.average,
+            "context_covariance": found.spread @ found.spread.transpose(0, 2, 1),
         }
 
     def refine(self, counts: Counts) -> Edit | None:
@@ -402,8 +413,12 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         prior_scatter, average, _ = self._prior()
         moments, anchor, W = counts["moments"], counts["anchor"], self.n_features
         n, first, second = moments[:, :1], moments[:, 1 : 1 + W], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
-        _, scatter, _ = quadratic.spread(n, first, second, self.mean_strength, average - anchor)
+        _, scatter, _ = quadratic.spread(n, first, second, self.offset_strength, average - anchor)
         return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
+
+
+def _with_number(family: AutoregressiveGaussian, name: str, value: float) -> AutoregressiveGaussian:
+    return replace(family, **{name: value})  # type: ignore[arg-type]
 
 
 def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
