@@ -8,20 +8,20 @@ Methods as in `conjugate`; those with the suffix `_mp` work with 50 digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import Any
 
 import mpmath as mp
 import numpy as np
+from scipy import stats
+
 from oracles import conjugate_mp as cmp
 from oracles.conjugate import LOG2PI, expected_logdet, log_wishart
-from scipy import stats
 
 Array = np.ndarray
 
 
 def joined_prior(mean: Array, offset: Array, precision: Array, context_mean: Array, strength: float) -> tuple[Array, Array]:
-    """M (D, E + 1) and V (E + 1, E + 1) for A ~ (mean, column precision), A g + b ~ (mean g + offset, strength), g the context mean."""
+    """M (D, E + 1) and V (E + 1, E + 1): A has this mean and column precision; A g + b, at the context mean g, this strength."""
     g = np.append(context_mean, 1.0)
     V = strength * np.outer(g, g)
     V[:-1, :-1] += precision
@@ -73,13 +73,6 @@ class Regression:
         (value,), (p,) = self.split(x)
         dof = n - len(B) + 1
         return float(stats.multivariate_t.logpdf(value, M @ p, B * (1 + p @ np.linalg.solve(V, p)) / dof, dof))
-
-    def log_prior(self, A: Array, L: Array) -> float:
-        """Log density of coefficients A (D, F) and precision L (D, D)."""
-        D, F = self.M.shape
-        away = A - self.M
-        normal = F / 2 * np.linalg.slogdet(L)[1] + D / 2 * np.linalg.slogdet(self.V)[1] - D * F / 2 * log(2 * np.pi)
-        return float(normal - np.trace(L @ away @ self.V @ away.T) / 2 + stats.wishart.logpdf(L, self.n, np.linalg.inv(self.B)))
 
     # ---- 50 digits
 

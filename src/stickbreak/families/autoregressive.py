@@ -11,7 +11,6 @@ holds V in its first block, and L the regression of d on p (below V's factor) an
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +21,6 @@ from scipy.linalg import block_diag, solve_triangular
 from scipy.special import digamma, gammaln, multigammaln
 
 from stickbreak.data import Scale
-from stickbreak.errors import DataWarning
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Counts
@@ -31,7 +29,7 @@ from stickbreak.stats import Edit
 from . import learning, quadratic
 from .base import LOG_2PI, column_spread, fill_missing, find_missing, prior_frame, prior_vector, require_positive
 from .gaussian import DEFAULT_SHARE, expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergences
-from .partial import PartialRows
+from .lagged import LaggedMoments, prior_coefficients
 from .regression import PredictiveScores, RegressionForm, Successors
 
 __all__ = ["AutoregressiveGaussian"]
@@ -50,7 +48,7 @@ class MatrixNormalWishart(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AutoregressiveGaussian(quadratic.FullMoments):
+class AutoregressiveGaussian(LaggedMoments):
     """Gaussian whose mean is a linear function of the rows before: vector autoregression, matrix-normal-Wishart prior.
 
     A row holds a value and its context, (x_t, x_{t-1}, ..., x_{t-order}): D (1 + order) columns, as `lag_rows` makes them from
@@ -62,7 +60,8 @@ class AutoregressiveGaussian(quadratic.FullMoments):
     order : how many rows back the context reaches. The context has E = order * D columns.
     intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit does not depend on where the
         data's zero is.
-    mean : prior mean of A, a number (times the identity, for the row just before; the others 0) or (D, E). Default 1: a random walk.
+    mean : prior mean of A, a number (times the identity, for the row just before; 0 for the others) or (D, E).
+        Default 1: a random walk.
     mean_strength : how many rows the prior mean of A is worth. Default 1.
     context : expected square of the context about its mean, a number (times the identity), (E,) or (E, E); the column precision
         of A is V = mean_strength * context. Default: diagonal, the variances of the columns (mean squares without an intercept).
@@ -99,7 +98,6 @@ class AutoregressiveGaussian(quadratic.FullMoments):
     center: Any = None
     scale: Any = None
     learned = ("mean_strength", "offset_strength", "covariance")
-    missing = "rows"
 
     def resolve(self, scale: Scale) -> AutoregressiveGaussian:
         """From averages and variances of the context and of x - mean p; dof = D + 2: the prior covariance is worth one row."""
@@ -124,22 +122,6 @@ class AutoregressiveGaussian(quadratic.FullMoments):
             **prior_frame(self.center, self.scale, average, np.sqrt(typical)),
         )
 
-    def _measure(self, scale: Scale) -> Scale:
-        """The scale of (context, departure), of the rows that are complete; one warning for the others."""
-        D, E = self._sizes(scale.n_features)
-        found = scale.of(self._arrange)
-        names = range(E + D) if scale.names is None else scale.names
-        left_out = found.n_units - found.seen[0]
-        if not found.seen[0] > 0:
-            raise ValueError("no row has both its value and its whole context; at least one must be complete")
-        if left_out > 0:
-            warnings.warn(
-                f"{left_out:g} of {found.n_units:g} rows lack an entry of their value or context, and are left out",
-                DataWarning,
-                stacklevel=3,
-            )
-        return replace(found, names=(*names[D:], *names[:D]))
-
     def _check_intercept(self) -> None:
         """A regression through the origin has no place of its own."""
         for name in () if self.intercept else ("context_mean", "offset", "center"):
@@ -147,81 +129,23 @@ class AutoregressiveGaussian(quadratic.FullMoments):
             if given is not None and np.any(np.asarray(given) != 0):
                 raise ValueError(f"{name} is for intercept=True; without an intercept it must be 0 or None, got {given!r}")
 
-    # ------------------------------------------------------------------------------------------ rows
-
-    def _sizes(self, n_columns: int) -> tuple[int, int]:
-        """D and E of rows with so many columns."""
-        if n_columns % (1 + self.order) or n_columns == 0:
-            raise ValueError(
-                f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} of the same width before it, "
-                f"a multiple of {1 + self.order}: see stickbreak.lag_rows"
-            )
-        D = n_columns // (1 + self.order)
-        return D, n_columns - D
-
-    @property
-    def n_values(self) -> int:
-        """D, columns of a value."""
-        return self.n_features // (1 + self.order)
-
-    @property
-    def n_context(self) -> int:
-        """E, columns of a context."""
-        return self.n_features - self.n_values
-
-    def check_rows(self, rows: Any, first: int = 0) -> None:
-        """A row must hold a value and `order` rows of the same width before it."""
-        require_whole(order=self.order)
-        self._sizes(int(rows.shape[1]))
-
-    def has_values(self, rows: Any) -> Array:
-        """(n,) whether a row is complete."""
-        missing = find_missing(rows)
-        return np.ones(len(rows), dtype=bool) if missing is None else np.asarray(~missing.any(axis=1))
-
-    def _arrange(self, rows: Any, partly: bool = False) -> Array:
-        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is missing.
-
-        partly: values that lack an entry keep the others.
-        """
-        values = np.asarray(rows, dtype=float)
-        D, E = self._sizes(values.shape[1])
-        out = np.empty(values.shape)
-        out[:, :E] = values[:, D:]
-        np.subtract(values[:, :D], values[:, D:] @ self.mean.T, out=out[:, E:])
-        out[np.isnan(values[:, D:] if partly else values).any(axis=1)] = np.nan
-        return out
-
-    def prepare(self, rows: Any) -> Array | PartialRows:
-        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are set apart."""
-        return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
-
-    def prepare_seeding(self, rows: Any) -> Array:
-        """Rows (n, D + E) to [1, z] (1 + D + E, n)."""
-        return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
-
     # ------------------------------------------------------------------------------------------ posterior
-
-    def _log_jacobian(self) -> float:
-        """Of the values alone: contexts have no density."""
-        return -float(np.log(self.scale[self.n_context :]).sum())
 
     def _prior(self) -> tuple[Array, Array, float]:
         """Joint scatter (W, W) = diag(V, B), average (W,) and dof in the standardized frame."""
         assert self.dof is not None
-        E, D = self.n_context, self.n_values
-        scatter = block_diag(self.mean_strength * self.context, (self.dof - D - 1) * self.covariance)
+        scatter = block_diag(self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance)
         average = (np.concatenate([self.context_mean, self.offset]) - self.center) / self.scale
         return scatter / np.outer(self.scale, self.scale), average, self.dof
 
     def _posterior(self, counts: Counts) -> MatrixNormalWishart:
         prior_scatter, average, dof = self._prior()
-        moments, anchor, W, E = counts["moments"], counts["anchor"], self.n_features, self.n_context
-        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
+        moments, anchor, D, E = counts["moments"], counts["anchor"], self.n_features, self.n_context
+        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         mean, scatter, strength = np.zeros_like(anchor), second, np.full(len(n), np.inf)
         if self.intercept:
             strength = self.offset_strength + n
-            first = moments[:, 1 : 1 + W]
+            first = moments[:, 1 : 1 + D]
             mean, scatter, pull = quadratic.spread(n[:, None], first, second, self.offset_strength, average - anchor)
         factor = quadratic.cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
         if self.intercept:
@@ -291,7 +215,8 @@ class AutoregressiveGaussian(quadratic.FullMoments):
     def learn(self, counts: Counts) -> AutoregressiveGaussian:
         """`covariance`, then `mean_strength` and `offset_strength`; where the prior's means are stays as it is."""
         better = learn_covariance(self, counts, self.scale[self.n_context :])
-        for name in ("mean_strength", "offset_strength")[: 1 + self.intercept]:
+        knows_offsets = self.intercept and learning.occupied(counts["moments"][:, 0]) >= 2  # one offset is its own prior's
+        for name in ("mean_strength", "offset_strength")[: 1 + knows_offsets]:
             make = partial(_with_number, better, name)
             better = learning.learn_number(better, counts, make, getattr(better, name))
         return better
@@ -364,9 +289,10 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         return average, quadratic.cholesky(covariance, np.einsum("kdd->kd", square))
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows (x, p): contexts as the component has seen them (Gaussian, with their average and covariance), values of the predictive.
+        """Rows (x, p): contexts like those that the component has seen, and values of the posterior predictive.
 
-        The family has no model of contexts: in a sequence they are the values before, see `sample_next`.
+        The family has no model of contexts; here they are Gaussian, with the average and covariance of those seen. In a sequence
+        they are the values before: see `sample_next`.
         """
         successors = self.successors(counts)
         contexts = successors.draw_contexts(labels, rng)
@@ -411,23 +337,11 @@ class AutoregressiveGaussian(quadratic.FullMoments):
         if not self.intercept:
             return None
         prior_scatter, average, _ = self._prior()
-        moments, anchor, W = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = moments[:, :1], moments[:, 1 : 1 + W], quadratic.unpack_symmetric(moments[:, 1 + W :], W)
+        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
+        n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         _, scatter, _ = quadratic.spread(n, first, second, self.offset_strength, average - anchor)
         return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
 
 
 def _with_number(family: AutoregressiveGaussian, name: str, value: float) -> AutoregressiveGaussian:
     return replace(family, **{name: value})  # type: ignore[arg-type]
-
-
-def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
-    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before, or a matrix."""
-    matrix = np.asarray(value, dtype=float)
-    if matrix.ndim == 0:
-        matrix = matrix * np.eye(n_values, n_context)
-    if matrix.shape != (n_values, n_context):
-        raise ValueError(f"mean has shape {matrix.shape}; expected a number or ({n_values}, {n_context}): values, context")
-    if not np.isfinite(matrix).all():
-        raise ValueError(f"mean must be finite; got {value!r}")
-    return matrix

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -199,7 +199,7 @@ class MomentFamily(BaseFamily):
 class FullMoments(MomentFamily):
     """Products of all pairs of columns."""
 
-    missing = "completed"
+    missing: ClassVar[Literal["rows", "completed"]] = "completed"
 
     def width(self) -> int:
         """Features of a row."""

@@ -57,10 +57,10 @@ def _(family: ZeroMeanGaussian, posterior: Any, columns: Array) -> GaussianShape
 @shape_of.register
 def _(family: AutoregressiveGaussian, posterior: Any, columns: Array) -> GaussianShape:
     """Value and context together: the slope of an ellipse is the regression."""
-    A, mean, inner = (posterior[name] for name in ("coefficients", "context_mean", "context_covariance"))
-    value = np.einsum("kde,ke->kd", A, mean) + posterior.get("intercept", 0.0)
-    cross = A @ inner
-    upper = np.concatenate([cross @ A.transpose(0, 2, 1) + posterior["covariance"], cross], axis=2)
+    slope, mean, inner = (posterior[name] for name in ("coefficients", "context_mean", "context_covariance"))
+    value = np.einsum("kde,ke->kd", slope, mean) + posterior.get("intercept", 0.0)
+    cross = slope @ inner
+    upper = np.concatenate([cross @ slope.transpose(0, 2, 1) + posterior["covariance"], cross], axis=2)
     covariance = np.concatenate([upper, np.concatenate([cross.transpose(0, 2, 1), inner], axis=2)], axis=1)
     return GaussianShape(np.concatenate([value, mean], axis=1)[:, columns], covariance[:, columns[:, None], columns])
 
