@@ -41,6 +41,10 @@ def _make(name: str, groups: Array, rng: np.random.Generator) -> Array:
         return (rng.random((n, 12)) < p[groups]).astype(int)
     if name == "poisson":
         return rng.poisson(np.array([[1.0, 20.0], [25.0, 2.0], [60.0, 60.0]])[groups])
+    if name == "autoregressive":  # three regressions of a value on its context: random walks that rise, fall, or turn around
+        context = rng.normal(3.0, 2.0, size=(n, 1))
+        slope, place = np.array([1.0, 1.0, -1.0])[groups], np.array([4.0, -4.0, 20.0])[groups]
+        return np.column_stack([slope * context[:, 0] + place + 0.3 * rng.normal(size=n), context])
     raise KeyError(name)
 
 
@@ -51,7 +55,9 @@ def make_case(name: str, n: int = 150, seed: int = 7) -> Case:
     return Case(name, _make(name, groups, rng), groups, _make(name, np.arange(30) % N_GROUPS, rng))
 
 
-NAMES = ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson")
+NAMES = (
+    "gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive",
+)  # fmt: skip
 CASES = {name: make_case(name) for name in NAMES}
 
 

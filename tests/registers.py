@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from oracles import conjugate, missing
+from oracles import conjugate, missing, regression
 from scipy import sparse
 
 from stickbreak import families
@@ -86,7 +86,22 @@ def _family_cases(n: int = 25) -> dict[str, FamilyCase]:
         "bernoulli": _case(families.Bernoulli(on=0.8, off=1.7), binary, conjugate.Bernoulli(0.8, 1.7)),
         "poisson": _case(families.Poisson(rate=0.7, shape=1.3), events, conjugate.Poisson(1.3, 0.7)),
         "product": _product_case(real, binary, symbols, events),
+        "autoregressive": _autoregressive_case(n),
     }
+
+
+def _autoregressive_case(n: int) -> FamilyCase:
+    """Two columns and the row before, far from zero, with an intercept."""
+    rng = np.random.default_rng(20250101)
+    context = np.array([3.0, -2.0]) + rng.normal(size=(n, 2))
+    rows = np.column_stack([context @ np.array([[0.7, 0.4], [-0.5, 0.8]]) + rng.normal(size=(n, 2)) * [0.5, 1.5], context])
+    M, offset, strength = np.array([[0.9, 0.1], [-0.2, 0.6]]), np.array([0.3, -1.0]), 0.7
+    C, g, B = np.array([[1.4, 0.2], [0.2, 0.8]]), np.array([2.5, -1.0]), np.array([[2.0, 0.3], [0.3, 1.5]])
+    family = families.AutoregressiveGaussian(
+        mean=M, mean_strength=0.4, context=C, context_mean=g, offset=offset, offset_strength=strength, dof=7.5, covariance=B / 4.5
+    )
+    joined = regression.joined_prior(M, offset, 0.4 * C, g, strength)
+    return _case(family, rows, regression.Regression(*joined, 7.5, B, intercept=True))
 
 
 def _product_case(real: Array, binary: Array, symbols: Array, events: Array) -> FamilyCase:
@@ -140,10 +155,11 @@ def remove_entries(rows: Any, share: float, seed: int, *, whole_rows: bool = Fal
 
 def _incomplete_case(name: str, case: FamilyCase, share: float = 0.3) -> FamilyCase:
     """The same family on rows that lack entries; the oracle is exact, where one is known."""
-    rows = remove_entries(case.dense, share, 41, whole_rows=name == "multinomial")
+    counts_whole_rows = case.family.missing == "rows"
+    rows = remove_entries(case.dense, share, 41, whole_rows=counts_whole_rows)
     if name == "categorical":
         rows[(np.arange(len(rows)) % 2 == 0)[:, None] & np.isnan(rows)] = -1.0
-    if name == "multinomial":
+    if counts_whole_rows:
         return FamilyCase(case.family, rows, missing.Rows(case.oracle))
     if name in ("gaussian", "zero_mean"):
         return FamilyCase(case.family, rows, case.oracle)

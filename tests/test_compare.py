@@ -143,7 +143,8 @@ def test_a_data_set_holds_all_summaries_with_named_axes(name: str) -> None:
     model = sb.DPMixture(4, family=name, random_state=0).fit(case.rows)
     found = model.to_xarray()
     for key, array in model.posterior_.items():
-        assert found[key].dims[:2] == ("component", "feature")
+        first = "feature" if name != "autoregressive" else "context" if key.startswith("context") else "value"
+        assert found[key].dims[:2] == ("component", first)
         np.testing.assert_array_equal(found[key], array)
     np.testing.assert_array_equal(found["component"], model.component_ids_)
     np.testing.assert_array_equal(found["weight"].sel(component=model.component_ids_[2]), model.weights_[2])
@@ -163,9 +164,10 @@ def test_a_data_set_has_the_names_of_the_columns() -> None:
 
 
 def test_summaries_of_some_columns_have_axes_of_their_own() -> None:
-    assert summary_axes("covariance of a, b", (2, 2)) == ("feature of a, b", "other_feature of a, b")
-    assert summary_axes("probability", (3,)) == ("feature",)
-    assert summary_axes("time", (3, 4)) == ("time_0", "time_1")
+    assert summary_axes("covariance of a, b", (2, 2), 3) == ("feature of a, b", "other_feature of a, b")
+    assert summary_axes("probability", (3,), 3) == ("feature",)
+    assert summary_axes("time", (3, 4), 3) == ("time_0", "time_1")
+    assert summary_axes("covariance", (2, 2), 4) == ("value", "other_value")
 
 
 def test_a_stream_has_a_data_set_without_laps() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import open_table, read_pieces
+    from .data import lag_rows, open_table, read_pieces
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from .estimators import Comparison, DPMixture, Mixture, compare, load, resume
     from .families import (
+        AutoregressiveGaussian,
         Bernoulli,
         Categorical,
         DiagonalGaussian,
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("open_table", "read_pieces"),
+    "data": ("lag_rows", "open_table", "read_pieces"),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
     "estimators": ("Comparison", "DPMixture", "Mixture", "compare", "load", "resume"),
     "families": (
-        "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian", "Multinomial", "Poisson",
-        "Product", "ZeroMeanGaussian",
+        "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
+        "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
     "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
     "moves": ("Birth", "Delete", "Merge"),
@@ -71,6 +72,7 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 __all__ = [
     "EM",
+    "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
     "Birth",
@@ -100,6 +102,7 @@ __all__ = [
     "ZeroMeanGaussian",
     "__version__",
     "compare",
+    "lag_rows",
     "load",
     "open_table",
     "read_pieces",

@@ -76,8 +76,8 @@ class Family(Protocol):
 
     @property
     def missing(self) -> str:
-        """What NaN means: "refused", whole "rows" only, "exact" (an entry that does not count), "completed" (one with a factor),
-        or "mixed" (by column).
+        """What NaN means: "refused", "rows" (a row counts as a whole or not at all), "exact" (an entry that does not count),
+        "completed" (one with a factor), or "mixed" (by column).
         """
 
     @property

@@ -128,7 +128,7 @@ SETTINGS = {
     "half components": (["--n-components", "1.5"], "--n-components"),
     "starts": (["--n-init", "0"], "n_init must be"),
     "concentration": (["--concentration", "-1"], "concentration must be a positive number"),
-    "family": (["--family", "cauchy"], "unknown family 'cauchy'; choose one of bernoulli"),
+    "family": (["--family", "cauchy"], "unknown family 'cauchy'; choose one of autoregressive"),
     "inference": (["--inference", "magic"], "unknown inference 'magic'; choose one of batch"),
     "init": (["--init", "magic"], "unknown init 'magic'; choose one of"),
     "laps": (["--max-iter", "0"], "max_iter must be"),

@@ -30,7 +30,7 @@ def test_n_components_is_a_whole_number(cls, value):
 
 
 SETTINGS = {
-    "family name": ({"family": "gausian"}, "unknown family 'gausian'; choose one of bernoulli"),
+    "family name": ({"family": "gausian"}, "unknown family 'gausian'; choose one of autoregressive"),
     "family class": ({"family": sb.Gaussian}, "family must be a name or a family object .*got <class"),
     "family number": ({"family": 3}, "family must be a name or a family object .*got 3"),
     "engine name": ({"inference": "gibs"}, "unknown inference 'gibs'; choose one of batch"),

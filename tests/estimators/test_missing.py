@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 import stickbreak as sb
 from stickbreak.families.base import BaseFamily
 
-NAMES = list(CASES)
+NAMES = [name for name in CASES if name != "autoregressive"]  # which leaves rows out, and warns: its own tests
 
 
 def incomplete(name: str, share: float = 0.3, seed: int = 0) -> np.ndarray:

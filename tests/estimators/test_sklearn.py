@@ -178,7 +178,8 @@ def test_labels_and_weights_are_routed_through_a_search():
 
 
 PARTS = [
-    sb.Gaussian(), sb.DiagonalGaussian(), sb.ZeroMeanGaussian(), sb.FixedVarianceGaussian(), sb.Categorical(), sb.Multinomial(),
+    sb.Gaussian(), sb.DiagonalGaussian(), sb.ZeroMeanGaussian(), sb.FixedVarianceGaussian(), sb.AutoregressiveGaussian(),
+    sb.Categorical(), sb.Multinomial(),
     sb.Bernoulli(), sb.Poisson(), sb.BatchVB(), sb.MemoizedVB(), sb.StochasticVB(), sb.EM(), sb.HardEM(),
 ]  # fmt: skip
 

@@ -277,6 +277,19 @@ def expected_means(name: str, case: FamilyCase, w: np.ndarray) -> dict[str, Any]
             "probability of column 2": (categorical[0] / categorical[0].sum())[None],
             "rate of column 5": poisson[0] / poisson[1],
         }
+    if name == "autoregressive":
+        E = D - len(q[3])
+        n, p = w.sum() + case.family.offset_strength, case.dense[:, -E:]
+        average = (w @ p + case.family.offset_strength * case.family.context_mean) / n
+        # V holds the raw squares; about the average and over all rows it is the contexts' covariance
+        covariance = (q[1][:E, :E] - n * np.outer(average, average)) / (w.sum() + case.family.mean_strength)
+        return {
+            "coefficients": q[0][:, :E],
+            "intercept": q[0][:, E],
+            "covariance": q[3] / (q[2] - len(q[3]) - 1),
+            "context_mean": average,
+            "context_covariance": covariance,
+        }
     return {"rate": q[0] / q[1]} if name == "poisson" else {"probability": q / q.sum()}
 
 
@@ -309,6 +322,10 @@ def test_samples_have_the_predictive_mean(name: str) -> None:
             rows = np.column_stack([rows[:, [4, 0, 1, 3, 6]], rows[:, [2]] == np.arange(5), rows[:, 5]])
         elif name.startswith("multinomial"):
             rows = rows / rows.sum(1, keepdims=True)
+        elif name == "autoregressive":  # values less what is expected after their contexts
+            D = len(means["covariance"])
+            means["mean"] = np.zeros(D)
+            rows = rows[:, :D] - rows[:, D:] @ means["coefficients"].T - means["intercept"]
         expected = np.zeros(3) if name == "zero_mean" else means.get("mean", means.get("probability", means.get("rate")))
         if name == "product":
             expected = np.concatenate([np.ravel(value) for key, value in means.items() if not key.startswith("covariance")])

@@ -30,6 +30,7 @@ CLASSES = {
     "multinomial": families.Multinomial,
     "bernoulli": families.Bernoulli,
     "poisson": families.Poisson,
+    "autoregressive": families.AutoregressiveGaussian,
 }
 
 

@@ -48,7 +48,7 @@ class ModelEntry:
     has_moves: bool = False
 
 
-FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli or poisson"
+FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli, poisson or autoregressive"
 
 ESTIMATOR = {
     "n_components": Option(int, "Number of components"),

@@ -118,7 +118,7 @@ def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
                 pairs = zip(values, spread, strict=True)
                 return "mean ± deviation", [[f"{m:.4g} ± {s:.2g}" for m, s in zip(*pair, strict=True)] for pair in pairs]
             return name, [[f"{v:.4g}" for v in row] for row in values]
-    if spread is not None:
+    if spread is not None and spread.shape[1] == model.n_features_in_:
         return "deviation", [[f"{s:.4g}" for s in row] for row in spread]
     return "parameters: see --json", None
 

@@ -6,7 +6,8 @@ import hashlib
 import mmap
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -150,6 +151,7 @@ class Scale:
     the mean, 0 for a constant column. largest (D,): the largest value of each column, that of rows without weight included
     (they are read all the same). A column without entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
+    look_again : measures columns that are made from these; see `of`.
     """
 
     n_features: int
@@ -160,6 +162,16 @@ class Scale:
     square: Array
     largest: Array
     names: tuple[Any, ...] | None = None
+    look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(default=None, repr=False, compare=False)
+
+    def of(self, change: Callable[[Any], Any]) -> Scale:
+        """The scale of other columns: change(rows) (n, C) is made from rows (n, D), row by row; NaN is left out.
+
+        For default priors that need more than moments of single columns: two more passes over the table.
+        """
+        if self.look_again is None:
+            raise ValueError("this scale was not measured from a table, so no other columns can be; use measure(table)")
+        return self.look_again(change)
 
     def name(self, column: int) -> str:
         """What messages call a column."""
@@ -170,7 +182,8 @@ class Scale:
         at = list(columns)
         own = {f.name: getattr(self, f.name)[at] for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
         names = tuple(at) if self.names is None else tuple(self.names[c] for c in at)
-        return replace(self, n_features=len(at), names=names, **own)
+        look_again = lambda change: self.of(lambda rows: change(rows[:, at]))
+        return replace(self, n_features=len(at), names=names, look_again=look_again, **own)
 
 
 def check_table(table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False) -> None:
@@ -185,9 +198,23 @@ def measure(table: Table, check: Callable[[Any, int], None] | None = None, *, al
 
     allow_missing : NaN is a missing entry and left out; a column that has no others is warned about.
     """
-    first, largest = np.zeros(table.rows.shape[1]), np.full(table.rows.shape[1], -np.inf)
+    scale = _moments(table, _same, check, allow_missing)
+    _warn_of_empty_columns(scale.seen == 0)
+    return scale
+
+
+def _same(rows: Any) -> Any:
+    return rows
+
+
+def _moments(
+    table: Table, change: Callable[[Any], Any], check: Callable[[Any, int], None] | None = None, allow_missing: bool = True
+) -> Scale:
+    """The scale of the columns that `change` makes of the rows."""
+    n_columns = int(change(table.rows[:1]).shape[1])
+    first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
     seen = np.zeros_like(first)
-    for lo, rows, repeats in _scan(table):
+    for lo, rows, repeats in _scan(table, change):
         missing = _find_missing(rows, lo, allow_missing)
         if check is not None:
             check(rows, lo)
@@ -198,7 +225,7 @@ def measure(table: Table, check: Callable[[Any, int], None] | None = None, *, al
     weight = np.where(seen > 0, seen, 1.0)
     mean = first / weight
     second, spread = np.zeros_like(first), np.zeros_like(first)
-    for _, rows, repeats in _scan(table):
+    for _, rows, repeats in _scan(table, change):
         if is_sparse(rows):
             second += _column_sums(rows.multiply(rows).tocsr(), repeats)
         else:
@@ -207,8 +234,8 @@ def measure(table: Table, check: Callable[[Any, int], None] | None = None, *, al
             spread += repeats @ (_filled(rows - mean, missing) ** 2)
     square = second / weight
     variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
-    _warn_of_empty_columns(seen == 0)
-    return Scale(len(mean), table.n_units, seen, mean, variance, square, np.where(np.isfinite(largest), largest, -1.0))
+    largest = np.where(np.isfinite(largest), largest, -1.0)
+    return Scale(n_columns, table.n_units, seen, mean, variance, square, largest, look_again=partial(_moments, table))
 
 
 def _warn_of_empty_columns(empty: Array) -> None:
@@ -223,10 +250,10 @@ def name_columns(chosen: Array) -> str:
     return f"column{'s' if len(where) > 1 else ''} {shown}"
 
 
-def _scan(table: Table) -> Any:
+def _scan(table: Table, change: Callable[[Any], Any] = _same) -> Any:
     size = max(1, SCAN_VALUES // max(1, table.rows.shape[1]))
     for lo in range(0, table.n_rows, size):
-        rows = table.rows[lo : lo + size]
+        rows = change(table.rows[lo : lo + size])
         repeats = np.ones(rows.shape[0]) if table.repeats is None else table.repeats[lo : lo + size]
         yield lo, rows, repeats
 

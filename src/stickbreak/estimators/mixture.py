@@ -345,7 +345,8 @@ class Mixture(_MixtureEstimator):
     ----------
     n_components : number of components.
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson") or as an object with its prior; `Product` for columns of several kinds.
+        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
+        kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
         for data in memory, `MemoizedVB` for data on disk.
     concentration : total mass of the Dirichlet prior on the weights; each component has concentration / n_components.
@@ -398,7 +399,8 @@ class DPMixture(_MixtureEstimator):
     ----------
     n_components : number of components to begin with.
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson") or as an object with its prior; `Product` for columns of several kinds.
+        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
+        kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     concentration : of the Dirichlet process; larger expects more components. A number, or a `GammaPrior` to learn it.

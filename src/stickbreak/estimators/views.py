@@ -26,6 +26,10 @@ AXES = {
     "rate": ("feature",),
     "covariance": ("feature", "other_feature"),
     "probability": ("feature", "symbol"),
+    "coefficients": ("value", "context"),
+    "intercept": ("value",),
+    "context_mean": ("context",),
+    "context_covariance": ("context", "other_context"),
 }  # of the summaries that families give, after the component's
 
 
@@ -136,7 +140,7 @@ class Views:
         """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra `xarray`).
 
         Axes: `component` (permanent ids), `feature` (names of the columns, or their positions), `lap`; `other_feature` for
-        the columns of covariances, `symbol` for those of categorical tables.
+        the columns of covariances, `symbol` for those of categorical tables, `value` and `context` for autoregressions.
 
         Examples
         --------
@@ -154,7 +158,7 @@ class Views:
         axis = self._model.axis
         values: dict[str, Any] = {"weight": (axis, self.weights_), "count": (axis, self.counts_)}
         for name, array in self.posterior_.items():
-            values[name] = ((axis, *summary_axes(name, array.shape[1:])), array)
+            values[name] = ((axis, *summary_axes(name, array.shape[1:], self.n_features_in_)), array)
         trace = self.trace_
         values |= {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
         values["n_components"] = ("lap", trace.n_components.astype(np.int64))
@@ -172,14 +176,18 @@ class Views:
         return xarray.Dataset(values, coords={name: known[name] for name in known if name in used}, attrs=about)
 
 
-def summary_axes(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[str, ...]:
     """Names of the axes of a summary after the component's.
 
-    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we do not know.
+    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we do not know. One of values that
+    are not all columns of a row speaks of values, not features.
     """
     kind, of, columns = name.partition(" of ")
     if len(AXES.get(kind, ())) >= len(shape):
-        return tuple(axis + of + columns for axis in AXES[kind][: len(shape)])
+        axes = AXES[kind][: len(shape)]
+        if not of and shape[0] != n_features:
+            axes = tuple(axis.replace("feature", "value") for axis in axes)
+        return tuple(axis + of + columns for axis in axes)
     return tuple(f"{name}_{i}" for i in range(len(shape)))
 
 

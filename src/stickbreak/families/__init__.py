@@ -1,5 +1,6 @@
 """What a component says about a row: one file per likelihood."""
 
+from .autoregressive import AutoregressiveGaussian
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .diagonal import DiagonalGaussian
@@ -11,6 +12,7 @@ from .product import Product
 from .zeromean import ZeroMeanGaussian
 
 __all__ = [
+    "AutoregressiveGaussian",
     "Bernoulli",
     "Categorical",
     "DiagonalGaussian",

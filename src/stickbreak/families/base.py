@@ -31,7 +31,7 @@ class BaseFamily(Parameters):
     """Whether rows may be a CSR matrix."""
 
     missing: ClassVar[Literal["refused", "rows", "exact", "completed", "mixed"]] = "refused"
-    """What NaN means: an error; a row that is missing as a whole; an entry that does not count; one with a factor of its own;
+    """What NaN means: an error; a row that does not count as a whole; an entry that does not count; one with a factor of its own;
     what the member that reads the column says."""
 
     max_categories = 0

@@ -185,8 +185,8 @@ class Gaussian(quadratic.FullMoments):
     def learn(self, counts: Counts) -> Gaussian:
         """`mean`, `covariance` and `mean_strength`, in turn; one component alone cannot tell means from their strength."""
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
-            return learn_covariance(self, counts)
-        better = learn_covariance(self._with_mean(counts), counts)
+            return learn_covariance(self, counts, self.scale)
+        better = learn_covariance(self._with_mean(counts), counts, self.scale)
         return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
 
     # ------------------------------------------------------------------------------------------ means, seeding
@@ -278,13 +278,14 @@ def expected_precision(dof: Array, factor: Array) -> Array:
     return dof[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
 
 
-def learn_covariance(family: Any, counts: Counts) -> Any:
+def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
     """A family with Wishart prior and a better prior covariance: steps of EM, B = dof K inverse(sum E[precision]), then its scale.
 
+    scale (D,): units of the frame in which `family._expected_precision` is.
     EM alone is slow where components with few rows, whose posteriors follow the prior, pull at it; they do so mostly by the
     scale. No variance falls below `NARROWEST` of its column's: a component without any would take B along to zero.
     """
-    frame, worth = np.outer(family.scale, family.scale), family.dof - family.n_features - 1.0
+    frame, worth = np.outer(scale, scale), family.dof - len(scale) - 1.0
     floor = min(learning.NARROWEST, float(np.linalg.eigvalsh(family.covariance / frame)[0]))
     for _ in range(learning.EM_STEPS):
         precision, rows = family._expected_precision(counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .autoregressive import AutoregressiveGaussian
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .diagonal import DiagonalGaussian
@@ -24,6 +25,7 @@ FAMILIES: dict[str, type[Any]] = {
     "multinomial": Multinomial,
     "bernoulli": Bernoulli,
     "poisson": Poisson,
+    "autoregressive": AutoregressiveGaussian,
 }
 
 

@@ -92,6 +92,8 @@ def _covariance_factor(form: FullForm, k: int) -> Array:
 def judge_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
     """(K, n) form of what is there, the rest minimized over; (K, n) log det P_mm."""
     K, n = len(form.mean), len(rows.z)
+    if n == 0:
+        return np.empty((K, 0)), np.empty((K, 0))
     found, log_det = np.empty((K, n)), np.empty((K, len(rows.n_seen)))
     for k in range(K):
         away = _away(form, k, rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,7 +28,7 @@ from .candidates import multiply_roughly, pick_chosen, single
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 
 __all__ = [
-    "FAR", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows", "cholesky",
+    "FAR", "Collecting", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows", "cholesky",
     "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full", "prepare_full", "prepare_standardized", "spread",
     "unpack_symmetric",
 ]  # fmt: skip
@@ -200,7 +200,7 @@ class MomentFamily(BaseFamily):
 class FullMoments(MomentFamily):
     """Products of all pairs of columns."""
 
-    missing = "completed"
+    missing: ClassVar[Literal["rows", "completed"]] = "completed"
 
     def width(self) -> int:
         """Features of a row."""
@@ -233,12 +233,17 @@ class FullForm:
         return self.weight[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
 
     @cached_property
+    def deviation(self) -> Array:
+        """(K, D) standard deviations of a typical row."""
+        return np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
+
+    @cached_property
     def size(self) -> Array:
         """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard deviation.
 
         What is left of it after cancellation is about 1 for each column, so it tells how many digits go.
         """
-        typical = np.abs(self.mean) + np.sqrt((self.factor**2).sum(2) / self.weight[:, None])
+        typical = np.abs(self.mean) + self.deviation
         return np.einsum("kd,kde,ke->k", typical, np.abs(self.precision), typical)
 
     @cached_property
@@ -269,7 +274,7 @@ class FullForm:
         return out
 
 
-class _Collecting:
+class Collecting:
     """Statistics of rows: the same for every rule of a family."""
 
     form: FullForm
@@ -295,7 +300,7 @@ class _Collecting:
 
 
 @dataclass(frozen=True)
-class QuadraticScores(_Collecting):
+class QuadraticScores(Collecting):
     """Evidence constant - form / 2."""
 
     form: FullForm
@@ -354,7 +359,7 @@ class QuadraticScores(_Collecting):
 
 
 @dataclass(frozen=True)
-class StudentScores(_Collecting):
+class StudentScores(Collecting):
     """Evidence constant - power * log(1 + form / dof): a multivariate Student t."""
 
     form: FullForm

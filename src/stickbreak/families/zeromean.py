@@ -166,7 +166,7 @@ class ZeroMeanGaussian(BaseFamily):
 
     def learn(self, counts: Counts) -> ZeroMeanGaussian:
         """`covariance`."""
-        return learn_covariance(self, counts)
+        return learn_covariance(self, counts, self.scale)
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

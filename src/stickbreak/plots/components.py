@@ -9,7 +9,14 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from stickbreak.families import DiagonalGaussian, FixedVarianceGaussian, Gaussian, Product, ZeroMeanGaussian
+from stickbreak.families import (
+    AutoregressiveGaussian,
+    DiagonalGaussian,
+    FixedVarianceGaussian,
+    Gaussian,
+    Product,
+    ZeroMeanGaussian,
+)
 
 from .gaussians import draw_gaussians
 from .style import inner_axes
@@ -25,7 +32,7 @@ def draw_components(family: Any, fitted: Fitted, ax: Axes) -> None:
     draw_grid(grid_of(family, fitted), fitted, ax)
 
 
-for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian, ZeroMeanGaussian):
+for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian, ZeroMeanGaussian, AutoregressiveGaussian):
     draw_components.register(_cls, draw_gaussians)
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 
-from stickbreak.families import DiagonalGaussian, FixedVarianceGaussian, Gaussian, ZeroMeanGaussian
+from stickbreak.families import AutoregressiveGaussian, DiagonalGaussian, FixedVarianceGaussian, Gaussian, ZeroMeanGaussian
 from stickbreak.protocols import Array
 
 from .style import MUTED, color_of, inner_axes, line_of, mark_center, set_titles, tidy
@@ -52,6 +52,17 @@ def _(family: Gaussian, posterior: Any, columns: Array) -> GaussianShape:
 def _(family: ZeroMeanGaussian, posterior: Any, columns: Array) -> GaussianShape:
     covariance = posterior["covariance"][:, columns[:, None], columns]
     return GaussianShape(np.zeros(covariance.shape[:2]), covariance)
+
+
+@shape_of.register
+def _(family: AutoregressiveGaussian, posterior: Any, columns: Array) -> GaussianShape:
+    """Value and context together: the slope of an ellipse is the regression."""
+    slope, mean, inner = (posterior[name] for name in ("coefficients", "context_mean", "context_covariance"))
+    value = np.einsum("kde,ke->kd", slope, mean) + posterior.get("intercept", 0.0)
+    cross = slope @ inner
+    upper = np.concatenate([cross @ slope.transpose(0, 2, 1) + posterior["covariance"], cross], axis=2)
+    covariance = np.concatenate([upper, np.concatenate([cross.transpose(0, 2, 1), inner], axis=2)], axis=1)
+    return GaussianShape(np.concatenate([value, mean], axis=1)[:, columns], covariance[:, columns[:, None], columns])
 
 
 @shape_of.register(DiagonalGaussian)

@@ -1,0 +1,111 @@
+"""Rows that hold a value and its context, (x, p): read as (p, d), where d = x - mean p is the departure from what is expected."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Scale
+from stickbreak.errors import DataWarning
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Array
+
+from . import quadratic
+from .base import find_missing
+from .partial import PartialRows
+
+__all__ = ["LaggedMoments", "prior_coefficients"]
+
+
+class LaggedMoments(quadratic.FullMoments):
+    """A family of values given the `order` values before, whose statistics are moments of (context, departure)."""
+
+    order: int
+    mean: Any
+    missing = "rows"
+
+    def _sizes(self, n_columns: int) -> tuple[int, int]:
+        """D and E of rows with so many columns."""
+        if n_columns % (1 + self.order) or n_columns == 0:
+            raise ValueError(
+                f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} of the same width before it, "
+                f"a multiple of {1 + self.order}: see stickbreak.lag_rows"
+            )
+        D = n_columns // (1 + self.order)
+        return D, n_columns - D
+
+    @property
+    def n_values(self) -> int:
+        """D, columns of a value."""
+        return self.n_features // (1 + self.order)
+
+    @property
+    def n_context(self) -> int:
+        """E, columns of a context."""
+        return self.n_features - self.n_values
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """A row must hold a value and `order` rows of the same width before it."""
+        require_whole(order=self.order)
+        self._sizes(int(rows.shape[1]))
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row is complete."""
+        missing = find_missing(rows)
+        return np.ones(len(rows), dtype=bool) if missing is None else np.asarray(~missing.any(axis=1))
+
+    def _arrange(self, rows: Any, partly: bool = False) -> Array:
+        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is missing.
+
+        partly: values that lack an entry keep the others.
+        """
+        values = np.asarray(rows, dtype=float)
+        D, E = self._sizes(values.shape[1])
+        out = np.empty(values.shape)
+        out[:, :E] = values[:, D:]
+        np.subtract(values[:, :D], values[:, D:] @ self.mean.T, out=out[:, E:])
+        out[np.isnan(values[:, D:] if partly else values).any(axis=1)] = np.nan
+        return out
+
+    def prepare(self, rows: Any) -> Array | PartialRows:
+        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are set apart."""
+        return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
+
+    def prepare_seeding(self, rows: Any) -> Array:
+        """Rows (n, D + E) to [1, z] (1 + D + E, n)."""
+        return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
+
+    def _measure(self, scale: Scale) -> Scale:
+        """The scale of (context, departure), of the rows that are complete; one warning for the others."""
+        D, E = self._sizes(scale.n_features)
+        found = scale.of(self._arrange)
+        names = range(E + D) if scale.names is None else scale.names
+        left_out = found.n_units - found.seen[0]
+        if not found.seen[0] > 0:
+            raise ValueError("no row has both its value and its whole context; at least one must be complete")
+        if left_out > 0:
+            warnings.warn(
+                f"{left_out:g} of {found.n_units:g} rows lack an entry of their value or context, and are left out",
+                DataWarning,
+                stacklevel=3,
+            )
+        return replace(found, names=(*names[D:], *names[:D]))
+
+    def _log_jacobian(self) -> float:
+        """Of the values alone: contexts have no density."""
+        return -float(np.log(self.scale[self.n_context :]).sum())
+
+
+def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
+    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before, or a matrix."""
+    matrix = np.asarray(value, dtype=float)
+    if matrix.ndim == 0:
+        matrix = matrix * np.eye(n_values, n_context)
+    if matrix.shape != (n_values, n_context):
+        raise ValueError(f"mean has shape {matrix.shape}; expected a number or ({n_values}, {n_context}): values, context")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"mean must be finite; got {value!r}")
+    return matrix

@@ -1,0 +1,136 @@
+"""What a regression of a row's value on its context needs: its quadratic form, its predictive density, and draws from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from stickbreak.protocols import Array, Counts
+
+from . import quadratic
+from .partial import PartialRows
+
+__all__ = ["PredictiveScores", "RegressionForm", "Successors"]
+
+
+@dataclass(frozen=True)
+class RegressionForm(quadratic.FullForm):
+    """Sum of weight * w**2, w = inverse(factor) (z - mean): each direction has a weight of its own, (K, D); 0 leaves it out.
+
+    With the context first and factor factor' the joint scatter, the first directions are the context's, the others those of the
+    residual of the regression.
+    """
+
+    @cached_property
+    def precision(self) -> Array:
+        """(K, D, D) matrices of the form."""
+        inverse = np.linalg.inv(self.factor)
+        return inverse.transpose(0, 2, 1) @ (self.weight[:, :, None] * inverse)
+
+    @cached_property
+    def deviation(self) -> Array:
+        """(K, D) standard deviations of a typical row: the largest weight is about the rows that the scatter is of."""
+        return np.sqrt((self.factor**2).sum(2) / self.weight.max(1)[:, None])
+
+    def direct(self, k: int, features: Array) -> Array:
+        """(n,) the form of one component without differences of squares."""
+        D = self.mean.shape[1]
+        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
+        solved = solve_triangular(self.factor[k], away, lower=True, check_finite=False)
+        return np.asarray(self.weight[k] @ solved**2)
+
+
+@dataclass(frozen=True)
+class PredictiveScores(quadratic.Collecting):
+    """Student t of the value given the context: constant - D / 2 log(widen + q) - power * log(1 + r / (widen + q)).
+
+    q and r are the forms `context` and `form` of the context and of the residual; n_values is D.
+    """
+
+    form: RegressionForm
+    context: RegressionForm
+    constant: Array
+    power: Array
+    widen: Array
+    n_values: int
+
+    @cached_property
+    def _judging(self) -> tuple[Array, Array, tuple[int, ...]]:
+        far = quadratic.far_slots(self.form.is_ill | self.context.is_ill, self.form.anchor)
+        return self.context.coefficients(), self.form.coefficients(), far
+
+    def evidence(self, rows: Array | PartialRows) -> Array:
+        """(n, K) log predictive density of features (P, n)."""
+        if isinstance(rows, PartialRows):  # of which none is partial: a row counts as a whole or not at all
+            return rows.join(self.evidence(rows.features).T, np.empty((len(self.power), 0))).T
+        of_context, of_residual, far = self._judging
+        q, r = np.maximum(of_context @ rows, 0.0), np.maximum(of_residual @ rows, 0.0)
+        for k in far:
+            q[k], r[k] = self.context.direct(k, rows), self.form.direct(k, rows)
+        q += self.widen[:, None]
+        r /= q
+        np.log1p(r, out=r)
+        r *= self.power[:, None]
+        np.log(q, out=q)
+        q *= -0.5 * self.n_values
+        q -= r
+        q += self.constant[:, None]
+        return q.T
+
+    def pair(self, counts: Counts) -> float:
+        """Not linear in the counts: rules that use it have no bound."""
+        return float("nan")
+
+
+@dataclass(frozen=True)
+class Successors:
+    """Values that follow contexts, drawn from the posterior predictive; made once, in the user's units.
+
+    center (K, E): the context at which coefficients and intercept are independent; value (K, D): the expected value there;
+    coefficients (K, D, E). whiten (K, E, E): whitens contexts about the center; widen (K,): 1, and the variance of the intercept.
+    root (K, D, D): factor of the shape matrix of a Student t with dof (K,).
+    average (K, E), spread (K, E, E): average of the contexts, and factor of their covariance.
+    """
+
+    center: Array
+    value: Array
+    coefficients: Array
+    whiten: Array
+    widen: Array
+    root: Array
+    dof: Array
+    average: Array
+    spread: Array
+
+    def draw(self, labels: Array, contexts: Array, rng: np.random.Generator) -> Array:
+        """(n, D) the value that follows each context (n, E) under component labels (n,)."""
+        dof = self.dof[labels]
+        noise = rng.standard_normal((len(labels), self.value.shape[1])) / np.sqrt(rng.chisquare(dof) / dof)[:, None]
+        out = np.empty_like(noise)
+        for k in np.unique(labels):
+            at = np.flatnonzero(labels == k)
+            away = contexts[at] - self.center[k]
+            width = np.sqrt(self.widen[k] + ((away @ self.whiten[k].T) ** 2).sum(1))
+            out[at] = self.value[k] + away @ self.coefficients[k].T + width[:, None] * (noise[at] @ self.root[k].T)
+        return out
+
+    def draw_contexts(self, labels: Array, rng: np.random.Generator) -> Array:
+        """(n, E) contexts like those that each component has seen: Gaussian, with their average and covariance."""
+        noise = rng.standard_normal((len(labels), self.average.shape[1]))
+        out = np.empty_like(noise)
+        for k in np.unique(labels):
+            at = labels == k
+            out[at] = self.average[k] + noise[at] @ self.spread[k].T
+        return out
+
+    def draw_path(self, labels: Array, context: Array, rng: np.random.Generator) -> Array:
+        """(T, D) a sequence in which every value becomes the context of the next: labels (T,), context (E,) of the first."""
+        D = self.value.shape[1]
+        out, context = np.empty((len(labels), D)), np.array(context, dtype=float)
+        for t in range(len(labels)):
+            out[t] = self.draw(labels[t : t + 1], context[None], rng)[0]
+            context = np.concatenate([out[t], context[:-D]])
+        return out
