@@ -184,3 +184,16 @@ def test_arguments_are_not_written_to():
     run(case)
     for found, expected in zip(case, copies, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("K", [3, 40])
+def test_a_state_that_cannot_be_reached_explains_everything_better(K):
+    """By 50 nats in each of 60 rows: what the rows after t say of it, scaled, is e^3000."""
+    case = make_case(K, [60, 58, 3, 60, 20], 6)
+    held = case._replace(evidence_t=case.evidence_t.copy())
+    case.evidence_t[0] += 50.0
+    case.log_start[0], case.log_transition[1:, 0] = -INF, -INF
+    held.evidence_t[0] = -INF
+    for found, expected in zip(run(case), run(held), strict=True):
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=CLOSE)

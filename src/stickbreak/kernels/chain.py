@@ -20,6 +20,7 @@ from .rows import exp_fast
 __all__ = ["Tables", "filter_rows", "linear_tables", "log_backward", "log_forward", "log_sums", "smooth", "smooth_in_logs"]
 
 TINY = 1e-260  # a smaller scale is mistrusted: what exp_fast set to zero (1e-308) could be more than rounding of it
+LOST = 1e-300  # filtered probability below which a state counts as unreachable: its scaled beta could overflow
 TILE = 8  # doubles of a cache line
 CHUNK = 256  # rows of a chain between two matrix products for its counts
 LOG_2 = math.log(2.0)
@@ -130,17 +131,18 @@ def forward_rows(predicted, transition, rows, out_filtered, out_scale):
 
 
 @kernel
-def backward_rows(beta, transposed, rows, scale, out_beta, out_future):
+def backward_rows(beta, transposed, rows, scale, filtered, out_beta, out_future):
     """out_beta (T, W): p(x_(t + 1) .. | z_t), scaled; out_future (T, W) = likelihood * beta / scale: what a step into t is worth.
 
-    beta (W,): that of the last row on entry, that of the row before the first on return.
+    beta (W,): that of the last row on entry, that of the row before the first on return. It is set to zero where no path leads
+    to, since a state that explains many rows far better but cannot be reached would overflow.
     """
     T, width = rows.shape
     for t in range(T - 1, -1, -1):
-        keep, future, row, inverse = out_beta[t], out_future[t], rows[t], 1.0 / scale[t]
+        keep, future, row, known, inverse = out_beta[t], out_future[t], rows[t], filtered[t], 1.0 / scale[t]
         for j in range(width):
-            keep[j] = beta[j]
-            future[j] = beta[j] * row[j] * inverse
+            keep[j] = beta[j] if known[j] > LOST else 0.0
+            future[j] = keep[j] * row[j] * inverse
         step_forward(future, transposed, beta)
 
 
@@ -303,7 +305,7 @@ def _smooth_one(evidence_t, begin, end, tables, weight, shares_t, start, transit
     for last in range(T, 0, -CHUNK):
         first = max(last - CHUNK, 0)
         future = futures[: last - first]
-        backward_rows(beta, tables.transposed, rows[first:last], scale[first:last], betas, future)
+        backward_rows(beta, tables.transposed, rows[first:last], scale[first:last], filtered[first:last], betas, future)
         write_shares(filtered[first:last], betas, begin + first, shares_t)
         before = max(first - 1, 0)
         steps += filtered[before : last - 1].T @ future[before + 1 - first :]
