@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from .chain import TINY, filter_rows, linear_tables, log_forward, log_sums
+from .chain_rows import TINY, filter_rows, linear_tables, log_forward, log_sums
 from .compile import kernel
 
 __all__ = ["draw", "filter_step", "filtered", "viterbi"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .chain import (
+from .chain_rows import (
     LOST,
     add_log_steps,
     backward_rows,
@@ -21,7 +21,7 @@ from .chain import (
     log_backward,
     log_forward,
     log_sums,
-    step_forward,
+    step_rows,
     sum_logs,
     write_shares,
 )
@@ -101,15 +101,15 @@ def _filter(evidence_t, log_message, tables):
     T, width = evidence_t.shape[1], len(tables.start)
     rows, filtered, scale, top = np.empty((T, width)), np.zeros((T, width)), np.ones(T), np.empty(T)
     load_rows(evidence_t, 0, rows, top)
-    predicted = tables.start
+    predicted = tables.start.copy()
     if log_message is not None:
         predicted = np.empty(width)
-        step_forward(np.exp(log_message), tables.transition, predicted)
+        step_rows(np.exp(log_message), tables.transition, predicted)
     good = forward_rows(predicted, tables.transition, rows, filtered, scale)
     if good < T:
         return rows, filtered, scale, np.nan if np.isnan(scale[good]) else -np.inf
     first_shift = tables.start_shift if log_message is None else tables.step_shift
-    return rows, filtered, scale, sum_logs(scale) + top.sum() + first_shift + (T - 1) * tables.step_shift
+    return rows, filtered, scale, sum_logs(scale, top) + first_shift + (T - 1) * tables.step_shift
 
 
 def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition):
