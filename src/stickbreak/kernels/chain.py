@@ -9,16 +9,26 @@ log_z = -inf and no counts; one with NaN in its evidence has log_z = NaN and no 
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .chain_lanes import backward_lanes, finish_backward, finish_forward, forward_lanes, load_lanes, store_lanes
+from .chain_lanes import (
+    backward_lanes,
+    finish_backward,
+    finish_forward,
+    forward_lanes,
+    load_lanes,
+    place_carry,
+    plan_lanes,
+    store_lanes,
+)
 from .chain_rows import (
     LOG_2,
     TILE,
-    TINY,
+    Tables,
     add_log_steps,
     backward_rows,
     forward_rows,
@@ -33,10 +43,12 @@ from .chain_rows import (
 
 __all__ = ["smooth"]
 
-LANES = 128  # sequences side by side
+# Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
+STEP_NUMBERS, MIN_LANES, MAX_LANES = 1536, 64, 256
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
-CHUNK_NUMBERS = 16_384  # of a table between two matrix products for its counts: it stays in the cache
-FEW = 3  # lanes that are not worth it: sequences that outlive all but so many of their block are done alone
+CHUNK_NUMBERS = 1 << 14  # of a table between two matrix products for its counts: it stays in the second cache
+WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
+FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
 
 
 def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None):
@@ -44,33 +56,31 @@ def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, star
 
     Returns log_z (S,) and shares_t (K, n): posteriors times the weight of their sequence; its transpose is what families collect.
     Adds, weighted, p(z_1) to start (K,) and the sum over steps of p(z_t, z_(t + 1)) to transition (K, K).
-    out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself.
+    out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself, which is then used up.
     """
-    tables = linear_tables(log_start, log_transition)
-    lengths = np.diff(offsets)
-    job = _Job(
-        evidence_t, log_start, log_transition, tables, offsets, lengths,
-        np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float),
-        np.empty(len(lengths)), np.empty_like(evidence_t) if out is None else out, start, np.zeros_like(log_transition), transition,
-    )  # fmt: skip
-    alone, blocks = _share_out(lengths)
-    for mine in blocks:
-        alone = np.concatenate([alone, _smooth_block(job, mine)])
+    K, lengths = len(log_start), np.diff(offsets)
+    weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
+    shares_t = np.empty(evidence_t.shape) if out is None else out
+    tables, buffers = linear_tables(log_start, log_transition), _Buffers()
+    log_z, steps = np.empty(len(lengths)), np.zeros((K, K))
+    job = _Job(evidence_t, log_start, log_transition, tables, offsets, weights, log_z, shares_t, start, steps, transition)
+    alone, blocks = _share_out(lengths, K)
+    for block in blocks:
+        alone.extend(_smooth_block(job, block, buffers))
     for s in alone:
-        _smooth_alone(job, int(s))
-    transition += job.steps * tables.transition[:, : len(log_start)]
-    return job.log_z, job.shares_t
+        _smooth_alone(job, s, buffers)
+    transition += steps * tables.transition[:, :K]
+    return log_z, shares_t
 
 
 class _Job(NamedTuple):
-    """A call of `smooth`: its arguments, and what it writes to. steps (K, K): transition counts before the product with the table."""
+    """A call of `smooth`: its arguments, and what it writes to. steps (K, K): transition counts, to be multiplied by the table."""
 
     evidence_t: np.ndarray
     log_start: np.ndarray
     log_transition: np.ndarray
-    tables: tuple
+    tables: Tables
     offsets: np.ndarray
-    lengths: np.ndarray
     weights: np.ndarray
     log_z: np.ndarray
     shares_t: np.ndarray
@@ -79,49 +89,62 @@ class _Job(NamedTuple):
     transition: np.ndarray
 
 
-def _share_out(lengths):
+class _Buffers(dict[str, np.ndarray]):
+    """Memory that is used again and again within a call: fresh memory costs more than the work on it."""
+
+    def take(self, name, *shape):
+        """An array of this shape; what it holds is left over from the last user of the name."""
+        size = math.prod(shape)
+        if name not in self or len(self[name]) < size:
+            self[name] = np.empty(size)
+        return self[name][:size].reshape(shape)
+
+
+def _share_out(lengths, n_states):
     """Sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
-    order = np.argsort(-lengths, kind="stable")
-    blocks, alone = [], []
-    for first in range(0, len(order), LANES):
-        mine = order[first : first + LANES]
-        rare = mine[:FEW][lengths[mine[:FEW]] > 2 * lengths[mine[FEW]]] if len(mine) > FEW else mine
-        alone.append(rare)
-        if len(rare) < len(mine):
-            blocks.append(mine[len(rare) :])
-    return np.concatenate(alone), blocks
+    most = max(MIN_LANES, min(MAX_LANES, STEP_NUMBERS // n_states // TILE * TILE))
+    ends = np.cumsum(lengths)
+    alone, blocks, first = [], [], 0
+    while first < len(lengths):
+        reach = np.searchsorted(ends, WINDOW + (ends[first - 1] if first else 0), side="right")
+        last = min(max(int(reach), first + 2 * most), len(lengths))
+        order = first + np.argsort(-lengths[first:last], kind="stable")
+        for block in np.array_split(order, -(-len(order) // most)):
+            few = np.arange(len(block)) < FEW
+            rare = few & (lengths[block] > 2 * lengths[block[min(FEW, len(block) - 1)]]) if len(block) > FEW else few
+            alone.extend(block[rare].tolist())
+            if not rare.all():
+                blocks.append(block[~rare])
+        first = last
+    return alone, blocks
 
 
 # ---- one sequence --------------------------------------------------------------------------------------------------
-def _smooth_alone(job, s):
+def _smooth_alone(job, s, buffers):
     """Sequence s in the linear domain, or in the log domain if that fails."""
-    begin, end, K = int(job.offsets[s]), int(job.offsets[s + 1]), len(job.log_start)
-    T, width = end - begin, len(job.tables.start)
-    rows, filtered, top, scale = np.empty((T, width)), np.empty((T, width)), np.empty(T), np.empty(T)
+    begin, end, K, width = int(job.offsets[s]), int(job.offsets[s + 1]), len(job.log_start), len(job.tables.start)
+    T, chunk = end - begin, max(TILE, CHUNK_NUMBERS // width)
+    rows, weights, top, scale = buffers.take("rows", T, width), buffers.take("weights", T, width), np.empty(T), np.empty(T)
     load_rows(job.evidence_t, begin, rows, top)
-    good = forward_rows(job.tables.start.copy(), job.tables.transition, rows, filtered, scale)
-    if good < T:
+    if forward_rows(job.tables.start.copy(), job.tables.transition, rows, weights, scale) < T:
         _smooth_in_logs(job, s)
         return
-    beta, chunk = np.full(width, job.weights[s]), max(TILE, CHUNK_NUMBERS // width)
-    betas, futures = np.empty((chunk, width)), np.empty((chunk, width))
+    message, messages, futures = np.full(width, job.weights[s] / scale[-1]), np.empty((chunk, width)), np.empty((chunk, width))
     for last in range(T, 0, -chunk):
         first = max(last - chunk, 0)
-        future = futures[: last - first]
-        backward_rows(beta, job.tables.transposed, rows[first:last], scale[first:last], filtered[first:last], betas, future)
-        write_shares(filtered[first:last], betas, begin + first, job.shares_t)
-        before = max(first - 1, 0)
-        job.steps[:] += filtered[before : last - 1, :K].T @ future[before + 1 - first :, :K]
-    job.start[:] += job.shares_t[:, begin]
+        backward_rows(message, job.tables.transposed, rows, weights, scale, first, last, messages, futures)
+        write_shares(weights[first:last], messages, begin + first, job.shares_t)
+        before = max(first, 1)
+        np.add(job.steps, weights[before - 1 : last - 1, :K].T @ futures[before - first : last - first, :K], out=job.steps)
+    np.add(job.start, job.shares_t[:, begin], out=job.start)
     job.log_z[s] = sum_logs(scale, top) + job.tables.start_shift + (T - 1) * job.tables.step_shift
 
 
 def _smooth_in_logs(job, s):
     """Sequence s in the log domain: exact, and slow."""
-    rows, weight, K = slice(int(job.offsets[s]), int(job.offsets[s + 1])), job.weights[s], len(job.log_start)
-    evidence_t, shares_t = np.ascontiguousarray(job.evidence_t[:, rows]), job.shares_t[:, rows]
-    T = evidence_t.shape[1]
-    forward, beta, future = np.empty((T, K)), np.empty((T, K)), np.empty((T, K))
+    span, weight, K = slice(int(job.offsets[s]), int(job.offsets[s + 1])), job.weights[s], len(job.log_start)
+    evidence_t, shares_t = np.ascontiguousarray(job.evidence_t[:, span]), job.shares_t[:, span]
+    forward, beta, future = np.empty((3, evidence_t.shape[1], K))
     log_forward(job.log_start, job.log_transition, evidence_t, forward)
     log_z = job.log_z[s] = float(log_sums(forward[-1:])[0])
     if not np.isfinite(log_z):
@@ -129,69 +152,106 @@ def _smooth_in_logs(job, s):
         return
     log_backward(np.zeros(K), job.log_transition, evidence_t, beta, future)
     shares_t[:] = weight * np.exp(forward + beta - log_z).T
-    job.start[:] += shares_t[:, 0]
+    np.add(job.start, shares_t[:, 0], out=job.start)
     add_log_steps(forward[:-1], job.log_transition, future[1:], log_z, weight, job.transition)
 
 
 # ---- sequences side by side ----------------------------------------------------------------------------------------
-def _smooth_block(job, mine):
-    """Sequences `mine`, sorted by decreasing length, in the linear domain. Returns those whose scale fails: nothing is done for them."""
-    K, T = len(job.log_start), int(job.lengths[mine[0]])
-    lengths, begins = job.lengths[mine], job.offsets[mine]
-    alive = np.zeros(T + 1, dtype=np.int64)
-    alive[:T] = len(mine) - np.searchsorted(lengths[::-1], np.arange(T), side="right")
-    position = np.zeros(T + 2, dtype=np.int64)
-    np.cumsum(-(-alive // TILE) * TILE, out=position[1:])
-    lanes = int(position[1])
-    times = max(TILE, CHUNK_NUMBERS // (K * lanes) // TILE * TILE)
-    bounds = [*range(0, T, times), T]
-    chunks, size = len(bounds) - 1, times * lanes
-    rows, filtered, inverse = np.empty((chunks, K, size)), np.empty((chunks, K, size)), np.empty((chunks, size))
-    predicted, top, tops = np.empty((K, lanes)), np.empty(size), np.zeros(lanes)
-    product, exponent, is_bad = np.ones(lanes), np.zeros(lanes, dtype=np.int64), np.zeros(lanes, dtype=np.int64)
-    predicted[:] = job.tables.start[:K, None]
-    table, transposed = np.ascontiguousarray(job.tables.transition[:, :K]), np.ascontiguousarray(job.tables.transposed[:, :K])
-    ahead, back = (_forward_products, _backward_products) if K >= MANY_STATES else (forward_lanes, backward_lanes)
-    for c, (first, last) in enumerate(pairwise(bounds)):
-        load_lanes(job.evidence_t, begins, lengths, alive, position, first, last, rows[c], top, tops)
-        ahead(predicted, transposed, rows[c], alive, position, first, last, filtered[c], inverse[c], product, exponent, is_bad)
-    bad = is_bad[: len(mine)] > 0
-    if bad.any():
-        good = mine[~bad]
-        return np.concatenate([mine[bad], _smooth_block(job, good) if len(good) else good])
-    weights, carry, future = np.zeros(lanes), np.zeros((K, lanes)), np.empty((K, size))
-    weights[: len(mine)] = job.weights[mine]
-    for c in range(chunks - 1, -1, -1):
-        first, last = bounds[c], bounds[c + 1]
-        back(carry, table, rows[c], filtered[c], inverse[c], alive, position, first, last, weights, predicted, future)
-        used = int(position[last] - position[first])
-        job.steps[:] += filtered[c][:, :used] @ future[:, :used].T
-        store_lanes(rows[c], begins, lengths, alive, position, first, last, job.shares_t)
-    job.start[:] += rows[0][:, : len(mine)].sum(1)
-    shifts = job.tables.start_shift + (lengths - 1) * job.tables.step_shift
-    job.log_z[mine] = exponent[: len(mine)] * LOG_2 + np.log(product[: len(mine)]) + tops[: len(mine)] + shifts
-    return mine[:0]
+class _Lanes(NamedTuple):
+    """Sequences side by side, in chunks of time `bounds`: plan as in `chain_lanes`, tables (chunks, K, R), messages (K, lanes)."""
+
+    begins: np.ndarray
+    alive: np.ndarray
+    position: np.ndarray
+    bounds: list[int]
+    rows: np.ndarray
+    weights: np.ndarray
+    inverse: np.ndarray
+    message: np.ndarray
 
 
-def _forward_products(predicted, transposed, rows, alive, position, first, last, out, out_inverse, product, exponent, is_bad):
+def _smooth_block(job, block, buffers):
+    """Sequences `block`, sorted by decreasing length, in the linear domain. Returns those whose scale fails, with nothing done."""
+    lanes = _plan(job, block, buffers)
+    log_scale, is_bad = _forward(job, lanes, buffers)
+    is_bad, lengths = is_bad[: len(block)] > 0, job.offsets[block + 1] - lanes.begins
+    if is_bad.any():
+        rest = block[~is_bad]
+        return [*block[is_bad].tolist(), *(_smooth_block(job, rest, buffers) if len(rest) else [])]
+    job.log_z[block] = log_scale[: len(block)] + job.tables.start_shift + (lengths - 1) * job.tables.step_shift
+    _backward(job, lanes, job.weights[block], buffers)
+    return []
+
+
+def _plan(job, block, buffers):
+    """Where the rows of the block's sequences are to stand."""
+    K, begins = len(job.log_start), job.offsets[block]
+    lengths = job.offsets[block + 1] - begins
+    T = int(lengths[0])
+    alive, position = np.empty(T + 1, dtype=np.int64), np.empty(T + 2, dtype=np.int64)
+    plan_lanes(lengths, alive, position)
+    width = int(position[1])
+    size, bounds = max(CHUNK_NUMBERS // K, TILE * width), [0]
+    while bounds[-1] < T:
+        bounds.append(min(int(np.searchsorted(position, position[bounds[-1]] + size, side="right")) - 1, T))
+    shape = len(bounds) - 1, K, size
+    rows, weights, inverse = buffers.take("rows", *shape), buffers.take("weights", *shape), buffers.take("inverse", shape[0], size)
+    return _Lanes(begins, alive, position, bounds, rows, weights, inverse, buffers.take("message", K, width))
+
+
+def _forward(job, lanes, buffers):
+    """Forward pass. Returns the logarithm of the product of scales (lanes,), and whether one was bad."""
+    _, K, size = lanes.rows.shape
+    width = lanes.message.shape[1]
+    latest, product, tops = np.ones(width), np.ones(width), np.zeros(width)
+    exponent, is_bad = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
+    go = _forward_products if K >= MANY_STATES else forward_lanes
+    transposed, top = np.ascontiguousarray(job.tables.transposed[:, :K]), buffers.take("top", size)
+    lanes.message[:] = job.tables.start[:K, None]
+    for c, (first, last) in enumerate(pairwise(lanes.bounds)):
+        plan = lanes.alive, lanes.position, first, last
+        load_lanes(job.evidence_t, lanes.begins, *plan, lanes.rows[c], top, tops)
+        tables = lanes.rows[c], *plan, lanes.weights[c], lanes.inverse[c]
+        go(lanes.message, latest, transposed, *tables, product, exponent, is_bad)
+    return exponent * LOG_2 + np.log(product) + tops, is_bad
+
+
+def _backward(job, lanes, repeats, buffers):
+    """Backward pass: shares and counts."""
+    _, K, size = lanes.rows.shape
+    width, n = lanes.message.shape[1], len(repeats)
+    ends, ones, carry = np.zeros(width), np.ones(width), np.zeros((K, width))
+    ends[:n] = repeats
+    go = _backward_products if K >= MANY_STATES else backward_lanes
+    transition, future = np.ascontiguousarray(job.tables.transition[:, :K]), buffers.take("future", K, size)
+    for c in range(len(lanes.bounds) - 2, -1, -1):
+        first, last = lanes.bounds[c], lanes.bounds[c + 1]
+        plan, rows, weights = (lanes.alive, lanes.position, first, last), lanes.rows[c], lanes.weights[c]
+        go(carry, transition, rows, weights, lanes.inverse[c], *plan, ends, lanes.message, ones, future)
+        used = int(lanes.position[last] - lanes.position[first])
+        np.add(job.steps, weights[:, :used] @ future[:, :used].T, out=job.steps)
+        store_lanes(rows, lanes.begins, *plan, job.shares_t)
+    np.add(job.start, lanes.rows[0, :, :n].sum(1), out=job.start)
+
+
+def _forward_products(message, latest, transposed, rows, alive, position, first, last, weights, inverse, product, exponent, is_bad):
     """`forward_lanes` with matrix products."""
     places, counts = (position - position[first]).tolist(), alive.tolist()
     for t in range(first, last):
-        at, end = places[t], places[t + 1]
-        after = places[t + 2] - end
-        finish_forward(predicted, rows, at, end - at, counts[t], out, out_inverse, product, exponent, is_bad)
-        np.matmul(transposed, out[:, at : at + after], out=predicted[:, :after])
+        at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
+        finish_forward(message, latest, rows, at, end - at, counts[t], weights, inverse, product, exponent, is_bad)
+        np.matmul(transposed, weights[:, at : at + after], out=message[:, :after])
 
 
-def _backward_products(carry, transition, rows, filtered, inverse, alive, position, first, last, weights, beta, out_future):
+def _backward_products(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, ones, future):
     """`backward_lanes` with matrix products."""
     places, counts = (position - position[first]).tolist(), alive.tolist()
-    end = places[last]
-    out_future[:, places[last - 1] : end] = carry[:, : end - places[last - 1]]
+    place_carry(carry, inverse, places[last - 1], places[last] - places[last - 1], future)
     for t in range(last - 1, first - 1, -1):
-        at, end = places[t], places[t + 1]
-        after = places[t + 2] - end
-        np.matmul(transition, out_future[:, at : at + after], out=beta[:, :after])
-        target, before = (carry, 0) if t == first else (out_future, places[t - 1])
-        room = end - at if t == 0 else at - places[t - 1]
-        finish_backward(beta, rows, filtered, inverse, at, end - at, counts[t], counts[t + 1], weights, target, before, room)
+        at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
+        np.matmul(transition, future[:, at : at + after], out=message[:, :after])
+        room = at - places[t - 1] if t > 0 else end - at
+        scale, target, start = (inverse, future, at - room) if t > first else (ones, carry, 0)
+        finish_backward(
+            message, rows, weights, inverse, at, end - at, counts[t], counts[t + 1], repeats, scale, start, target, start, room
+        )

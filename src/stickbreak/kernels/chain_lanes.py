@@ -1,9 +1,9 @@
 """Many Markov chains side by side: one lane for each sequence, one vector instruction for several of them.
 
 Tables are (K, R), a column for each row of a sequence, sorted by time: the lanes at time t have columns position[t] to
-position[t + 1], of which the first alive[t] are in use, since the lanes are sorted by decreasing length. The others fill up a cache
-line: their likelihood is 1 and what later rows say of them 0, so that they count for nothing. Sums over states run from the first to
-the last; no lane knows of another.
+position[t + 1], of which the first alive[t] are in use, since the lanes are sorted by decreasing length. The others fill up a
+cache line: their likelihood is 1 and what later rows say of them 0, so that they count for nothing. No lane knows of another, and
+sums over states are taken in the order of `chain_rows`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from .chain_rows import LOST, TILE, TINY
 from .compile import kernel
 from .rows import exp_fast
 
-__all__ = ["backward_lanes", "finish_backward", "finish_forward", "forward_lanes", "load_lanes", "store_lanes"]
+__all__ = [
+    "backward_lanes", "finish_backward", "finish_forward", "forward_lanes", "load_lanes", "place_carry", "plan_lanes",
+    "store_lanes",
+]  # fmt: skip
 
 
 @kernel
-def load_lanes(evidence_t, begins, lengths, alive, position, first, last, out, top, out_sum):
+def load_lanes(evidence_t, begins, alive, position, first, last, out, top, out_sum):
     """Out (K, R) = exp(evidence - top) of times first to last, top (R,) the largest of each row; out_sum (lanes,) += top."""
     K, base = evidence_t.shape[0], position[first]
     for t0 in range(first, last, TILE):
@@ -28,14 +31,13 @@ def load_lanes(evidence_t, begins, lengths, alive, position, first, last, out, t
         for r in range(hi - lo):
             best[r] = -np.inf
         for k in range(K):
-            source, target, row = evidence_t[k], out[k], out[k, lo:hi]
-            for s in range(alive[t0]):
-                begin = begins[s]
-                for t in range(t0, min(t1, lengths[s])):
-                    target[position[t] - base + s] = source[begin + t]
+            source, row = evidence_t[k], out[k, lo:hi]
             for t in range(t0, t1):
-                for r in range(position[t] - base + alive[t], position[t + 1] - base):
-                    target[r] = 0.0
+                target = out[k, position[t] - base : position[t + 1] - base]
+                for s in range(alive[t]):
+                    target[s] = source[begins[s] + t]
+                for s in range(alive[t], target.shape[0]):
+                    target[s] = 0.0
             for r in range(hi - lo):
                 best[r] = row[r] if row[r] > best[r] else best[r]
         for r in range(hi - lo):
@@ -64,8 +66,8 @@ def multiply_lanes(table, source, at, width, out):
             a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
             e, f, q, r, y, z = h[i], h[i + 1], h[i + 2], h[i + 3], source[i + 2, at : at + width], source[i + 3, at : at + width]
             for s in range(width):
-                o[s] = o[s] + a * w[s] + b * x[s] + c * y[s] + d * z[s]
-                p[s] = p[s] + e * w[s] + f * x[s] + q * y[s] + r * z[s]
+                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
+                p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
         for i in range(K - K % 4, K):
             a, e, w = g[i], h[i], source[i, at : at + width]
             for s in range(width):
@@ -73,27 +75,36 @@ def multiply_lanes(table, source, at, width, out):
                 p[s] += e * w[s]
     if K % 2 == 1:
         o, g = out[K - 1], table[K - 1]
-        for i in range(K):
+        for i in range(0, K - 3, 4):
+            a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
+            y, z = source[i + 2, at : at + width], source[i + 3, at : at + width]
+            for s in range(width):
+                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
+        for i in range(K - K % 4, K):
             a, w = g[i], source[i, at : at + width]
             for s in range(width):
                 o[s] += a * w[s]
 
 
 @kernel
-def sum_lanes(predicted, rows, at, out):
-    """Out (width,) = sum over states of predicted (K, lanes) * rows (K, R)[:, at:]."""
-    K, width = rows.shape[0], out.shape[0]
+def weigh_lanes(predicted, inverse, rows, at, out, out_total):
+    """Out (K, R)[:, at:] = predicted (K, lanes) * inverse (lanes,) * rows (K, R)[:, at:]; out_total (width,): sums over states."""
+    K, width = rows.shape[0], out_total.shape[0]
     for s in range(width):
-        out[s] = 0.0
+        out_total[s] = 0.0
+    for k in range(K):
+        source, row, target = predicted[k], rows[k, at:], out[k, at:]
+        for s in range(width):
+            value = source[s] * inverse[s]
+            target[s] = value * row[s] if value > LOST else 0.0
     for k in range(0, K - 3, 4):
-        a, b, c, d = predicted[k], predicted[k + 1], predicted[k + 2], predicted[k + 3]
-        w, x, y, z = rows[k, at:], rows[k + 1, at:], rows[k + 2, at:], rows[k + 3, at:]
+        a, b, c, d = out[k, at:], out[k + 1, at:], out[k + 2, at:], out[k + 3, at:]
         for s in range(width):
-            out[s] = out[s] + a[s] * w[s] + b[s] * x[s] + c[s] * y[s] + d[s] * z[s]
+            out_total[s] += (a[s] + b[s]) + (c[s] + d[s])
     for k in range(K - K % 4, K):
-        a, w = predicted[k], rows[k, at:]
+        a = out[k, at:]
         for s in range(width):
-            out[s] += a[s] * w[s]
+            out_total[s] += a[s]
 
 
 @kernel
@@ -107,86 +118,126 @@ def track_totals(total, n_alive, product, exponent, is_bad):
 
 
 @kernel
-def finish_forward(predicted, rows, at, width, n_alive, out, out_inverse, product, exponent, is_bad):
-    """Out (K, R)[:, at : at + width] = predicted (K, lanes) * rows, summing to one; out_inverse (R,): one over the sum before that."""
+def finish_forward(predicted, latest, rows, at, width, n_alive, out_weights, out_inverse, product, exponent, is_bad):
+    """Columns `at` to at + width of out_weights (K, R) = predicted (K, lanes) * latest (lanes,) * rows (K, R).
+
+    out_inverse (R,) and latest become one over their sum over states.
+    """
     total = out_inverse[at : at + width]
-    sum_lanes(predicted, rows, at, total)
+    weigh_lanes(predicted, latest, rows, at, out_weights, total)
     track_totals(total, n_alive, product, exponent, is_bad)
     for s in range(width):
         total[s] = 1.0 / total[s]
-    for k in range(rows.shape[0]):
-        a, w, target = predicted[k], rows[k, at:], out[k, at:]
-        for s in range(width):
-            target[s] = a[s] * w[s] * total[s] if a[s] > LOST else 0.0
+        latest[s] = total[s]
 
 
 @kernel
-def forward_lanes(predicted, transposed, rows, alive, position, first, last, out, out_inverse, product, exponent, is_bad):
+def forward_lanes(
+    predicted, latest, transposed, rows, alive, position, first, last, out_weights, out_inverse, product, exponent, is_bad
+):
     """Forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
 
-    predicted (K, lanes): that of the first time on entry, of time `last` on return.
+    predicted (K, lanes): that of the first time on entry, of time `last` on return, still to be multiplied by latest (lanes,).
     """
     base = position[first]
     for t in range(first, last):
         at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        finish_forward(predicted, rows, at, width, alive[t], out, out_inverse, product, exponent, is_bad)
-        multiply_lanes(transposed, out, at, after, predicted)
+        finish_forward(predicted, latest, rows, at, width, alive[t], out_weights, out_inverse, product, exponent, is_bad)
+        multiply_lanes(transposed, out_weights, at, after, predicted)
 
 
 @kernel
-def finish_backward(beta, rows, filtered, inverse, at, width, n_alive, n_next, weights, out, out_at, room):
-    """In place: rows (K, R)[:, at : at + width] become shares, filtered * beta; out[:, out_at:] what a step into them is worth.
+def finish_backward(message, rows, weights, inverse, at, width, n_alive, n_next, repeats, scale, scale_at, out, out_at, room):
+    """In place: columns `at` to at + width of rows (K, R) become shares, weights (K, R) * message.
 
-    beta (K, lanes) is right for the first n_next lanes; others end here, with beta = weights (lanes,). Room up to `room` is zeroed.
+    message (K, lanes) is right for the first n_next lanes; those up to n_alive end here, with repeats (lanes,) * inverse (R,), the
+    others ended before. Columns out_at on of out (K, .) become message * rows * scale (.,)[scale_at:], what a step into these rows
+    is worth; zero from width to room.
     """
-    scale = inverse[at : at + width]
+    factor = scale[scale_at : scale_at + width]
     for k in range(rows.shape[0]):
-        b, row, known, future = beta[k], rows[k, at:], filtered[k, at:], out[k, out_at:]
+        source, row, weight, target = message[k], rows[k, at:], weights[k, at:], out[k, out_at:]
         for s in range(n_next, width):
-            b[s] = weights[s] if s < n_alive else 0.0
+            source[s] = repeats[s] * inverse[at + s] if s < n_alive else 0.0
         for s in range(width):
-            value = b[s] if known[s] > LOST else 0.0
-            future[s] = value * row[s] * scale[s]
-            row[s] = known[s] * value
+            value = source[s] if weight[s] > LOST else 0.0
+            target[s] = value * row[s] * factor[s]
+            row[s] = weight[s] * value
         for s in range(width, room):
-            future[s] = 0.0
+            target[s] = 0.0
 
 
 @kernel
-def backward_lanes(carry, transition, rows, filtered, inverse, alive, position, first, last, weights, beta, out_future):
+def place_carry(carry, inverse, at, width, out_future):
+    """out_future (K, R)[:, at:] = carry (K, lanes) * inverse (R,)[at:]."""
+    factor = inverse[at : at + width]
+    for k in range(carry.shape[0]):
+        source, target = carry[k], out_future[k, at:]
+        for s in range(width):
+            target[s] = source[s] * factor[s]
+
+
+@kernel
+def backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, ones, out_future):
     """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares.
 
-    out_future (K, R): in the columns of time t what the step to t + 1 is worth. carry (K, lanes): that of the last time on entry, of
-    the time before the first on return. beta (K, lanes) is used up.
+    repeats (lanes,): weights of the sequences. out_future (K, R): in the columns of time t what the step to t + 1 is worth.
+    carry (K, lanes): that of the last time on entry, of the time before the first on return, still to be divided by its scale.
+    message (K, lanes) is used up; ones (lanes,).
     """
     base = position[first]
+    place_carry(carry, inverse, position[last - 1] - base, position[last] - position[last - 1], out_future)
     for t in range(last - 1, first - 1, -1):
-        at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        if t == last - 1:
-            for k in range(rows.shape[0]):
-                source, target = carry[k], out_future[k, at:]
-                for s in range(width):
-                    target[s] = source[s]
-        multiply_lanes(transition, out_future, at, after, beta)
-        if t == first:
-            room = width if t == 0 else position[t] - position[t - 1]
-            finish_backward(beta, rows, filtered, inverse, at, width, alive[t], alive[t + 1], weights, carry, 0, room)
-        else:
-            before = position[t - 1] - base
+        at, width, after, n_next = (
+            position[t] - base,
+            position[t + 1] - position[t],
+            position[t + 2] - position[t + 1],
+            alive[t + 1],
+        )
+        multiply_lanes(transition, out_future, at, after, message)
+        room = at + base - position[t - 1] if t > 0 else width
+        if t > first:
             finish_backward(
-                beta, rows, filtered, inverse, at, width, alive[t], alive[t + 1], weights, out_future, before, at - before
+                message,
+                rows,
+                weights,
+                inverse,
+                at,
+                width,
+                alive[t],
+                n_next,
+                repeats,
+                inverse,
+                at - room,
+                out_future,
+                at - room,
+                room,
             )
+        else:
+            finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, ones, 0, carry, 0, room)
 
 
 @kernel
-def store_lanes(shares, begins, lengths, alive, position, first, last, out):
+def store_lanes(shares, begins, alive, position, first, last, out):
     """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
     base = position[first]
     for t0 in range(first, last, TILE):
         t1 = min(t0 + TILE, last)
         for k in range(shares.shape[0]):
-            source, target = shares[k], out[k]
-            for s in range(alive[t0]):
-                begin = begins[s]
-                for t in range(t0, min(t1, lengths[s])):
-                    target[begin + t] = source[position[t] - base + s]
+            target = out[k]
+            for t in range(t0, t1):
+                source = shares[k, position[t] - base :]
+                for s in range(alive[t]):
+                    target[begins[s] + t] = source[s]
+
+
+@kernel
+def plan_lanes(lengths, out_alive, out_position):
+    """Lanes alive at each time, out_alive (T + 1,), and out_position (T + 2,), for lengths (S,) that decrease, the first T."""
+    T, n_alive = out_alive.shape[0] - 1, lengths.shape[0]
+    out_position[0] = 0
+    for t in range(T + 1):
+        while n_alive > 0 and lengths[n_alive - 1] <= t:
+            n_alive -= 1
+        out_alive[t] = n_alive
+        out_position[t + 1] = out_position[t] + (n_alive + TILE - 1) // TILE * TILE

@@ -96,6 +96,7 @@ def filtered(evidence_t, log_start, log_transition, offsets):
     filter_rows(evidence_t, tables.start, tables.transition, offsets, out, scale, top)
     bad = np.flatnonzero(np.logical_or.reduceat(~(scale > TINY), offsets[:-1]))
     scale[~(scale > TINY)] = 1.0  # replaced below
+    out /= scale[:, None]
     log_step = np.log(scale) + top + tables.step_shift
     log_step[offsets[:-1]] += tables.start_shift - tables.step_shift
     for s in bad:

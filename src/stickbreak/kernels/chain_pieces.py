@@ -69,7 +69,7 @@ def smooth_pieces(evidence, bounds, checkpoints, log_start, log_transition, weig
 def forward_piece(evidence_t, log_message, log_start, log_transition, *, exact=False):
     """Filter a piece, evidence_t (K, T). Returns log p(z | rows so far) (K,) of its last row, and log p(piece | rows before).
 
-    log_message (K,): what the piece before gave, None for the first. log_scale is -inf if the piece is impossible, or if the linear
+    log_message (K,): what the piece before gave, None for the first. The second is -inf if the piece is impossible, or if the linear
     domain cannot tell: then go over all pieces again with exact=True, in the log domain, which is slower by far and decides.
     """
     if exact:
@@ -77,16 +77,16 @@ def forward_piece(evidence_t, log_message, log_start, log_transition, *, exact=F
         log_scale = float(log_sums(joint[None])[0])
         return (joint - log_scale if log_scale > -np.inf else joint), log_scale
     tables = linear_tables(log_start, log_transition)
-    _, filtered, _, log_scale = _filter(evidence_t, log_message, tables)
-    with np.errstate(divide="ignore"):
-        return np.log(filtered[-1, : len(log_start)]), log_scale
+    _, weights, scale, log_scale = _filter(evidence_t, log_message, tables)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(weights[-1, : len(log_start)] / scale[-1]), log_scale
 
 
 def smooth_piece(evidence_t, log_message, log_beta, log_start, log_transition, weight=1.0, *, start, transition, exact=False):
     """Posteriors shares_t (K, T) of a piece, times weight, and the log_beta (K,) for the piece before it.
 
     log_message: what entered the piece in the first pass, None for the first piece; log_beta: what the piece after it gave, None
-    for the last. Adds to transition (K, K) the steps within the piece and the one into its first row; the first piece adds to start.
+    for the last. Adds to transition (K, K) the steps within the piece and the one into its first row; the first one adds to start.
     """
     inner = _smooth_in_logs if exact else _smooth
     shares_t, log_beta = inner(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition)
@@ -97,39 +97,39 @@ def smooth_piece(evidence_t, log_message, log_beta, log_start, log_transition, w
 
 # ---- the linear domain ---------------------------------------------------------------------------------------------
 def _filter(evidence_t, log_message, tables):
-    """Likelihoods (T, W), filtered (T, W), scales (T,), and log p(piece | rows before), -inf or NaN if it went wrong."""
+    """Likelihoods and weights (T, W), scales (T,), and log p(piece | rows before), which is -inf or NaN if it went wrong."""
     T, width = evidence_t.shape[1], len(tables.start)
-    rows, filtered, scale, top = np.empty((T, width)), np.zeros((T, width)), np.ones(T), np.empty(T)
+    rows, weights, scale, top = np.empty((T, width)), np.zeros((T, width)), np.ones(T), np.empty(T)
     load_rows(evidence_t, 0, rows, top)
     predicted = tables.start.copy()
     if log_message is not None:
         predicted = np.empty(width)
         step_rows(np.exp(log_message), tables.transition, predicted)
-    good = forward_rows(predicted, tables.transition, rows, filtered, scale)
+    good = forward_rows(predicted, tables.transition, rows, weights, scale)
     if good < T:
-        return rows, filtered, scale, np.nan if np.isnan(scale[good]) else -np.inf
+        return rows, weights, scale, np.nan if np.isnan(scale[good]) else -np.inf
     first_shift = tables.start_shift if log_message is None else tables.step_shift
-    return rows, filtered, scale, sum_logs(scale, top) + first_shift + (T - 1) * tables.step_shift
+    return rows, weights, scale, sum_logs(scale, top) + first_shift + (T - 1) * tables.step_shift
 
 
 def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition):
     K, T = evidence_t.shape
     tables = linear_tables(log_start, log_transition)
-    rows, filtered, scale, _ = _filter(evidence_t, log_message, tables)
-    beta = np.full(filtered.shape[1], weight)
+    rows, weights, scale, _ = _filter(evidence_t, log_message, tables)
+    message = np.full(len(tables.start), weight / scale[-1])
     if log_beta is not None:
-        reachable = filtered[-1, :K] > LOST
-        beta[:K] = np.exp(np.where(reachable, log_beta - log_beta[reachable].max(), -np.inf))
-        beta *= weight / (filtered[-1, :K] @ beta[:K])
-    betas, futures, shares_t = np.empty_like(rows), np.empty_like(rows), np.empty((K, T))
-    backward_rows(beta, tables.transposed, rows, scale, filtered, betas, futures)
-    write_shares(filtered, betas, 0, shares_t)
-    steps = filtered[:-1, :K].T @ futures[1:, :K]
+        reachable = weights[-1, :K] > LOST
+        message[:K] = np.exp(np.where(reachable, log_beta - log_beta[reachable].max(), -np.inf))
+        message *= weight / (weights[-1, :K] @ message[:K])
+    messages, futures, shares_t = np.empty_like(rows), np.empty_like(rows), np.empty((K, T))
+    backward_rows(message, tables.transposed, rows, weights, scale, 0, T, messages, futures)
+    write_shares(weights, messages, 0, shares_t)
+    steps = weights[:-1, :K].T @ futures[1:, :K]
     if log_message is not None:
         steps += np.outer(np.exp(log_message), futures[0, :K])
     transition += steps * tables.transition[:, :K]
     with np.errstate(divide="ignore"):
-        return shares_t, np.log(beta[:K])
+        return shares_t, np.log(message[:K])
 
 
 # ---- the log domain ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Markov chains one sequence at a time: forward and backward passes in the linear domain, and in the log domain.
 
-Linear rows are (T, W), states padded with zeros to whole cache lines. Sums over states run from the first to the last, so that a
-sequence has the same bits here and in `chain_lanes`.
+Linear rows are (T, W), states padded with zeros to whole cache lines. Sums over states are taken in the same order here and in
+`chain_lanes`, so that a sequence has the same bits in both.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ __all__ = [
     "log_backward", "log_forward", "log_sums", "step_rows", "sum_logs", "write_shares",
 ]  # fmt: skip
 
-TINY = 1e-260  # a smaller scale is mistrusted: what exp_fast set to zero (1e-308) could be more than rounding of it
-LOST = 1e-300  # a state of smaller probability counts as unreachable: what later rows say of it, scaled, could overflow
+# A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A smaller scale is mistrusted:
+# a state that was lost before could matter in it.
+LOST, TINY = 1e-300, 1e-150
 TILE = 8  # doubles of a cache line
+BLOCK = 64  # rows that are turned from state-major to row-major at once
 LOG_2 = math.log(2.0)
 
 
@@ -53,101 +55,107 @@ def load_rows(evidence_t, begin, out, out_top):
     """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each row from `begin` on."""
     K = evidence_t.shape[0]
     T, width = out.shape
-    for t in range(T):
-        out_top[t] = -np.inf
-    for first in range(0, T, TILE):
-        last = min(first + TILE, T)
+    block = np.empty((K, BLOCK))
+    for first in range(0, T, BLOCK):
+        size = min(BLOCK, T - first)
+        top = out_top[first : first + size]
+        for t in range(size):
+            top[t] = -np.inf
         for k in range(K):
-            source = evidence_t[k]
-            for t in range(first, last):
-                value = source[begin + t]
-                out[t, k] = value
-                out_top[t] = value if value > out_top[t] else out_top[t]
-        for t in range(first, last):
-            row = out[t]
-            if out_top[t] == -np.inf:  # nothing is possible: -inf less -inf would be NaN
-                out_top[t] = 0.0
+            source = evidence_t[k, begin + first : begin + first + size]
+            for t in range(size):
+                top[t] = source[t] if source[t] > top[t] else top[t]
+        for t in range(size):
+            top[t] = top[t] if top[t] != -np.inf else 0.0  # nothing is possible: -inf less -inf would be NaN
+        for k in range(K):
+            source, target = evidence_t[k, begin + first : begin + first + size], block[k]
+            for t in range(size):
+                target[t] = exp_fast(source[t] - top[t])
+        for t in range(size):
+            row = out[first + t]
+            for k in range(K):
+                row[k] = block[k, t]
             for k in range(K, width):
-                row[k] = -np.inf
-            top = out_top[t]
-            for k in range(width):
-                row[k] = exp_fast(row[k] - top)
+                row[k] = 0.0
 
 
 @kernel
 def step_rows(message, table, out):
-    """Out (W,) = message (K,) @ table (K, W)."""
+    """Out (W,) = message (K,) @ table (K, W), four terms at a time."""
     K, width = table.shape
     for j in range(width):
         out[j] = 0.0
-    i = 0
-    while i + 4 <= K:
+    for i in range(0, K - 3, 4):
         a, b, c, d = message[i], message[i + 1], message[i + 2], message[i + 3]
-        first, second, third, fourth = table[i], table[i + 1], table[i + 2], table[i + 3]
+        w, x, y, z = table[i], table[i + 1], table[i + 2], table[i + 3]
         for j in range(width):
-            out[j] = out[j] + a * first[j] + b * second[j] + c * third[j] + d * fourth[j]
-        i += 4
-    while i < K:
-        a, first = message[i], table[i]
+            out[j] += (a * w[j] + b * x[j]) + (c * y[j] + d * z[j])
+    for i in range(K - K % 4, K):
+        a, w = message[i], table[i]
         for j in range(width):
-            out[j] += a * first[j]
-        i += 1
+            out[j] += a * w[j]
 
 
 @kernel
-def scale_row(predicted, likelihood, out):
-    """Out (W,) = predicted (W,) times likelihood (W,), summing to one. Returns the sum before that."""
+def weigh_row(predicted, inverse, likelihood, K, out):
+    """Out (W,) = predicted (W,) * inverse * likelihood (W,). Returns its sum, four terms at a time."""
+    for j in range(out.shape[0]):
+        value = predicted[j] * inverse
+        out[j] = value * likelihood[j] if value > LOST else 0.0
     total = 0.0
-    for j in range(out.shape[0]):
-        total += predicted[j] * likelihood[j]
-    inverse = 1.0 / total
-    for j in range(out.shape[0]):
-        out[j] = predicted[j] * likelihood[j] * inverse if predicted[j] > LOST else 0.0
+    for j in range(0, K - 3, 4):
+        total += (out[j] + out[j + 1]) + (out[j + 2] + out[j + 3])
+    for j in range(K - K % 4, K):
+        total += out[j]
     return total
 
 
 @kernel
-def forward_rows(predicted, transition, rows, out_filtered, out_scale):
-    """p(z_t | x_1 .. x_t) (T, W) and scales (T,) of likelihoods rows (T, W).
+def forward_rows(predicted, transition, rows, out_weights, out_scale):
+    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from likelihoods rows (T, W).
 
     predicted (W,): that of the first row on entry, used up. Returns the number of rows before the first scale that is nearly zero
     or not a number.
     """
-    T = rows.shape[0]
+    T, inverse = rows.shape[0], 1.0
     for t in range(T):
         if t > 0:
-            step_rows(out_filtered[t - 1], transition, predicted)
-        out_scale[t] = scale_row(predicted, rows[t], out_filtered[t])
+            step_rows(out_weights[t - 1], transition, predicted)
+        out_scale[t] = weigh_row(predicted, inverse, rows[t], transition.shape[0], out_weights[t])
         if not out_scale[t] > TINY:
             return t
+        inverse = 1.0 / out_scale[t]  # is ready when the next step is, as that does not wait for it
     return T
 
 
 @kernel
-def backward_rows(beta, transposed, rows, scale, filtered, out_beta, out_future):
-    """out_beta (T, W): p(x_(t + 1) .. | z_t), scaled; out_future (T, W) = likelihood * beta / scale: what a step into t is worth.
+def backward_rows(message, transposed, rows, weights, scale, first, last, out_message, out_future):
+    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights * message = shares.
 
-    beta (W,): that of the last row on entry, that of the row before the first on return. It is set to zero where no path leads
-    to, since a state that explains many rows far better but cannot be reached would overflow.
+    out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the row before: what a step into
+    the row is worth, so that weights[t - 1] (x) future[t] * transition are the posteriors of that step. message (W,): that of row
+    last - 1 on entry, of the row before `first` on return. It is set to zero where no path leads to, since a state that explains
+    many rows far better but cannot be reached would overflow.
     """
-    T, width = rows.shape
-    for t in range(T - 1, -1, -1):
-        keep, future, row, known, inverse = out_beta[t], out_future[t], rows[t], filtered[t], 1.0 / scale[t]
+    width = rows.shape[1]
+    for t in range(last - 1, first - 1, -1):
+        keep, future, row, weight = out_message[t - first], out_future[t - first], rows[t], weights[t]
+        inverse = 1.0 / scale[t - 1] if t > 0 else 1.0
         for j in range(width):
-            keep[j] = beta[j] if known[j] > LOST else 0.0
+            keep[j] = message[j] if weight[j] > LOST else 0.0
             future[j] = keep[j] * row[j] * inverse
-        step_rows(future, transposed, beta)
+        step_rows(future, transposed, message)
 
 
 @kernel
-def write_shares(filtered, beta, begin, out):
-    """Out (K, n)[:, begin + t] = filtered (T, W)[t] * beta (T, W)[t]."""
-    T = filtered.shape[0]
+def write_shares(weights, message, begin, out):
+    """Out (K, n)[:, begin + t] = weights (T, W)[t] * message (T, W)[t]."""
+    T = weights.shape[0]
     for first in range(0, T, TILE):
         for k in range(out.shape[0]):
             target = out[k]
             for t in range(first, min(first + TILE, T)):
-                target[begin + t] = filtered[t, k] * beta[t, k]
+                target[begin + t] = weights[t, k] * message[t, k]
 
 
 @kernel
@@ -164,21 +172,22 @@ def sum_logs(scale, top):
 
 
 @kernel
-def filter_rows(evidence_t, start, transition, offsets, out_filtered, out_scale, out_top):
-    """`forward_rows` of every sequence: out_filtered (n, W), out_scale (n,), out_top (n,); a bad scale ends its sequence."""
-    width = out_filtered.shape[1]
-    rows, predicted = np.empty((TILE, width)), np.empty(width)
+def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, out_top):
+    """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad scale ends its sequence."""
+    predicted = np.empty(start.shape[0])
+    rows = np.empty((BLOCK, start.shape[0]))
     for s in range(offsets.shape[0] - 1):
-        begin, end = offsets[s], offsets[s + 1]
-        for k in range(width):
+        end = offsets[s + 1]
+        for k in range(start.shape[0]):
             predicted[k] = start[k]
-        for t in range(begin, end, TILE):
-            last = min(t + TILE, end)
-            if t > begin:
-                step_rows(out_filtered[t - 1], transition, predicted)
+        for t in range(offsets[s], end, BLOCK):
+            last = min(t + BLOCK, end)
+            if t > offsets[s]:
+                step_rows(out_weights[t - 1], transition, predicted)
+                for k in range(start.shape[0]):
+                    predicted[k] *= 1.0 / out_scale[t - 1]
             load_rows(evidence_t, t, rows[: last - t], out_top[t:last])
-            good = forward_rows(predicted, transition, rows[: last - t], out_filtered[t:last], out_scale[t:last])
-            if good < last - t:
+            if forward_rows(predicted, transition, rows[: last - t], out_weights[t:last], out_scale[t:last]) < last - t:
                 break
 
 
