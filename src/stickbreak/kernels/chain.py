@@ -16,10 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .chain_lanes import (
-    backward_lanes,
+    EXPONENT,
+    IS_BAD,
+    PRODUCT,
+    TOPS,
+    backward_chunk,
+    begin_lanes,
     finish_backward,
     finish_forward,
-    forward_lanes,
+    forward_chunk,
     load_lanes,
     place_carry,
     plan_lanes,
@@ -46,7 +51,7 @@ __all__ = ["smooth"]
 # Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
 STEP_NUMBERS, MIN_LANES, MAX_LANES = 1536, 64, 256
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
-CHUNK_NUMBERS = 1 << 14  # of a table between two matrix products for its counts: it stays in the second cache
+CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
 FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
 
@@ -103,20 +108,27 @@ class _Buffers(dict[str, np.ndarray]):
 def _share_out(lengths, n_states):
     """Sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
     most = max(MIN_LANES, min(MAX_LANES, STEP_NUMBERS // n_states // TILE * TILE))
-    ends = np.cumsum(lengths)
-    alone, blocks, first = [], [], 0
-    while first < len(lengths):
-        reach = np.searchsorted(ends, WINDOW + (ends[first - 1] if first else 0), side="right")
-        last = min(max(int(reach), first + 2 * most), len(lengths))
+    alone, blocks = [], []
+    for first, last in pairwise(_windows(lengths, 2 * most)):
         order = first + np.argsort(-lengths[first:last], kind="stable")
-        for block in np.array_split(order, -(-len(order) // most)):
-            few = np.arange(len(block)) < FEW
-            rare = few & (lengths[block] > 2 * lengths[block[min(FEW, len(block) - 1)]]) if len(block) > FEW else few
-            alone.extend(block[rare].tolist())
-            if not rare.all():
-                blocks.append(block[~rare])
-        first = last
+        n_blocks = -(-len(order) // most)
+        cuts = [len(order) * b // n_blocks for b in range(n_blocks + 1)]
+        for block in (order[begin:end] for begin, end in pairwise(cuts)):
+            longest = lengths[block[: FEW + 1]].tolist()
+            rare = len(block) if len(block) <= FEW else sum(length > 2 * longest[FEW] for length in longest[:FEW])
+            alone.extend(block[:rare].tolist())
+            if rare < len(block):
+                blocks.append(block[rare:])
     return alone, blocks
+
+
+def _windows(lengths, n_least):
+    """Where to cut the sequences so that each part has WINDOW rows, or the least number of sequences if that is more."""
+    cuts, ends = [0], np.cumsum(lengths)
+    while cuts[-1] + n_least < len(lengths):
+        reached = ends[cuts[-1] - 1] if cuts[-1] else 0
+        cuts.append(max(int(np.searchsorted(ends, reached + WINDOW, side="right")), cuts[-1] + n_least))
+    return [*cuts[:-1], len(lengths)] if len(cuts) > 1 else [0, len(lengths)]
 
 
 # ---- one sequence --------------------------------------------------------------------------------------------------
@@ -172,80 +184,84 @@ class _Lanes(NamedTuple):
 
 def _smooth_block(job, block, buffers):
     """Sequences `block`, sorted by decreasing length, in the linear domain. Returns those whose scale fails, with nothing done."""
-    lanes = _plan(job, block, buffers)
-    log_scale, is_bad = _forward(job, lanes, buffers)
-    is_bad, lengths = is_bad[: len(block)] > 0, job.offsets[block + 1] - lanes.begins
+    begins, n = job.offsets[block], len(block)
+    lengths = job.offsets[block + 1] - begins
+    lanes = _plan(begins, lengths, len(job.log_start), buffers)
+    state, flags = _forward(job, lanes, buffers)
+    is_bad = flags[IS_BAD, :n] > 0
     if is_bad.any():
         rest = block[~is_bad]
         return [*block[is_bad].tolist(), *(_smooth_block(job, rest, buffers) if len(rest) else [])]
-    job.log_z[block] = log_scale[: len(block)] + job.tables.start_shift + (lengths - 1) * job.tables.step_shift
+    log_scale = flags[EXPONENT, :n] * LOG_2 + np.log(state[PRODUCT, :n]) + state[TOPS, :n]
+    job.log_z[block] = log_scale + job.tables.start_shift + (lengths - 1) * job.tables.step_shift
     _backward(job, lanes, job.weights[block], buffers)
     return []
 
 
-def _plan(job, block, buffers):
-    """Where the rows of the block's sequences are to stand."""
-    K, begins = len(job.log_start), job.offsets[block]
-    lengths = job.offsets[block + 1] - begins
+def _plan(begins, lengths, K, buffers):
+    """Where the rows of sequences are to stand; they go into chunks of so many columns that matrix products pay."""
     T = int(lengths[0])
     alive, position = np.empty(T + 1, dtype=np.int64), np.empty(T + 2, dtype=np.int64)
     plan_lanes(lengths, alive, position)
-    width = int(position[1])
-    size, bounds = max(CHUNK_NUMBERS // K, TILE * width), [0]
+    width, columns = int(position[1]), int(position[T])
+    size, bounds = min(max(CHUNK_NUMBERS // K, TILE * width), columns), [0]
     while bounds[-1] < T:
-        bounds.append(min(int(np.searchsorted(position, position[bounds[-1]] + size, side="right")) - 1, T))
+        bounds.append(
+            T if size == columns else int(np.searchsorted(position[: T + 1], position[bounds[-1]] + size, side="right")) - 1
+        )
     shape = len(bounds) - 1, K, size
     rows, weights, inverse = buffers.take("rows", *shape), buffers.take("weights", *shape), buffers.take("inverse", shape[0], size)
     return _Lanes(begins, alive, position, bounds, rows, weights, inverse, buffers.take("message", K, width))
 
 
 def _forward(job, lanes, buffers):
-    """Forward pass. Returns the logarithm of the product of scales (lanes,), and whether one was bad."""
+    """Forward pass. Returns the state and the flags of the lanes."""
     _, K, size = lanes.rows.shape
     width = lanes.message.shape[1]
-    latest, product, tops = np.ones(width), np.ones(width), np.zeros(width)
-    exponent, is_bad = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
-    go = _forward_products if K >= MANY_STATES else forward_lanes
-    transposed, top = np.ascontiguousarray(job.tables.transposed[:, :K]), buffers.take("top", size)
-    lanes.message[:] = job.tables.start[:K, None]
+    state, flags, top = np.empty((3, width)), np.empty((2, width), dtype=np.int64), buffers.take("top", size)
+    go, transposed = _forward_products if K >= MANY_STATES else forward_chunk, np.ascontiguousarray(job.tables.transposed[:, :K])
     for c, (first, last) in enumerate(pairwise(lanes.bounds)):
-        plan = lanes.alive, lanes.position, first, last
-        load_lanes(job.evidence_t, lanes.begins, *plan, lanes.rows[c], top, tops)
-        tables = lanes.rows[c], *plan, lanes.weights[c], lanes.inverse[c]
-        go(lanes.message, latest, transposed, *tables, product, exponent, is_bad)
-    return exponent * LOG_2 + np.log(product) + tops, is_bad
+        plan, tables = (lanes.alive, lanes.position, first, last), (lanes.rows[c], lanes.weights[c], lanes.inverse[c])
+        go(job.evidence_t, lanes.begins, job.tables.start, transposed, *plan, lanes.message, state, flags, top, *tables)
+    return state, flags
 
 
 def _backward(job, lanes, repeats, buffers):
     """Backward pass: shares and counts."""
     _, K, size = lanes.rows.shape
     width, n = lanes.message.shape[1], len(repeats)
-    ends, ones, carry = np.zeros(width), np.ones(width), np.zeros((K, width))
+    ends, carry = np.zeros(width), np.zeros((K, width))
     ends[:n] = repeats
-    go = _backward_products if K >= MANY_STATES else backward_lanes
-    transition, future = np.ascontiguousarray(job.tables.transition[:, :K]), buffers.take("future", K, size)
+    go, transition = _backward_products if K >= MANY_STATES else backward_chunk, np.ascontiguousarray(job.tables.transition[:, :K])
+    future = buffers.take("future", K, size)
     for c in range(len(lanes.bounds) - 2, -1, -1):
         first, last = lanes.bounds[c], lanes.bounds[c + 1]
-        plan, rows, weights = (lanes.alive, lanes.position, first, last), lanes.rows[c], lanes.weights[c]
-        go(carry, transition, rows, weights, lanes.inverse[c], *plan, ends, lanes.message, ones, future)
+        plan, tables = (lanes.alive, lanes.position, first, last), (lanes.rows[c], lanes.weights[c], lanes.inverse[c])
+        go(carry, transition, *tables, *plan, ends, lanes.message, lanes.begins, future, job.shares_t)
         used = int(lanes.position[last] - lanes.position[first])
-        np.add(job.steps, weights[:, :used] @ future[:, :used].T, out=job.steps)
-        store_lanes(rows, lanes.begins, *plan, job.shares_t)
+        np.add(job.steps, lanes.weights[c, :, :used] @ future[:, :used].T, out=job.steps)
     np.add(job.start, lanes.rows[0, :, :n].sum(1), out=job.start)
 
 
-def _forward_products(message, latest, transposed, rows, alive, position, first, last, weights, inverse, product, exponent, is_bad):
-    """`forward_lanes` with matrix products."""
+def _forward_products(
+    evidence_t, begins, start, transposed, alive, position, first, last, message, state, flags, top, rows, weights, inverse
+):
+    """`forward_chunk` with matrix products."""
+    if first == 0:
+        begin_lanes(start, message, state, flags)
+    load_lanes(evidence_t, begins, alive, position, first, last, state, top, rows)
     places, counts = (position - position[first]).tolist(), alive.tolist()
     for t in range(first, last):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
-        finish_forward(message, latest, rows, at, end - at, counts[t], weights, inverse, product, exponent, is_bad)
+        finish_forward(message, state, flags, rows, at, end - at, counts[t], weights, inverse)
         np.matmul(transposed, weights[:, at : at + after], out=message[:, :after])
 
 
-def _backward_products(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, ones, future):
-    """`backward_lanes` with matrix products."""
-    places, counts = (position - position[first]).tolist(), alive.tolist()
+def _backward_products(
+    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, future, shares_t
+):
+    """`backward_chunk` with matrix products."""
+    places, counts, ones = (position - position[first]).tolist(), alive.tolist(), np.ones(len(repeats))
     place_carry(carry, inverse, places[last - 1], places[last] - places[last - 1], future)
     for t in range(last - 1, first - 1, -1):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
@@ -255,3 +271,4 @@ def _backward_products(carry, transition, rows, weights, inverse, alive, positio
         finish_backward(
             message, rows, weights, inverse, at, end - at, counts[t], counts[t + 1], repeats, scale, start, target, start, room
         )
+    store_lanes(rows, begins, alive, position, first, last, shares_t)

@@ -15,15 +15,43 @@ from .compile import kernel
 from .rows import exp_fast
 
 __all__ = [
-    "backward_lanes", "finish_backward", "finish_forward", "forward_lanes", "load_lanes", "place_carry", "plan_lanes",
-    "store_lanes",
+    "EXPONENT", "IS_BAD", "PRODUCT", "TOPS", "backward_chunk", "begin_lanes", "finish_backward", "finish_forward", "forward_chunk",
+    "load_lanes", "place_carry", "plan_lanes", "store_lanes",
 ]  # fmt: skip
+
+# Rows of a block's state (3, lanes): one over the last scale; product of all scales, without exponent; sum of largest evidences.
+LATEST, PRODUCT, TOPS = 0, 1, 2
+EXPONENT, IS_BAD = 0, 1  # of its flags (2, lanes): exponent of that product; whether a scale was nearly zero or not a number
 
 
 @kernel
-def load_lanes(evidence_t, begins, alive, position, first, last, out, top, out_sum):
-    """Out (K, R) = exp(evidence - top) of times first to last, top (R,) the largest of each row; out_sum (lanes,) += top."""
-    K, base = evidence_t.shape[0], position[first]
+def plan_lanes(lengths, out_alive, out_position):
+    """Lanes alive at each time, out_alive (T + 1,), and out_position (T + 2,), for lengths (S,) that decrease, the first T."""
+    T, n_alive = out_alive.shape[0] - 1, lengths.shape[0]
+    out_position[0] = 0
+    for t in range(T + 1):
+        while n_alive > 0 and lengths[n_alive - 1] <= t:
+            n_alive -= 1
+        out_alive[t] = n_alive
+        out_position[t + 1] = out_position[t] + (n_alive + TILE - 1) // TILE * TILE
+
+
+@kernel
+def begin_lanes(start, message, state, flags):
+    """Before the first row: message (K, lanes) = start (K,), no scale yet, no logarithms, nothing bad."""
+    for s in range(message.shape[1]):
+        state[LATEST, s], state[PRODUCT, s], state[TOPS, s] = 1.0, 1.0, 0.0
+        flags[EXPONENT, s], flags[IS_BAD, s] = 0, 0
+    for k in range(message.shape[0]):
+        row = message[k]
+        for s in range(message.shape[1]):
+            row[s] = start[k]
+
+
+@kernel
+def load_lanes(evidence_t, begins, alive, position, first, last, state, top, out):
+    """Out (K, R) = exp(evidence - top) of times first to last, top (R,) the largest of each row, which is added up in each lane."""
+    K, base, sums = evidence_t.shape[0], position[first], state[TOPS]
     for t0 in range(first, last, TILE):
         t1 = min(t0 + TILE, last)
         lo, hi = position[t0] - base, position[t1] - base
@@ -49,7 +77,7 @@ def load_lanes(evidence_t, begins, alive, position, first, last, out, top, out_s
         for t in range(t0, t1):
             best = top[position[t] - base :]
             for s in range(alive[t]):
-                out_sum[s] += best[s]
+                sums[s] += best[s]
 
 
 @kernel
@@ -108,8 +136,9 @@ def weigh_lanes(predicted, inverse, rows, at, out, out_total):
 
 
 @kernel
-def track_totals(total, n_alive, product, exponent, is_bad):
-    """Multiply total into product (lanes,), in [1, 2), times 2 ** exponent; is_bad where it is nearly zero or not a number."""
+def track_totals(total, n_alive, state, flags):
+    """Multiply total into the product, in [1, 2), times 2 ** exponent, of each lane; it is bad if nearly zero or not a number."""
+    product, exponent, is_bad = state[PRODUCT], flags[EXPONENT], flags[IS_BAD]
     for s in range(n_alive):
         is_bad[s] = is_bad[s] if total[s] > TINY else 1
         bits = np.float64(product[s] * total[s]).view(np.uint64)
@@ -118,31 +147,29 @@ def track_totals(total, n_alive, product, exponent, is_bad):
 
 
 @kernel
-def finish_forward(predicted, latest, rows, at, width, n_alive, out_weights, out_inverse, product, exponent, is_bad):
-    """Columns `at` to at + width of out_weights (K, R) = predicted (K, lanes) * latest (lanes,) * rows (K, R).
+def finish_forward(predicted, state, flags, rows, at, width, n_alive, out_weights, out_inverse):
+    """Columns `at` to at + width of out_weights (K, R) = predicted (K, lanes) * rows (K, R) / latest scale of the lane.
 
-    out_inverse (R,) and latest become one over their sum over states.
+    out_inverse (R,): one over their sum over states, the next scale.
     """
-    total = out_inverse[at : at + width]
+    total, latest = out_inverse[at : at + width], state[LATEST]
     weigh_lanes(predicted, latest, rows, at, out_weights, total)
-    track_totals(total, n_alive, product, exponent, is_bad)
+    track_totals(total, n_alive, state, flags)
     for s in range(width):
         total[s] = 1.0 / total[s]
         latest[s] = total[s]
 
 
 @kernel
-def forward_lanes(
-    predicted, latest, transposed, rows, alive, position, first, last, out_weights, out_inverse, product, exponent, is_bad
-):
+def forward_lanes(predicted, state, flags, transposed, rows, alive, position, first, last, out_weights, out_inverse):
     """Forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
 
-    predicted (K, lanes): that of the first time on entry, of time `last` on return, still to be multiplied by latest (lanes,).
+    predicted (K, lanes): that of the first time on entry, of time `last` on return, still to be divided by the latest scale.
     """
     base = position[first]
     for t in range(first, last):
         at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        finish_forward(predicted, latest, rows, at, width, alive[t], out_weights, out_inverse, product, exponent, is_bad)
+        finish_forward(predicted, state, flags, rows, at, width, alive[t], out_weights, out_inverse)
         multiply_lanes(transposed, out_weights, at, after, predicted)
 
 
@@ -178,14 +205,14 @@ def place_carry(carry, inverse, at, width, out_future):
 
 
 @kernel
-def backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, ones, out_future):
+def backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future):
     """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares.
 
     repeats (lanes,): weights of the sequences. out_future (K, R): in the columns of time t what the step to t + 1 is worth.
     carry (K, lanes): that of the last time on entry, of the time before the first on return, still to be divided by its scale.
-    message (K, lanes) is used up; ones (lanes,).
+    message (K, lanes) is used up.
     """
-    base = position[first]
+    base, ones = position[first], np.ones(repeats.shape[0])
     place_carry(carry, inverse, position[last - 1] - base, position[last] - position[last - 1], out_future)
     for t in range(last - 1, first - 1, -1):
         at, width, after, n_next = (
@@ -232,12 +259,34 @@ def store_lanes(shares, begins, alive, position, first, last, out):
 
 
 @kernel
-def plan_lanes(lengths, out_alive, out_position):
-    """Lanes alive at each time, out_alive (T + 1,), and out_position (T + 2,), for lengths (S,) that decrease, the first T."""
-    T, n_alive = out_alive.shape[0] - 1, lengths.shape[0]
-    out_position[0] = 0
-    for t in range(T + 1):
-        while n_alive > 0 and lengths[n_alive - 1] <= t:
-            n_alive -= 1
-        out_alive[t] = n_alive
-        out_position[t + 1] = out_position[t] + (n_alive + TILE - 1) // TILE * TILE
+def forward_chunk(
+    evidence_t,
+    begins,
+    start,
+    transposed,
+    alive,
+    position,
+    first,
+    last,
+    message,
+    state,
+    flags,
+    top,
+    out_rows,
+    out_weights,
+    out_inverse,
+):
+    """`load_lanes` and `forward_lanes` from time `first` to `last`."""
+    if first == 0:
+        begin_lanes(start, message, state, flags)
+    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
+    forward_lanes(message, state, flags, transposed, out_rows, alive, position, first, last, out_weights, out_inverse)
+
+
+@kernel
+def backward_chunk(
+    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
+):
+    """`backward_lanes` and `store_lanes` from time `last` to `first`."""
+    backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future)
+    store_lanes(rows, begins, alive, position, first, last, out_shares)

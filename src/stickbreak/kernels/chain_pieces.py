@@ -69,8 +69,8 @@ def smooth_pieces(evidence, bounds, checkpoints, log_start, log_transition, weig
 def forward_piece(evidence_t, log_message, log_start, log_transition, *, exact=False):
     """Filter a piece, evidence_t (K, T). Returns log p(z | rows so far) (K,) of its last row, and log p(piece | rows before).
 
-    log_message (K,): what the piece before gave, None for the first. The second is -inf if the piece is impossible, or if the linear
-    domain cannot tell: then go over all pieces again with exact=True, in the log domain, which is slower by far and decides.
+    log_message (K,): what the piece before gave, None for the first. The second is -inf if the piece is impossible, or if the
+    linear domain cannot tell: then go over all pieces again with exact=True, in the log domain, which is slower by far and decides.
     """
     if exact:
         joint = _log_filtered(evidence_t, log_message, log_start, log_transition)[-1]
