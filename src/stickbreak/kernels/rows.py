@@ -34,27 +34,12 @@ def exp_fast(x):
     t = c * 1.4426950408889634 + ROUND
     n = t - ROUND
     r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
-    p = 1.0 + r * (
-        1.0
-        + r
-        * (
-            0.5
-            + r
-            * (
-                1 / 6
-                + r
-                * (
-                    1 / 24
-                    + r
-                    * (
-                        1 / 120
-                        + r
-                        * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800))))))
-                    )
-                )
-            )
-        )
-    )
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (0.5 + r * (1 / 6))  # in three parts, which do not wait for each other
+    mid = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
+    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800))
+    p = low + r4 * (mid + r4 * high)
     e = p * np.int64((np.float64(t).view(np.int64) + 1023) << 52).view(np.float64)
     return e if x >= LOWEST else (0.0 if x < LOWEST else x)  # the last: NaN stays NaN
 

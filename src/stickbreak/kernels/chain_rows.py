@@ -1,0 +1,256 @@
+"""Markov chains one sequence at a time: forward and backward passes in the linear domain, and in the log domain.
+
+Linear rows are (T, W), states padded with zeros to whole cache lines. Sums over states are taken in the same order here and in
+`chain_lanes`, so that a sequence has the same bits in both.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .compile import kernel
+from .rows import exp_fast
+
+__all__ = [
+    "LOST", "TILE", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows", "forward_rows", "linear_tables", "load_rows",
+    "log_backward", "log_forward", "log_sums", "step_rows", "sum_logs", "write_shares",
+]  # fmt: skip
+
+# A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A smaller scale is mistrusted:
+# a state that was lost before could matter in it.
+LOST, TINY = 1e-300, 1e-150
+TILE = 8  # doubles of a cache line
+BLOCK = 64  # rows that are turned from state-major to row-major at once
+LOG_2 = math.log(2.0)
+
+
+class Tables(NamedTuple):
+    """Linear potentials: start (W,), transition (K, W), transposed (K, W), zero from K to W; log shifts that were taken off."""
+
+    start: np.ndarray
+    transition: np.ndarray
+    transposed: np.ndarray
+    start_shift: float
+    step_shift: float
+
+
+def linear_tables(log_start, log_transition):
+    """Tables whose largest entries are 1."""
+    K = len(log_start)
+    width = -(-K // TILE) * TILE
+    shifts = [float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())]
+    start, transition, transposed = np.zeros(width), np.zeros((K, width)), np.zeros((K, width))
+    start[:K] = np.exp(log_start - shifts[0])
+    transition[:, :K] = np.exp(log_transition - shifts[1])
+    transposed[:, :K] = transition[:, :K].T
+    return Tables(start, transition, transposed, *shifts)
+
+
+# ---- the linear domain ---------------------------------------------------------------------------------------------
+@kernel
+def load_rows(evidence_t, begin, out, out_top):
+    """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each row from `begin` on."""
+    K = evidence_t.shape[0]
+    T, width = out.shape
+    block = np.empty((K, BLOCK))
+    for first in range(0, T, BLOCK):
+        size = min(BLOCK, T - first)
+        top = out_top[first : first + size]
+        for t in range(size):
+            top[t] = -np.inf
+        for k in range(K):
+            source = evidence_t[k, begin + first : begin + first + size]
+            for t in range(size):
+                top[t] = source[t] if source[t] > top[t] else top[t]
+        for t in range(size):
+            top[t] = top[t] if top[t] != -np.inf else 0.0  # nothing is possible: -inf less -inf would be NaN
+        for k in range(K):
+            source, target = evidence_t[k, begin + first : begin + first + size], block[k]
+            for t in range(size):
+                target[t] = exp_fast(source[t] - top[t])
+        for t in range(size):
+            row = out[first + t]
+            for k in range(K):
+                row[k] = block[k, t]
+            for k in range(K, width):
+                row[k] = 0.0
+
+
+@kernel
+def step_rows(message, table, out):
+    """Out (W,) = message (K,) @ table (K, W), four terms at a time."""
+    K, width = table.shape
+    for j in range(width):
+        out[j] = 0.0
+    for i in range(0, K - 3, 4):
+        a, b, c, d = message[i], message[i + 1], message[i + 2], message[i + 3]
+        w, x, y, z = table[i], table[i + 1], table[i + 2], table[i + 3]
+        for j in range(width):
+            out[j] += (a * w[j] + b * x[j]) + (c * y[j] + d * z[j])
+    for i in range(K - K % 4, K):
+        a, w = message[i], table[i]
+        for j in range(width):
+            out[j] += a * w[j]
+
+
+@kernel
+def weigh_row(predicted, inverse, likelihood, K, out):
+    """Out (W,) = predicted (W,) * inverse * likelihood (W,). Returns its sum, four terms at a time."""
+    for j in range(out.shape[0]):
+        value = predicted[j] * inverse
+        out[j] = value * likelihood[j] if value > LOST else 0.0
+    total = 0.0
+    for j in range(0, K - 3, 4):
+        total += (out[j] + out[j + 1]) + (out[j + 2] + out[j + 3])
+    for j in range(K - K % 4, K):
+        total += out[j]
+    return total
+
+
+@kernel
+def forward_rows(predicted, transition, rows, out_weights, out_scale):
+    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from likelihoods rows (T, W).
+
+    predicted (W,): that of the first row on entry, used up. Returns the number of rows before the first scale that is nearly zero
+    or not a number.
+    """
+    T, inverse = rows.shape[0], 1.0
+    for t in range(T):
+        if t > 0:
+            step_rows(out_weights[t - 1], transition, predicted)
+        out_scale[t] = weigh_row(predicted, inverse, rows[t], transition.shape[0], out_weights[t])
+        if not out_scale[t] > TINY:
+            return t
+        inverse = 1.0 / out_scale[t]  # is ready when the next step is, as that does not wait for it
+    return T
+
+
+@kernel
+def backward_rows(message, transposed, rows, weights, scale, first, last, out_message, out_future):
+    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights * message = shares.
+
+    out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the row before: what a step into
+    the row is worth, so that weights[t - 1] (x) future[t] * transition are the posteriors of that step. message (W,): that of row
+    last - 1 on entry, of the row before `first` on return. It is set to zero where no path leads to, since a state that explains
+    many rows far better but cannot be reached would overflow.
+    """
+    width = rows.shape[1]
+    for t in range(last - 1, first - 1, -1):
+        keep, future, row, weight = out_message[t - first], out_future[t - first], rows[t], weights[t]
+        inverse = 1.0 / scale[t - 1] if t > 0 else 1.0
+        for j in range(width):
+            keep[j] = message[j] if weight[j] > LOST else 0.0
+            future[j] = keep[j] * row[j] * inverse
+        step_rows(future, transposed, message)
+
+
+@kernel
+def write_shares(weights, message, begin, out):
+    """Out (K, n)[:, begin + t] = weights (T, W)[t] * message (T, W)[t]."""
+    T = weights.shape[0]
+    for first in range(0, T, TILE):
+        for k in range(out.shape[0]):
+            target = out[k]
+            for t in range(first, min(first + TILE, T)):
+                target[begin + t] = weights[t, k] * message[t, k]
+
+
+@kernel
+def sum_logs(scale, top):
+    """Sum of log(scale) + top, both (T,), scales positive: by one product, its exponent counted apart."""
+    product, exponent, total = 1.0, np.int64(0), 0.0
+    for t in range(scale.shape[0]):
+        product *= scale[t]
+        total += top[t]
+        bits = np.float64(product).view(np.int64)
+        exponent += (bits >> 52) - 1023
+        product = np.int64((bits & 0xFFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
+    return exponent * LOG_2 + math.log(product) + total
+
+
+@kernel
+def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, out_top):
+    """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad scale ends its sequence."""
+    predicted = np.empty(start.shape[0])
+    rows = np.empty((BLOCK, start.shape[0]))
+    for s in range(offsets.shape[0] - 1):
+        end = offsets[s + 1]
+        for k in range(start.shape[0]):
+            predicted[k] = start[k]
+        for t in range(offsets[s], end, BLOCK):
+            last = min(t + BLOCK, end)
+            if t > offsets[s]:
+                step_rows(out_weights[t - 1], transition, predicted)
+                for k in range(start.shape[0]):
+                    predicted[k] *= 1.0 / out_scale[t - 1]
+            load_rows(evidence_t, t, rows[: last - t], out_top[t:last])
+            if forward_rows(predicted, transition, rows[: last - t], out_weights[t:last], out_scale[t:last]) < last - t:
+                break
+
+
+# ---- the log domain ------------------------------------------------------------------------------------------------
+@kernel
+def log_sums(values):
+    """(T,) logarithms of the sums of exp(values) (T, K) over K; NaN for NaN, and no warning for it or for -inf."""
+    out = np.full(values.shape[0], -np.inf)
+    for t in range(values.shape[0]):
+        total = 0.0
+        for k in range(values.shape[1]):
+            out[t] = values[t, k] if values[t, k] > out[t] or values[t, k] != values[t, k] else out[t]
+        if out[t] != -np.inf:
+            for k in range(values.shape[1]):
+                total += math.exp(values[t, k] - out[t])
+            out[t] += math.log(total)
+    return out
+
+
+@kernel
+def log_forward(log_predicted, log_transition, evidence_t, out):
+    """Out (T, K) = log p(z_t, x_1 .. x_t) of one sequence, evidence_t (K, T). Exact, and slow."""
+    K, T = evidence_t.shape
+    for t in range(T):
+        for j in range(K):
+            out[t, j] = log_predicted[j] + evidence_t[j, t]
+            if t > 0:
+                top, total = -np.inf, 0.0
+                for i in range(K):
+                    value = out[t - 1, i] + log_transition[i, j]
+                    top = value if value > top or value != value else top
+                for i in range(K):
+                    total += math.exp(out[t - 1, i] + log_transition[i, j] - top) if top != -np.inf else 0.0
+                out[t, j] = top + math.log(total) + evidence_t[j, t] if top != -np.inf else -np.inf
+
+
+@kernel
+def log_backward(log_beta, log_transition, evidence_t, out_beta, out_future):
+    """out_beta (T, K) = log p(x_(t + 1) .. | z_t), out_future (T, K) that plus the evidence of row t.
+
+    log_beta (K,): that of the last row on entry, that of the row before the first on return.
+    """
+    K, T = evidence_t.shape
+    for t in range(T - 1, -1, -1):
+        for j in range(K):
+            out_beta[t, j] = log_beta[j]
+            out_future[t, j] = log_beta[j] + evidence_t[j, t]
+        for i in range(K):
+            top, total = -np.inf, 0.0
+            for j in range(K):
+                value = log_transition[i, j] + out_future[t, j]
+                top = value if value > top or value != value else top
+            for j in range(K):
+                total += math.exp(log_transition[i, j] + out_future[t, j] - top) if top != -np.inf else 0.0
+            log_beta[i] = top + math.log(total) if top != -np.inf else -np.inf
+
+
+@kernel
+def add_log_steps(log_filtered, log_transition, log_future, log_z, weight, out):
+    """Out (K, K) += weight * posterior of each step from log_filtered (T, K)[t] to log_future (T, K)[t]."""
+    T, K = log_filtered.shape
+    for t in range(T):
+        for i in range(K):
+            if log_filtered[t, i] > -np.inf:
+                for j in range(K):
+                    out[i, j] += weight * math.exp(log_filtered[t, i] + log_transition[i, j] + log_future[t, j] - log_z)
