@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Model", "Movable", "Pool", "Potentials",
-    "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping", "Watch",
+    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Model", "Movable", "Piecewise", "Pool",
+    "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping", "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -209,6 +209,9 @@ class Prior(Protocol):
     def log_mode(self, total: Summary, params: Fields) -> float:
         """The prior's part of EM's objective."""
 
+    def sizes(self, counts: Counts) -> Array:
+        """(K,) expected rows of each component."""
+
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected share of each component; less than one in all where some mass is unused."""
 
@@ -300,6 +303,22 @@ class Limiting(Protocol):
 
     def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, int]:
         """Of n_rows rows of a block: for how many components were chosen among all, and for how many that made a difference."""
+
+
+@runtime_checkable
+class Piecewise(Protocol):
+    """A structure whose units may be too long to be held: they are inferred a piece at a time."""
+
+    @property
+    def block_numbers(self) -> int:
+        """Numbers that the features and the evidence of a block may take."""
+
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """One long unit: its pieces as given and as prepared, in any order, and their posteriors; counts are added to `out`."""
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local: ...
 
 
 @runtime_checkable

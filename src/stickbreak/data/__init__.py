@@ -3,10 +3,12 @@
 from .batches import Batch
 from .lags import lag_rows
 from .readers import FileTable, open_like, open_table, read_pieces
+from .sequences import Sequences
 from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
 __all__ = [
-    "Batch", "FileTable", "Scale", "Shelf", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "lag_rows", "measure",
+    "Batch", "FileTable",
+    "Scale", "Sequences", "Shelf", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "lag_rows", "measure",
     "name_columns", "open_like", "open_table", "read_pieces", "scratch",
 ]  # fmt: skip

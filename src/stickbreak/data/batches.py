@@ -52,10 +52,8 @@ class Batch:
 
     @property
     def n_units(self) -> float:
-        """Number of units, a repeated row counted as often as it repeats."""
-        if self.offsets is None and self.repeats is not None:
-            return float(self.repeats.sum())
-        return float(self.n_spans)
+        """Number of observations: rows, a repeated one counted as often as it repeats."""
+        return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
     def cut(self) -> dict[str, slice]:
@@ -84,6 +82,13 @@ class Batch:
         repeats = None if self.repeats is None else self.repeats[a:b]
         sets = None if self.sets is None else self.sets[a:b]
         return self._with(self.rows[a:b], offsets, repeats, sets, self.row_at + a, self.unit_at + lo, b - a)
+
+    def rows_between(self, begin: int, end: int) -> Batch:
+        """Some rows of one unit, which the rest of it surrounds."""
+        repeats = None if self.repeats is None else self.repeats[begin:end]
+        sets = None if self.sets is None else self.sets[begin:end]
+        offsets = np.array([0, end - begin])
+        return self._with(self.rows[begin:end], offsets, repeats, sets, self.row_at + begin, self.unit_at, end - begin)
 
     def _with(self, rows: Any, *rest: Any) -> Batch:
         """A part of this batch; spelled out because `replace` would be a tenth of a small block's time."""

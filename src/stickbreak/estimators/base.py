@@ -189,7 +189,7 @@ class Estimator(Views, Conventions):
     def counts_(self) -> Array:
         """(K,) expected number of training rows of each component."""
         self._require_fitted()
-        return self._counts["share"].copy()
+        return np.array(self._model.prior.sizes(self._counts))
 
     @property
     def n_effective_(self) -> int:

@@ -44,7 +44,7 @@ class Data(Protocol):
 
     @property
     def n_units(self) -> float:
-        """Units, repeats counted."""
+        """Rows, repeats counted."""
         ...
 
     def whole(self) -> Batch:

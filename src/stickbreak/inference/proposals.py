@@ -118,7 +118,7 @@ class Scene:
     @cached_property
     def sizes(self) -> Array:
         """(K,) expected rows of each component."""
-        return self.total["share"]
+        return np.asarray(self.model.prior.sizes(self.total))
 
     def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
         """Positions with the largest component first, the order in which few rows cost least: little fits compare as such."""
@@ -281,7 +281,7 @@ class Mover:
         """Accept what raises the whole-data bound, best first; a component takes part in one accepted change a lap."""
         if not self.proposals:
             return []
-        sizes = dict(zip(state.ids, state.total.view()["share"].tolist(), strict=True))
+        sizes = dict(zip(state.ids, model.prior.sizes(state.total.view()).tolist(), strict=True))
         bound = model.bound(state.total.view(), state.params)
         gains = [self._gain(model, state, p, (), bound) for p in self.proposals]
         touched: set[int] = set()

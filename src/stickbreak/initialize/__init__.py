@@ -1,5 +1,6 @@
 """Where fits begin."""
 
+from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .plusplus import (
     choose_plusplus,
@@ -13,10 +14,12 @@ from .plusplus import (
 from .scalable import choose_scalable, from_scalable
 
 __all__ = [
+    "choose_blocks",
     "choose_plusplus",
     "choose_random",
     "choose_scalable",
     "count_labels",
+    "from_blocks",
     "from_labels",
     "from_plusplus",
     "from_previous",

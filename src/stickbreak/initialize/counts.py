@@ -38,6 +38,6 @@ def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary
         scores.collect(model.family.prepare(block.rows), shares.T, out)
         model.structure.count(mine, block, out)
     known_rows = labels >= 0
-    n_units = float(batch.repeats_or_ones()[known_rows].sum()) if batch.offsets is None else batch.n_units
+    n_units = float(batch.repeats_or_ones()[known_rows].sum())
     part = Summary(empty.layout, out, n_units=n_units, index=empty.index)
     return Tally(zeros).add(part).summary()

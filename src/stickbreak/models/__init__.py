@@ -1,6 +1,7 @@
 """Models: the one Model class, and the lines that name their parts."""
 
 from .base import Model, ModelPotentials, gather_lanes
+from .hmm import finite_hmm, hdp_hmm
 from .mixture import dp_mixture, finite_mixture
 
-__all__ = ["Model", "ModelPotentials", "dp_mixture", "finite_mixture", "gather_lanes"]
+__all__ = ["Model", "ModelPotentials", "dp_mixture", "finite_hmm", "finite_mixture", "gather_lanes", "hdp_hmm"]

@@ -13,7 +13,20 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
-from stickbreak.protocols import Array, Family, LearningFamily, Limiting, Pool, Prior, Rule, Scores, Structure, Watch
+from stickbreak.protocols import (
+    Array,
+    Family,
+    LearningFamily,
+    Limiting,
+    Local,
+    Piecewise,
+    Pool,
+    Prior,
+    Rule,
+    Scores,
+    Structure,
+    Watch,
+)  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly
 
@@ -103,7 +116,14 @@ class Model:
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block: as many as keep features and evidence near the cache."""
-        return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // (self.family.width() + n_components)))
+        width = self.family.width() + n_components
+        if isinstance(self._inner, Piecewise):
+            return max(MIN_BLOCK, self._inner.block_numbers // width)
+        return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
+
+    @property
+    def _inner(self) -> Structure:
+        return self.structure.inner if isinstance(self.structure, BestOnly) else self.structure
 
     def local_step(
         self,
@@ -207,6 +227,35 @@ def _prepared(model: Model, potentials: ModelPotentials, lane: Batch) -> Iterabl
         yield block, block.with_rows(model.family.prepare(block.rows))
 
 
+def _inferred(
+    model: Model, potentials: ModelPotentials, lane: Batch, warm: Fields | None, out: dict[str, Array]
+) -> Iterable[tuple[Batch, Batch, Local]]:
+    """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
+    max_rows = model.block_rows(potentials.empty.size(model.axis))
+    for block in lane.blocks(max_rows):
+        if isinstance(model.structure, Piecewise) and block.n_rows > 2 * max_rows:
+            yield from _infer_units(model, potentials, block, max_rows, out)
+            continue
+        prepared = block.with_rows(model.family.prepare(block.rows))
+        own = None if warm is None else warm.cut(**block.cut)
+        yield block, prepared, model.structure.infer(potentials, prepared, own, out)
+
+
+def _infer_units(
+    model: Model, potentials: ModelPotentials, block: Batch, max_rows: int, out: dict[str, Array]
+) -> Iterable[tuple[Batch, Batch, Local]]:
+    """A block that holds a unit which is too long: unit by unit."""
+    structure = model.structure
+    assert isinstance(structure, Piecewise)
+    for u in range(block.n_spans):
+        unit = block.part(u, u + 1)
+        if unit.n_rows > 2 * max_rows:
+            yield from structure.infer_pieces(model, potentials, unit, max_rows, out)
+        else:
+            prepared = unit.with_rows(model.family.prepare(unit.rows))
+            yield unit, prepared, structure.infer(potentials, prepared, None, out)
+
+
 def _infer_lane(
     model: Model, potentials: ModelPotentials, watches: tuple[Watch, ...], job: tuple[Batch, Fields | None]
 ) -> tuple[Summary, Fields | None]:
@@ -216,8 +265,7 @@ def _infer_lane(
     out = dict(summary.arrays)
     sides = {w.name: w.empty_side(model, potentials) for w in watches}
     log_z = own_bound = 0.0
-    for raw, block in _prepared(model, potentials, lane):
-        local = model.structure.infer(potentials, block, None if warm is None else warm.cut(**block.cut), out)
+    for raw, block, local in _inferred(model, potentials, lane, warm, out):
         potentials.scores.collect(block.rows, local.shares, out)
         log_z, own_bound = log_z + local.log_z, own_bound + local.own_bound
         for w in watches:
@@ -234,6 +282,11 @@ def _require_finite(log_z: float, potentials: ModelPotentials) -> None:
 
 
 def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    if isinstance(model.structure, Piecewise):  # by the posterior of each row, of which no more than a piece is held
+        best, tables = np.empty(lane.n_rows, dtype=np.int64), dict(potentials.empty.empty().arrays)
+        for block, _, local in _inferred(model, potentials, lane.alone(), None, tables):
+            best[block.row_at : block.row_at + block.n_rows] = np.asarray(local.shares).argmax(1)
+        return best
     return np.concatenate([model.structure.decode(potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 

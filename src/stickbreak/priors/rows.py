@@ -69,13 +69,17 @@ class RowCounts:
         prior = self.pseudo(params, len(counts["start"]))
         return {name: ROWS.log_mean(counts[name], getattr(prior, name)) for name in ("start", "transition")}
 
+    def sizes(self, counts: Counts) -> Array:
+        """(K,) expected rows of each state: those that units begin with, and those that steps lead to."""
+        return np.asarray(counts["start"] + counts["transition"].sum(0))
+
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) shares of rows: what the states hold of all rows seen, with the prior counts of one start row added.
 
         The share of time spent, not the stationary distribution: a chain that runs from left to right has none worth the name.
         """
         prior = self.pseudo(params, len(counts["start"]))
-        held = counts["start"] + counts["transition"].sum(0) + prior.start
+        held = self.sizes(counts) + prior.start
         return np.asarray(held / (held.sum() + (prior.start_rest or 0.0)))
 
     def order(self, total: Summary) -> Array | None:

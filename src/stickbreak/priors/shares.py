@@ -61,6 +61,10 @@ class ShareCounts:
         """What the counts say of the concentration: nothing, where it is known."""
         return ConcentrationPosterior(np.array([float(self.concentration)]), np.ones(1), float(self.log_rise(counts)))
 
+    def sizes(self, counts: Counts) -> Array:
+        """(K,) expected rows of each component."""
+        return np.asarray(counts["share"])
+
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares."""
         raise NotImplementedError

@@ -1,0 +1,139 @@
+"""Every row's component depends on that of the row before it: hidden Markov models.
+
+    q(z_1, ..., z_T) = exp(start[z_1] + sum_t transition[z_t, z_(t + 1)] + sum_t evidence[t, z_t]) / Z
+
+Sequences are smoothed many at a time; one that is too long to hold is smoothed in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.chain import smooth
+from stickbreak.kernels.chain_paths import draw, filtered, viterbi
+from stickbreak.kernels.chain_pieces import forward_pieces, smooth_pieces
+from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.stats import Fields
+
+from .independent import judge
+
+__all__ = ["Chain"]
+
+BLOCK_NUMBERS = 1 << 22  # numbers that a block's features and evidence may take: many sequences side by side, about 32 MB
+
+
+def _weights(block: Batch) -> Array:
+    """(S,) how often each sequence counts."""
+    assert block.offsets is not None
+    return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The posterior of paths through the components, exact, by forward-backward."""
+
+    @property
+    def block_numbers(self) -> int:
+        """Numbers that a block may take."""
+        return BLOCK_NUMBERS
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
+        """The local optimum is unique: nothing to start from."""
+        return
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """Posterior shares of every row, expected starts and steps."""
+        logits = judge(potentials, block).T
+        log_z, shares = smooth(
+            logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
+            start=out["start"], transition=out["transition"], out=logits,
+        )  # fmt: skip
+        self._require_possible(log_z, block)
+        return Local(float(_weights(block) @ log_z), shares.T)
+
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """One long sequence, `raw` as the user gave it, n_rows at a time: each piece as given, as prepared, and its posterior.
+
+        The pieces come from the last to the first. Their evidence is computed twice, and never held together.
+        """
+        bounds = [*range(0, raw.n_rows, n_rows), raw.n_rows]
+        weight = float(_weights(raw)[0])
+        last: list[tuple[Batch, Batch]] = []
+
+        def evidence(begin: int, end: int) -> Array:
+            piece = raw.rows_between(begin, end)
+            prepared = piece.with_rows(model.family.prepare(piece.rows))
+            last[:] = [(piece, prepared)]
+            return judge(potentials, prepared).T
+
+        tables = potentials["start"], potentials["transition"]
+        known = forward_pieces(evidence, bounds, *tables)
+        self._require_possible(np.array([known.log_z]), raw)
+        log_z = weight * known.log_z
+        for _, _, shares in smooth_pieces(
+            evidence, bounds, known, *tables, weight, start=out["start"], transition=out["transition"]
+        ):
+            yield (*last[0], Local(log_z, shares.T))
+            log_z = 0.0  # it counts once
+
+    def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """One-hot shares of the most probable path of each sequence."""
+        path, value = self.viterbi(potentials, block)
+        self._require_possible(value, block)
+        shares = np.zeros((len(potentials["start"]), block.n_rows))
+        shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
+        self.count(path, block, out)
+        return Local(float(_weights(block) @ value), shares.T)
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Starts of sequences and steps between neighbouring rows whose labels are known."""
+        assert block.offsets is not None
+        repeats, first = block.repeats_or_ones(), block.offsets[:-1]
+        known = first[labels[first] >= 0]
+        np.add.at(out["start"], labels[known], repeats[known])
+        goes_on = np.ones(block.n_rows, dtype=bool)
+        goes_on[block.offsets[1:] - 1] = False
+        at = np.flatnonzero(goes_on)
+        at = at[(labels[at] >= 0) & (labels[at + 1] >= 0)]
+        np.add.at(out["transition"], (labels[at], labels[at + 1]), repeats[at])
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(S,) log normalizer of each sequence."""
+        assert block.offsets is not None
+        return np.add.reduceat(self.filter(potentials, block)[1], block.offsets[:-1])
+
+    def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """p(z_t | rows up to t) (n, K), and log p(row t | rows before it) (n,)."""
+        return filtered(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets)
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the component with the largest posterior share of each row; ties go to the first."""
+        tables = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
+        return np.asarray(self.infer(potentials, block, None, tables).shares).argmax(1)
+
+    def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """The most probable path (n,) of each sequence, and its log weight (S,)."""
+        return viterbi(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets)
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) a path of each sequence, drawn from the posterior."""
+        uniforms = rng.random(block.n_rows)
+        return draw(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets, uniforms)
+
+    @staticmethod
+    def _require_possible(log_z: Array, block: Batch) -> None:
+        bad = np.flatnonzero(~np.isfinite(log_z))
+        if len(bad):
+            why = "is not a number" if np.isnan(log_z[bad[0]]) else "is zero: no path of legal components leads through it"
+            raise NumericalError(
+                f"the likelihood of sequence {block.unit_at + bad[0]} {why}; "
+                "check the data's scale, the family's prior and the labels"
+            )
