@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Model", "Movable", "Piecewise", "Pool",
-    "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping", "Watch",
+    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Mergeable", "Model", "Movable",
+    "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping",
+    "Watch",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -284,11 +285,16 @@ class Structure(Protocol):
 
 
 @runtime_checkable
-class Movable(Protocol):
-    """A structure whose components can be joined, split and deleted during a fit."""
+class Mergeable(Protocol):
+    """A structure that can tell during a lap what joining two components would do."""
 
     def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """Adds to `out` what merging each pair (M, 2) of components would do: gain (M,) of the local bound, cross (M, M)."""
+
+
+@runtime_checkable
+class Movable(Mergeable, Protocol):
+    """A structure that can also deal the rows of some components out anew during a lap: births and deletes are tracked."""
 
     def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
         """Deals the mass of `proposal.taken` out anew; adds the difference of counts to `side`, returns that of the local bound."""

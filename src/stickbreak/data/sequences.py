@@ -61,14 +61,19 @@ class Sequences(Table):
         return Batch(id, self.rows[at], offsets, repeats, sets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Random sequences that count, of about `size` rows in all, at least one."""
+        """Random sequences that count, of `size` rows in all at most; of one that is longer, a window."""
         assert self.offsets is not None
         counts = np.ones(self.n_spans) if self.repeats is None else self.repeats[self.offsets[:-1]]
         order = rng.permutation(np.flatnonzero(counts > 0)) if counts.any() else np.arange(self.n_spans)
         if self.n_rows <= size:
             return self.take(order)
         reached = np.cumsum(np.diff(self.offsets)[order])
-        return self.take(order[: max(1, int(np.searchsorted(reached, size, side="right")))])
+        n_whole = int(np.searchsorted(reached, size, side="right"))
+        if n_whole:
+            return self.take(order[:n_whole])
+        unit = self.whole().part(int(order[0]), int(order[0]) + 1)
+        begin = int(rng.integers(unit.n_rows - size + 1))
+        return unit.rows_between(begin, begin + size).alone()
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""

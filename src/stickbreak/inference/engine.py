@@ -21,7 +21,7 @@ from stickbreak.stats import Fields, Summary
 from .accumulate import Accumulator
 from .candidates import count_missed
 from .checkpoints import Checkpointer, Snapshot
-from .proposals import Mover
+from .proposals import Mover, Outcome
 from .state import Info, Start, State
 from .stopping import Stopping
 from .trace import LapRecord, Trace
@@ -216,9 +216,22 @@ class _Loop:
 
     def begin_lap(self, settled: bool) -> bool:
         """What this lap's moves will watch; False when the fit has settled and they have nothing left to try."""
-        if self.state.position == 0:
-            self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
+        if self.state.position > 0:
+            return True
+        outcome, records = self.mover.try_out(self.model, self.state, self.data, self.seed, settled, self.pool)
+        self.trace.moves += records
+        if outcome is not None:
+            self._adopt(outcome)
+            return True
+        self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
         return not settled or bool(self.mover.proposals)
+
+    def _adopt(self, outcome: Outcome) -> None:
+        """Go on from the outcome of a trial: its counts stand in for the total until every batch has been seen."""
+        state = self.state
+        fresh = self.accumulator.begin(Start(outcome.counts, outcome.params), outcome.ids, state.n_batches)
+        kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
+        state.__dict__.update({**fresh.__dict__, **kept})  # in one go: Ctrl-C must not leave half of it
 
     def visit(self, batch: Batch) -> Info:
         """One step, with what readers want to know of it."""

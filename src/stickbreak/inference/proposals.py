@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Pool, Watch
+from stickbreak.protocols import Array, Movable, Pool, Watch
 from stickbreak.stats import Edit, Fields, Forget, Summary
 
 from .records import MoveRecord
 from .rules import MeanLog
 from .state import State
 
-__all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Proposal", "Sample", "Scene"]
+__all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Outcome", "Proposal", "Sample", "Scene", "TryingMove"]
 
 MOVES = 2  # sets the draws of moves apart from those of starts and of batch orders, which use the same seed
 SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
@@ -114,6 +114,12 @@ class Scene:
     settled: bool
     pool: Pool = map
     in_stream: bool = False
+    next_id: int = 0
+
+    @cached_property
+    def bound(self) -> float:
+        """The whole-data bound."""
+        return float(self.model.bound(self.total, self.params))
 
     @cached_property
     def sizes(self) -> Array:
@@ -230,6 +236,35 @@ def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
     return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """A trial that ended above the bound it had to beat: where the fit goes on from."""
+
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    bound: float
+
+
+@runtime_checkable
+class TryingMove(Protocol):
+    """A move that can also fit all data from a changed start: for structures whose changes cannot be tracked during a lap."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the move in records."""
+        ...
+
+    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
+        """Ids of what to try, the most promising first."""
+        ...
+
+    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
+        """The outcome of changing the components at some positions; None when it does not beat `scene.bound`."""
+        ...
+
+
 @dataclass
 class Mover:
     """All moves of a fit, with their history. The loop calls plan before a lap and decide after it."""
@@ -238,6 +273,39 @@ class Mover:
     attempts: Attempts = field(default_factory=Attempts)
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
+
+    def try_out(
+        self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool
+    ) -> tuple[Outcome | None, list[MoveRecord]]:
+        """For structures whose changes cannot be tracked: fits of all data from changed starts, one after the other.
+
+        Only when the fit has settled: before that a trial would win by the laps it makes. Returns where to go on from, and what
+        was tried.
+        """
+        moves: list[Any] = [move for move in self.moves if isinstance(move, TryingMove)]
+        if not settled or not moves or isinstance(model.structure, Movable) or state.seed is not None:
+            return None, []
+        total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
+        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, True, pool)
+        best: Outcome | None = None
+        records, next_id = [], state.next_id
+        for move in moves:
+            for ids in move.targets(scene):
+                if not set(ids) <= set(scene.ids):
+                    continue
+                slots = tuple(scene.ids.index(i) for i in ids)
+                scene.next_id = next_id
+                outcome = move.try_out(scene, slots)
+                if outcome is None:
+                    scene.give_up(move.kind, slots)
+                    continue
+                children = tuple(i for i in outcome.ids if i not in scene.ids) or tuple(i for i in scene.ids if i not in ids)
+                gain = outcome.bound - scene.bound
+                records.append(MoveRecord(state.lap + 1, move.kind, ids, children, gain, gain, True))
+                best, next_id = outcome, outcome.next_id
+                scene = replace(scene, total=outcome.counts, params=outcome.params, ids=outcome.ids)
+        self.attempts.forget(scene.ids)
+        return best, records
 
     def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool, *, in_stream: bool = False) -> None:
         """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet.

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.inference.proposals import Proposal, Scene
+from stickbreak.inference.proposals import Outcome, Proposal, Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, Movable
 from stickbreak.stats import Summary
 
 from .merge import Merge
 from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of
+from .trials import blocks_of, clusters_of, split, try_fit
 
 __all__ = ["Birth"]
 
@@ -55,6 +56,8 @@ class Birth(Parameters):
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for the components that most need one: those never tried first, large ones first."""
+        if not isinstance(scene.model.structure, Movable):
+            return []
         if scene.in_stream:
             return self._plan_in_stream(scene)
         found: list[Proposal] = []
@@ -67,6 +70,25 @@ class Birth(Parameters):
             counts, gain = shaped
             found.append(RedistributionProposal("birth", taken, _watch(scene, taken, counts, len(taken)), gain))
         return found
+
+    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
+        """For trials on all data: as in `plan`."""
+        return [(scene.ids[k],) for k in self._targets(scene)[: self.max_targets]]
+
+    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
+        """All data with a component replaced by newborns, which begin with parts of its rows.
+
+        By turns these are clusters of the rows, whatever their order, and contiguous blocks.
+        """
+        (target,) = slots
+        failures = self._failures(scene, target)
+        make = clusters_of if failures % 2 == 0 else blocks_of
+        newborn = make(scene, target, max(2, self.n_newborn >> (failures // 2)), self.n_passes)
+        if newborn is None:
+            return None
+        counts, params = split(scene, target, newborn)
+        kept = [i for k, i in enumerate(scene.ids) if k != target]
+        return try_fit(scene, counts, params, kept, self.n_passes)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
         """For rows seen once: newborns beside the components, which keep what they had and compete for the new rows.

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.inference.proposals import Proposal, Scene
+from stickbreak.inference.proposals import Outcome, Proposal, Scene
 from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, Movable
 
 from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of
+from .trials import try_fit
 
 __all__ = ["Delete"]
 
@@ -47,7 +48,7 @@ class Delete(Parameters):
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Small components first."""
-        if len(scene.ids) < 2 or scene.in_stream:
+        if len(scene.ids) < 2 or scene.in_stream or not isinstance(scene.model.structure, Movable):
             return []
         found: list[Proposal] = []
         tried = 0
@@ -63,6 +64,23 @@ class Delete(Parameters):
             else:
                 found.append(proposal)
         return found
+
+    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
+        """For trials on all data: components without a row together, then each, small ones first."""
+        free = [k for k in np.argsort(scene.sizes, kind="stable") if scene.may_try("delete", (int(k),))]
+        idle = tuple(scene.ids[k] for k in free if scene.sizes[k] < 1.0)[: len(scene.ids) - 1]
+        alone = [(scene.ids[k],) for k in free if scene.sizes[k] >= 1.0]
+        return ([idle] if idle else []) + alone
+
+    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
+        """All data without those components."""
+        if len(slots) >= len(scene.ids):
+            return None
+        keep = [k for k in range(len(scene.ids)) if k not in slots]
+        axis = scene.model.axis
+        return try_fit(
+            scene, scene.total.permute(axis, keep), scene.params.permute(axis, keep), [scene.ids[k] for k in keep], self.n_passes
+        )
 
     def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
         model = scene.model

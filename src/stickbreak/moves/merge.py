@@ -11,7 +11,7 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.inference.proposals import Proposal, Scene
 from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.protocols import Array, Local, Mergeable, Potentials
 from stickbreak.stats import Edit, Field, Fields, Summary
 from stickbreak.stats import Merge as MergeEdit
 
@@ -113,6 +113,8 @@ class Merge(Parameters):
         """
         if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:  # rows that are gone cannot say what they lose
             return []
+        if not isinstance(scene.model.structure, Mergeable):
+            return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(scene.model, scene.total, scene.params)
         scores = scores + self.allowance
@@ -171,6 +173,5 @@ def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, dat
     out = np.full(len(pairs), -np.inf)
     for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
-        tried, changed = edit(counts), edit(params)
-        out[at] = model.prior.bound(tried, model.prior.update(tried, changed)) - now
+        out[at] = model.prior.bound(edit(counts), edit(params)) - now  # near its best, and never above it
     return out

@@ -17,7 +17,7 @@ from stickbreak.inference import BatchVB, Callback, LapRecord, Result, Start, ru
 from stickbreak.inference.proposals import Proposal, Sample, Scene
 from stickbreak.persist import pack_summary, unpack_summary
 from stickbreak.protocols import Array, Local, Potentials, Rule, Scores
-from stickbreak.stats import AddSide, Compose, Edit, Fold, Insert, Summary
+from stickbreak.stats import AddSide, Compose, Edit, Fields, Fold, Insert, Summary
 
 __all__ = ["Redistribution", "RedistributionProposal", "little_fit", "rows_of"]
 
@@ -193,7 +193,7 @@ class _Hope(Callback):
 
 def little_fit(
     model: Any,
-    table: Table,
+    table: Any,
     counts: Summary,
     max_iter: int,
     *,
@@ -202,15 +202,17 @@ def little_fit(
     price: float = 0.0,
     moves: Sequence[Any] = (),
     reorder: bool = False,
+    params: Fields | None = None,
 ) -> Result:
     """The model fitted to a few rows from given counts: proposals before the whole data see them.
 
     wanted : the bound that the proposal must reach to be of use, and `price` more for each component beyond n_free; a fit that
         has no hope of it ends early
+    params : parameters to begin with; default: those of no counts
     reorder : components in the order that the bound likes best, for whom it does not matter which is which
     """
     n_components = counts.size(model.axis)
     callbacks = (_Hope(wanted, max_iter, n_free, price),)
     engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=callbacks)
-    start = Start(counts, model.start_params(n_components))
+    start = Start(counts, model.start_params(n_components) if params is None else params)
     return run(replace(model, learns=False), engine, table, start)
