@@ -49,7 +49,7 @@ from .chain_rows import (
 __all__ = ["smooth"]
 
 # Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
-STEP_NUMBERS, MIN_LANES, MAX_LANES = 1536, 64, 256
+STEP_NUMBERS, MIN_LANES, MAX_LANES = 3072, 64, 256
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
 CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
