@@ -15,6 +15,7 @@ NAMES = (
     "gaussian_lap",
     "memoized_lap",
     "max_active",
+    "moves",
     "scaling",
     "on_disk",
     "out_of_core",
