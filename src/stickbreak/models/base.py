@@ -112,7 +112,9 @@ class Model:
         methods = ((self.structure, DrawingStructure, "infer_drawn"), (self.prior, DrawingPrior, "redraw"))
         for part, protocol, method in (*methods, (self.family, DrawingFamily, "draw")):
             if not isinstance(part, protocol):
-                raise ValueError(f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine")
+                raise ValueError(
+                    f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine"
+                )
         return replace(self, prior=self.prior.for_draws())
 
     def drawing(self, rng: np.random.Generator) -> Model:
