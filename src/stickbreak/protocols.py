@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Mergeable", "Model", "Movable",
-    "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping",
-    "Watch",
+    "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily",
+    "Local", "Mergeable", "Model", "Movable", "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule",
+    "Scores", "Structure", "Sweeping", "Watch",
+    "WindowPrior",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -233,6 +234,14 @@ class Prior(Protocol):
 
     def order(self, total: Summary) -> Array | None:
         """The order of components that the bound likes best, or None when it does not care."""
+
+
+@runtime_checkable
+class WindowPrior(Protocol):
+    """A prior of chains that knows where a window of a long sequence begins."""
+
+    def window_tables(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
+        """Potentials besides those of whole sequences: window_start (K,), logs."""
 
 
 @runtime_checkable

@@ -108,9 +108,7 @@ class BaseFamily(Parameters):
 def require_draws(family: Any) -> None:
     """A clear error for a family that cannot draw its parameters."""
     if not isinstance(family, DrawingFamily):
-        raise ValueError(
-            f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine such as BatchVB"
-        )
+        raise ValueError(f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine")
 
 
 # ---------------------------------------------------------------------------------------------- missing entries

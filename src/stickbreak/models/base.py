@@ -29,6 +29,7 @@ from stickbreak.protocols import (
     Scores,
     Structure,
     Watch,
+    WindowPrior,
 )  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly, DrawOnly
@@ -98,6 +99,15 @@ class Model:
             log_legal = np.where(params["legal"] > 0, 0.0, -np.inf)
         tables = self.prior.potentials(counts, params, rule)
         return ModelPotentials(tables, rule.pick(self.family)(counts), counts.empty(), log_legal)
+
+    def window_potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
+        """Potentials for windows of sequences, which begin anywhere."""
+        if not isinstance(self.prior, WindowPrior):
+            raise ValueError(
+                f"{type(self.prior).__name__} has no windows: SubchainVB is for hidden Markov models; use StochasticVB"
+            )
+        whole = self.potentials(counts, params, rule)
+        return replace(whole, tables={**whole.tables, **self.prior.window_tables(counts, params)})
 
     def predictive(self, counts: Summary, params: Fields) -> ModelPotentials:
         """Potentials for held-out scores: the family's parameters integrated out, the prior at its posterior means."""
@@ -259,7 +269,7 @@ def _inferred(
     """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
-        if isinstance(model.structure, Piecewise) and block.n_rows > 2 * max_rows:
+        if isinstance(model.structure, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
             yield from _infer_units(model, potentials, block, max_rows, out)
             continue
         prepared = block.with_rows(model.family.prepare(block.rows))

@@ -77,7 +77,7 @@ class WeakLimitRows(RowCounts):
         return replace(params, arrays={**params.arrays, "root": np.maximum(root, np.finfo(float).tiny)})
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """log p(labels | root) + log p(root): the prior's part of the log joint."""
+        """Logs of p(labels | root) and p(root), added: the prior's part of the log joint."""
         prior, K = self.pseudo(params, len(total["start"])), len(total["start"])
         each = self.top_concentration / K
         value = float(gammaln(self.top_concentration) - K * gammaln(each) + (each - 1.0) * np.log(self.shares(params)).sum())

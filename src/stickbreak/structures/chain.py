@@ -22,6 +22,7 @@ from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
 
 from .independent import judge
+from .windows import smooth_windows
 
 __all__ = ["Chain"]
 
@@ -50,6 +51,10 @@ class Chain:
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """Posterior shares of every row, expected starts and steps."""
         logits = judge(potentials, block).T
+        if block.windows is not None:
+            log_z, shares = smooth_windows(logits, potentials, block, block.windows, out)
+            self._require_possible(log_z, block)
+            return Local(float(log_z.sum()), shares.T)
         log_z, shares = smooth(
             logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
             start=out["start"], transition=out["transition"], out=logits,
