@@ -125,6 +125,7 @@ class Model:
                 raise ValueError(
                     f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine"
                 )
+        assert isinstance(self.prior, DrawingPrior)
         return replace(self, prior=self.prior.for_draws())
 
     def drawing(self, rng: np.random.Generator) -> Model:

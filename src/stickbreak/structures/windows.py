@@ -10,6 +10,8 @@ so that forward-backward runs over the window alone, and counts nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stickbreak.data import Batch, Windows, span_rows
@@ -63,7 +65,7 @@ class _Sides:
         """Out of the last row of each window."""
         return self._settle(self._backward, self.windows.trail, self.evidence_t[:, self.ends - 1].T)
 
-    def _settle(self, message, available: Array, edge: Array) -> Array:  # type: ignore[no-untyped-def]
+    def _settle(self, message: Callable[[Array, Array], Array], available: Array, edge: Array) -> Array:
         """The message of all available rows, or of twice as many until the edge row's posterior given them has settled."""
         everyone = np.arange(len(available))
         if self.windows.edge_tol is None:
