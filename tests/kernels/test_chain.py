@@ -197,3 +197,40 @@ def test_a_state_that_cannot_be_reached_explains_everything_better(K):
     for found, expected in zip(run(case), run(held), strict=True):
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=CLOSE)
+
+
+def test_shares_may_replace_the_evidence():
+    case = make_case(7, np.random.default_rng(3).integers(1, 30, 50), 1, spread=300.0)
+    expected = run(case)
+    start, transition = np.zeros(7), np.zeros((7, 7))
+    tables = chain.linear_tables(case.log_start, case.log_transition)
+    log_z, shares = chain.smooth(*case, start=start, transition=transition, out=case.evidence_t, tables=tables)
+    assert shares is case.evidence_t
+    for found, theirs in zip((log_z, shares, start, transition), expected, strict=True):
+        np.testing.assert_array_equal(found, theirs)
+
+
+@pytest.mark.parametrize("K", [1, 2, 5, 12, 31])
+def test_a_sequence_has_the_same_bits_in_any_company(K):
+    """Alone, in blocks of any size, in any order: nothing that is computed for one sequence depends on another."""
+    lengths = np.random.default_rng(K).integers(1, 50, 90)
+    case = make_case(K, lengths, K)
+    log_z, shares, _, _ = run(case)
+    for first, last in ((0, 1), (0, 2), (1, 8), (5, 90), (40, 60)):
+        part = slice(case.offsets[first], case.offsets[last])
+        some = case._replace(
+            evidence_t=np.ascontiguousarray(case.evidence_t[:, part]), offsets=case.offsets[first : last + 1] - case.offsets[first]
+        )
+        found = run(some)
+        np.testing.assert_array_equal(found[0], log_z[first:last])
+        np.testing.assert_array_equal(found[1], shares[:, part])
+
+
+@pytest.mark.parametrize(("K", "name", "value"), [(5, "MAX_LANES", 64), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64), (40, "MANY_STATES", 64), (12, "MANY_STATES", 1), (12, "FEW", 1000)])  # fmt: skip
+def test_blocks_and_chunks_do_not_matter(K, name, value, monkeypatch):
+    """Sums in another order: 1e-16 of each term."""
+    case = make_case(K, np.random.default_rng(K).integers(1, 90, 200), K)
+    expected = run(case)
+    monkeypatch.setattr(chain, name, value)
+    for found, theirs in zip(run(case), expected, strict=True):
+        np.testing.assert_allclose(found, theirs, rtol=1e-11, atol=1e-12)

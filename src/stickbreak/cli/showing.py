@@ -104,7 +104,13 @@ def component_lines(model: Any) -> list[str]:
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
     if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
-    return lines
+    return lines + move_lines(model)
+
+
+def move_lines(model: Any) -> list[str]:
+    """What moves were tried on all data, in a line; none when there were none."""
+    found = [f"{own['accepted']} of {own['tried']} {kind}s" for kind, own in _moves(model).items() if own["tried"]]
+    return [f"moves kept: {', '.join(found)}"] if found else []
 
 
 def _cells(model: Any) -> tuple[str, list[list[str]] | None]:

@@ -16,6 +16,8 @@ __all__ = ["Sequences", "span_rows"]
 
 Array = npt.NDArray[Any]
 
+BATCH_UNITS = 64
+
 
 def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
     """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,) of the spans in them."""
@@ -47,9 +49,11 @@ class Sequences(Table):
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto" aims at 20,000 rows each."""
+        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto": about 20,000 rows and
+        at least 64 sequences each, which are inferred side by side.
+        """
         if n_batches == "auto":
-            n_batches = max(1, round(self.n_rows / BATCH_ROWS))
+            n_batches = max(1, min(round(self.n_rows / BATCH_ROWS), self.n_spans // BATCH_UNITS))
         count = min(int(n_batches), self.n_spans)
         return [replace(part.alone(), id=i) for i, part in enumerate(self.whole().lanes(count))]
 

@@ -46,27 +46,28 @@ from .chain_rows import (
     write_shares,
 )
 
-__all__ = ["smooth"]
+__all__ = ["linear_tables", "smooth"]
 
 # Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
-STEP_NUMBERS, MIN_LANES, MAX_LANES = 1536, 64, 256
+STEP_NUMBERS, MIN_LANES, MAX_LANES = 3072, 64, 256
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
 CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
 FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
 
 
-def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None):
+def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None):
     """Forward-backward: posteriors of all rows and expected counts of all sequences.
 
     Returns log_z (S,) and shares_t (K, n): posteriors times the weight of their sequence; its transpose is what families collect.
     Adds, weighted, p(z_1) to start (K,) and the sum over steps of p(z_t, z_(t + 1)) to transition (K, K).
     out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself, which is then used up.
+    tables: `linear_tables` of the potentials, if they are at hand.
     """
     K, lengths = len(log_start), np.diff(offsets)
     weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
     shares_t = np.empty(evidence_t.shape) if out is None else out
-    tables, buffers = linear_tables(log_start, log_transition), _Buffers()
+    tables, buffers = linear_tables(log_start, log_transition) if tables is None else tables, _Buffers()
     log_z, steps = np.empty(len(lengths)), np.zeros((K, K))
     job = _Job(evidence_t, log_start, log_transition, tables, offsets, weights, log_z, shares_t, start, steps, transition)
     alone, blocks = _share_out(lengths, K)

@@ -19,6 +19,7 @@ __all__ = [
     "load_lanes", "place_carry", "plan_lanes", "store_lanes",
 ]  # fmt: skip
 
+GROUP = 32  # lanes whose rows are fetched together: so many cache lines that all stay at hand while TILE times are taken from them
 # Rows of a block's state (3, lanes): one over the last scale; product of all scales, without exponent; sum of largest evidences.
 LATEST, PRODUCT, TOPS = 0, 1, 2
 EXPONENT, IS_BAD = 0, 1  # of its flags (2, lanes): exponent of that product; whether a scale was nearly zero or not a number
@@ -60,12 +61,14 @@ def load_lanes(evidence_t, begins, alive, position, first, last, state, top, out
             best[r] = -np.inf
         for k in range(K):
             source, row = evidence_t[k], out[k, lo:hi]
+            for s0 in range(0, alive[t0], GROUP):
+                for t in range(t0, t1):
+                    target = out[k, position[t] - base :]
+                    for s in range(s0, min(s0 + GROUP, alive[t])):
+                        target[s] = source[begins[s] + t]
             for t in range(t0, t1):
-                target = out[k, position[t] - base : position[t + 1] - base]
-                for s in range(alive[t]):
-                    target[s] = source[begins[s] + t]
-                for s in range(alive[t], target.shape[0]):
-                    target[s] = 0.0
+                for r in range(position[t] - base + alive[t], position[t + 1] - base):
+                    out[k, r] = 0.0
             for r in range(hi - lo):
                 best[r] = row[r] if row[r] > best[r] else best[r]
         for r in range(hi - lo):
@@ -252,10 +255,11 @@ def store_lanes(shares, begins, alive, position, first, last, out):
         t1 = min(t0 + TILE, last)
         for k in range(shares.shape[0]):
             target = out[k]
-            for t in range(t0, t1):
-                source = shares[k, position[t] - base :]
-                for s in range(alive[t]):
-                    target[begins[s] + t] = source[s]
+            for s0 in range(0, alive[t0], GROUP):
+                for t in range(t0, t1):
+                    source = shares[k, position[t] - base :]
+                    for s in range(s0, min(s0 + GROUP, alive[t])):
+                        target[begins[s] + t] = source[s]
 
 
 @kernel

@@ -16,7 +16,7 @@ from .rows import exp_fast
 
 __all__ = [
     "LOST", "TILE", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows", "forward_rows", "linear_tables", "load_rows",
-    "log_backward", "log_forward", "log_sums", "step_rows", "sum_logs", "write_shares",
+    "log_backward", "log_forward", "log_sums", "smooth_rows", "step_rows", "sum_logs", "write_shares",
 ]  # fmt: skip
 
 # A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A smaller scale is mistrusted:
@@ -189,6 +189,26 @@ def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, 
             load_rows(evidence_t, t, rows[: last - t], out_top[t:last])
             if forward_rows(predicted, transition, rows[: last - t], out_weights[t:last], out_scale[t:last]) < last - t:
                 break
+
+
+@kernel
+def smooth_rows(evidence_t, start, transition, transposed, offsets, out_weights, out_message, out_future, out_is_bad):
+    """Forward-backward of every sequence, all messages kept: (n, W) each, as `backward_rows` has them; the bad ones are told."""
+    longest = 0
+    for s in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    rows, scale, top, message = np.empty((longest, start.shape[0])), np.empty(longest), np.empty(longest), np.empty(start.shape[0])
+    for s in range(offsets.shape[0] - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        T, weights = end - begin, out_weights[begin:end]
+        load_rows(evidence_t, begin, rows[:T], top)
+        for k in range(start.shape[0]):
+            message[k] = start[k]
+        out_is_bad[s] = forward_rows(message, transition, rows[:T], weights, scale) < T
+        if not out_is_bad[s]:
+            for k in range(start.shape[0]):
+                message[k] = 1.0 / scale[T - 1]
+            backward_rows(message, transposed, rows, weights, scale, 0, T, out_message[begin:end], out_future[begin:end])
 
 
 # ---- the log domain ------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ BLOCK_ROWS = 20  # of a contiguous block, at most
 def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_passes: int) -> Outcome | None:
     """All data fitted from changed counts; components beyond those `kept` (permanent ids) are new."""
     model, bound = scene.model, scene.bound
-    found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params, moves=(Merge(start=2),))
+    found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params)
     if not found.bound > bound + TIE * max(1.0, abs(bound)):
         return None
     n_born = counts.size(model.axis) - len(kept)

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain import smooth
+from stickbreak.kernels.chain_merges import merge_gains
 from stickbreak.kernels.chain_paths import draw, filtered, viterbi
-from stickbreak.kernels.chain_pieces import forward_pieces, smooth_pieces
+from stickbreak.kernels.chain_pieces import forward_pieces, smooth_piece
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
 
@@ -27,6 +29,11 @@ from .windows import smooth_windows
 __all__ = ["Chain"]
 
 BLOCK_NUMBERS = 1 << 22  # numbers that a block's features and evidence may take: many sequences side by side, about 32 MB
+
+
+def merged_entropy(x: Array, y: Array) -> Array:
+    """phi(x + y) - phi(x) - phi(y), phi(x) = -x log x."""
+    return xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)
 
 
 def _weights(block: Batch) -> Array:
@@ -82,12 +89,14 @@ class Chain:
         tables = potentials["start"], potentials["transition"]
         known = forward_pieces(evidence, bounds, *tables)
         self._require_possible(np.array([known.log_z]), raw)
-        log_z = weight * known.log_z
-        for _, _, shares in smooth_pieces(
-            evidence, bounds, known, *tables, weight, start=out["start"], transition=out["transition"]
-        ):
-            yield (*last[0], Local(log_z, shares.T))
-            log_z = 0.0  # it counts once
+        log_z, after = weight * known.log_z, None
+        for p in range(len(bounds) - 2, -1, -1):
+            shares, before = smooth_piece(
+                evidence(bounds[p], bounds[p + 1]), known.messages[p], after, *tables, weight,
+                start=out["start"], transition=out["transition"], exact=known.exact,
+            )  # fmt: skip
+            yield (*last[0], Local(log_z, shares.T, memo=(known.messages[p], after)))
+            log_z, after = 0.0, before  # log_z counts once
 
     def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """One-hot shares of the most probable path of each sequence."""
@@ -113,6 +122,35 @@ class Chain:
         at = np.flatnonzero(goes_on)
         at = at[(labels[at] >= 0) & (labels[at + 1] >= 0)]
         np.add.at(out["transition"], (labels[at], labels[at + 1]), repeats[at])
+
+    def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
+        """Gain (M,) of the entropy of paths by joining each pair, and cross (M, M) for two pairs at once."""
+        logits, log_start, weights = judge(potentials, block).T, potentials["start"], _weights(block)
+        if not local.memo:
+            gain, cross = merge_gains(logits, log_start, potentials["transition"], block.offsets, weights, pairs)
+        else:
+            gain, cross = self._merge_terms_of_piece(logits, potentials, local.memo, float(weights[0]), pairs)
+        out["gain"] += gain
+        out["cross"] += cross
+
+    @staticmethod
+    def _merge_terms_of_piece(
+        logits: Array, potentials: Potentials, memo: tuple[Any, ...], weight: float, pairs: Array
+    ) -> tuple[Array, Array]:
+        """Those of the steps within a piece and of the one into it: a chain of its own, which begins with the row before it."""
+        log_start, log_transition, (entering, leaving) = potentials["start"], potentials["transition"], memo
+        if leaving is not None:
+            logits = logits.copy()
+            logits[:, -1] += leaving
+        if entering is not None:
+            log_start, logits = entering, np.concatenate([np.zeros((len(logits), 1)), logits], axis=1)
+        ends = np.array([0, logits.shape[1]])
+        gain, cross = merge_gains(logits, log_start, log_transition, ends, np.array([weight]), pairs)
+        if entering is not None:  # the row before belongs to another piece
+            zeros = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
+            first = smooth(logits, log_start, log_transition, ends, **zeros)[1][:, 0]
+            gain -= weight * merged_entropy(first[pairs[:, 0]], first[pairs[:, 1]])
+        return gain, cross
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) log normalizer of each sequence."""

@@ -1,0 +1,148 @@
+"""Moves of chains: merges are exact (checks 5.5 b, f), trials keep what raises the bound and leave the rest alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from chains import PRIORS, gaussian_model, random_labels_start, segments, symbol_model, symbols
+from fitting import assert_never_drops
+from oracles import chain as oracle
+
+from stickbreak.data import Sequences
+from stickbreak.inference import MeanLog, MemoizedVB, run
+from stickbreak.inference.proposals import Attempts, Scene
+from stickbreak.initialize import from_blocks
+from stickbreak.models import finite_hmm
+from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.moves.merge import MergeWatch
+from stickbreak.moves.trials import blocks_of, clusters_of, split
+from stickbreak.stats import Merge as MergeEdit
+from stickbreak.structures import chain as chain_module
+
+PAIRS = np.array([(0, 2), (1, 3)])
+
+
+def watched(prior: str, data: Sequences, make=symbol_model):
+    model = make(prior, data)
+    start = random_labels_start(model, data, 4)
+    params = model.global_step(start.seed, start.params)
+    potentials = model.potentials(start.seed, params, MeanLog())
+    return model, params, potentials, model.local_step(potentials, data.whole(), watches=[MergeWatch(PAIRS)])[0]
+
+
+def merged_entropy(model, data: Sequences, potentials, merged) -> float:
+    """Of the paths of all sequences, by enumeration."""
+    evidence, weights = potentials.scores.evidence(model.family.prepare(data.rows)), data.whole().repeats_or_ones()
+    total = 0.0
+    for s in range(data.n_spans):
+        rows = slice(data.offsets[s], data.offsets[s + 1])
+        _, shares, pairs = oracle.smooth(evidence[rows], potentials["start"], potentials["transition"])
+        total += weights[rows.start] * oracle.markov_entropy(shares, pairs, np.asarray(merged).reshape(-1, 2))
+    return total
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_5_5b_a_merge_is_what_the_watch_said(prior):
+    """Counts, local bound and bound after the edit equal those of the merged posterior, one pair and then both."""
+    data = symbols(0, lengths=(5, 1, 4), weights=np.array([1.0, 2.0, 1.5]))
+    model, params, potentials, found = watched(prior, data)
+    assert found.local_bound == pytest.approx(merged_entropy(model, data, potentials, []), abs=1e-10)
+    once = MergeEdit(model.axis, 0, 2, 0, ())(found)
+    assert once.local_bound == pytest.approx(merged_entropy(model, data, potentials, [(0, 2)]), abs=1e-10)
+    kept = found["transition"].copy()
+    kept[0] += kept[2]
+    kept[:, 0] += kept[:, 2]
+    np.testing.assert_allclose(once["transition"], np.delete(np.delete(kept, 2, 0), 2, 1))
+    twice = MergeEdit(model.axis, 1, 2, 1, (0,))(once)  # what was 3 is now 2
+    assert twice.local_bound == pytest.approx(merged_entropy(model, data, potentials, PAIRS), abs=1e-10)
+    assert np.isfinite(
+        model.bound(twice, model.global_step(twice, MergeEdit(model.axis, 1, 2)(MergeEdit(model.axis, 0, 2)(params))))
+    )
+
+
+def test_5_5f_two_merges_need_their_crossing_term():
+    """Without the cross term the two gains alone are not the joint one: the term is needed, and is not zero."""
+    data = symbols(0, lengths=(5, 1, 4))
+    model, _, potentials, found = watched("finite", data)
+    side = found.sides["merge"]
+    both = merged_entropy(model, data, potentials, PAIRS) - found.local_bound
+    assert side["gain"].sum() + side["cross"][0, 1] == pytest.approx(both, abs=1e-10)
+    assert abs(side["cross"][0, 1]) > 1e-3
+
+
+def test_merge_terms_of_pieces_are_those_of_the_whole(monkeypatch):
+    data, _ = segments(0, n_states=4, n_sequences=1, length=500)
+    *_, whole = watched("sticky", data, gaussian_model)
+    monkeypatch.setattr(chain_module, "BLOCK_NUMBERS", 1)
+    *_, pieces = watched("sticky", data, gaussian_model)
+    for name in ("gain", "cross"):
+        np.testing.assert_allclose(pieces.sides["merge"][name], whole.sides["merge"][name], rtol=1e-9, atol=1e-9)
+
+
+def scene_of(model, data: Sequences, n_components: int) -> Scene:
+    start = random_labels_start(model, data, n_components)
+    result = run(model, MemoizedVB(n_batches=1, max_iter=30), data, start)
+    return Scene(model, result.counts, result.params, result.ids, data, Attempts(), np.random.default_rng(0), 9, True, next_id=7)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("make", [clusters_of, blocks_of])
+def test_a_split_shares_out_what_the_target_had(prior, make):
+    data, _ = segments(1, n_states=3, n_sequences=6)
+    scene = scene_of(gaussian_model(prior, data), data, 2)
+    newborn = make(scene, 0, 3, 20)
+    counts, params = split(scene, 0, newborn)
+    J = newborn.size("component")
+    assert counts.size("component") == 1 + J
+    np.testing.assert_allclose(counts["start"].sum(), scene.total["start"].sum())
+    np.testing.assert_allclose(counts["transition"].sum(), scene.total["transition"].sum())
+    inner = counts["transition"][1:, 1:]
+    np.testing.assert_allclose(inner, np.diag(np.diag(inner)))
+    np.testing.assert_allclose(np.trace(inner), scene.total["transition"][0, 0])
+    if "root" in params:
+        np.testing.assert_allclose(params["root"].sum(), scene.params["root"].sum())
+
+
+def test_a_trial_that_fails_leaves_everything_alone():
+    data, _ = segments(2, n_states=2)
+    scene = scene_of(gaussian_model("hdp", data), data, 2)
+    before = {name: scene.total[name].copy() for name in scene.total}
+    assert Delete().try_out(scene, (0,)) is None  # two far states: neither can go
+    for name, values in before.items():
+        np.testing.assert_array_equal(scene.total[name], values)
+
+
+def test_5_5e_deleting_a_state_without_rows_raises_the_bound():
+    data, _ = segments(3, n_states=2)
+    scene = scene_of(gaussian_model("hdp", data), data, 5)
+    idle = [ids for ids in Delete().targets(scene) if all(scene.sizes[scene.ids.index(i)] < 1 for i in ids)]
+    if not idle:
+        pytest.fail("this start leaves no state empty; choose another")
+    outcome = Delete().try_out(scene, tuple(scene.ids.index(i) for i in idle[0]))
+    assert outcome is not None
+    assert outcome.bound > scene.bound
+    assert set(outcome.ids) == set(scene.ids) - set(idle[0])
+
+
+def test_records_tell_who_became_whom():
+    data, _ = segments(4, n_states=4, n_sequences=8, length=120)
+    model = gaussian_model("sticky", data)
+    engine = MemoizedVB(n_batches=2, max_iter=60, moves=(Birth(), Merge(), Delete()))
+    result = run(model, engine, data, from_blocks(model, data, 1, np.random.default_rng(0)), seed=0)
+    assert_never_drops(result.trace.bound)
+    alive = {0}
+    for record in result.trace.moves:
+        if not record.is_accepted:
+            continue
+        assert record.gain > 0
+        assert set(record.parents) <= alive
+        gone = set(record.parents) - set(record.children)
+        alive = (alive - gone) | set(record.children)
+    assert alive == set(result.ids)
+
+
+def test_user_tables_refuse_moves():
+    data, _ = segments(5)
+    model = finite_hmm(gaussian_model("finite", data).family, start_prior=np.ones(3), transition_prior=np.ones((3, 3)))
+    with pytest.raises(ValueError, match="are for 3 states"):
+        run(model, MemoizedVB(moves=(Birth(), Delete()), max_iter=50), data, random_labels_start(model, data, 3))
