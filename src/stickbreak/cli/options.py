@@ -62,7 +62,9 @@ ESTIMATOR = {
 }
 
 ENGINE = {
-    "inference": Option(str, "Algorithm: batch, memoized, stochastic, em or hard-em. Default memoized."),
+    "inference": Option(
+        str, "Algorithm: batch, memoized, stochastic, em, hard-em or gibbs; for sequences also subchain. Default memoized."
+    ),
     "moves": Option(bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)),
     "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
     "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),

@@ -15,6 +15,9 @@ from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
 from stickbreak.protocols import (
     Array,
+    DrawingFamily,
+    DrawingPrior,
+    DrawingStructure,
     Family,
     LearningFamily,
     Limiting,
@@ -26,9 +29,10 @@ from stickbreak.protocols import (
     Scores,
     Structure,
     Watch,
+    WindowPrior,
 )  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
-from stickbreak.structures import BestOnly
+from stickbreak.structures import BestOnly, DrawOnly
 
 __all__ = ["Model", "ModelPotentials", "gather_lanes"]
 
@@ -96,6 +100,15 @@ class Model:
         tables = self.prior.potentials(counts, params, rule)
         return ModelPotentials(tables, rule.pick(self.family)(counts), counts.empty(), log_legal)
 
+    def window_potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
+        """Potentials for windows of sequences, which begin anywhere."""
+        if not isinstance(self.prior, WindowPrior):
+            raise ValueError(
+                f"{type(self.prior).__name__} has no windows: SubchainVB is for hidden Markov models; use StochasticVB"
+            )
+        whole = self.potentials(counts, params, rule)
+        return replace(whole, tables={**whole.tables, **self.prior.window_tables(counts, params)})
+
     def predictive(self, counts: Summary, params: Fields) -> ModelPotentials:
         """Potentials for held-out scores: the family's parameters integrated out, the prior at its posterior means."""
         return ModelPotentials(self.prior.predictive(counts, params), self.family.log_mean(counts), counts.empty())
@@ -103,6 +116,30 @@ class Model:
     def best_only(self) -> Model:
         """The same model whose local step takes the best labelling."""
         return self if isinstance(self.structure, BestOnly) else replace(self, structure=BestOnly(self.structure))
+
+    def for_draws(self) -> Model:
+        """The same model with a prior whose parameters can be drawn; ValueError where a part has no draws."""
+        methods = ((self.structure, DrawingStructure, "infer_drawn"), (self.prior, DrawingPrior, "redraw"))
+        for part, protocol, method in (*methods, (self.family, DrawingFamily, "draw")):
+            if not isinstance(part, protocol):
+                raise ValueError(
+                    f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine"
+                )
+        assert isinstance(self.prior, DrawingPrior)
+        return replace(self, prior=self.prior.for_draws())
+
+    def drawing(self, rng: np.random.Generator) -> Model:
+        """The same model whose local step draws a labelling."""
+        return replace(self, structure=DrawOnly(self.structure, rng))
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """Parameters that are not functions of the counts, drawn."""
+        assert isinstance(self.prior, DrawingPrior)
+        return self.prior.redraw(total, params, rng)
+
+    def n_used(self, total: Summary) -> int:
+        """Components that hold at least one row."""
+        return int((self.prior.sizes(total) > 0.5).sum())
 
     def limited(self, max_active: int | None, candidates: int | None = None) -> Model:
         """The same model whose rows use the max_active best components each (None: all), chosen among so many candidates."""
@@ -123,7 +160,7 @@ class Model:
 
     @property
     def _inner(self) -> Structure:
-        return self.structure.inner if isinstance(self.structure, BestOnly) else self.structure
+        return self.structure.inner if isinstance(self.structure, BestOnly | DrawOnly) else self.structure
 
     def local_step(
         self,
@@ -233,7 +270,7 @@ def _inferred(
     """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
-        if isinstance(model.structure, Piecewise) and block.n_rows > 2 * max_rows:
+        if isinstance(model.structure, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
             yield from _infer_units(model, potentials, block, max_rows, out)
             continue
         prepared = block.with_rows(model.family.prepare(block.rows))
