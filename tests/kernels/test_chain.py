@@ -226,7 +226,13 @@ def test_a_sequence_has_the_same_bits_in_any_company(K):
         np.testing.assert_array_equal(found[1], shares[:, part])
 
 
-@pytest.mark.parametrize(("K", "name", "value"), [(5, "MAX_LANES", 64), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64), (40, "MANY_STATES", 64), (12, "MANY_STATES", 1), (12, "FEW", 1000)])  # fmt: skip
+SIZES = [
+    (5, "MAX_LANES", 64), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64), (40, "MANY_STATES", 64),
+    (12, "MANY_STATES", 1), (12, "FEW", 1000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("K", "name", "value"), SIZES)
 def test_blocks_and_chunks_do_not_matter(K, name, value, monkeypatch):
     """Sums in another order: 1e-16 of each term."""
     case = make_case(K, np.random.default_rng(K).integers(1, 90, 200), K)

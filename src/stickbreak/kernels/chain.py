@@ -75,7 +75,7 @@ def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, star
         alone.extend(_smooth_block(job, block, buffers))
     for s in alone:
         _smooth_alone(job, s, buffers)
-    transition += steps * tables.transition[:, :K]
+    transition += steps * tables.transition[:K, :K]
     return log_z, shares_t
 
 
@@ -220,7 +220,7 @@ def _forward(job, lanes, buffers):
     _, K, size = lanes.rows.shape
     width = lanes.message.shape[1]
     state, flags, top = np.empty((3, width)), np.empty((2, width), dtype=np.int64), buffers.take("top", size)
-    go, transposed = _forward_products if K >= MANY_STATES else forward_chunk, np.ascontiguousarray(job.tables.transposed[:, :K])
+    go, transposed = _forward_products if K >= MANY_STATES else forward_chunk, job.tables.transposed[:K]
     for c, (first, last) in enumerate(pairwise(lanes.bounds)):
         plan, tables = (lanes.alive, lanes.position, first, last), (lanes.rows[c], lanes.weights[c], lanes.inverse[c])
         go(job.evidence_t, lanes.begins, job.tables.start, transposed, *plan, lanes.message, state, flags, top, *tables)
@@ -233,7 +233,7 @@ def _backward(job, lanes, repeats, buffers):
     width, n = lanes.message.shape[1], len(repeats)
     ends, carry = np.zeros(width), np.zeros((K, width))
     ends[:n] = repeats
-    go, transition = _backward_products if K >= MANY_STATES else backward_chunk, np.ascontiguousarray(job.tables.transition[:, :K])
+    go, transition = _backward_products if K >= MANY_STATES else backward_chunk, job.tables.transition[:K]
     future = buffers.take("future", K, size)
     for c in range(len(lanes.bounds) - 2, -1, -1):
         first, last = lanes.bounds[c], lanes.bounds[c + 1]
@@ -251,22 +251,23 @@ def _forward_products(
     if first == 0:
         begin_lanes(start, message, state, flags)
     load_lanes(evidence_t, begins, alive, position, first, last, state, top, rows)
-    places, counts = (position - position[first]).tolist(), alive.tolist()
+    places, counts, table = (position - position[first]).tolist(), alive.tolist(), transposed[:, : len(message)]
     for t in range(first, last):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
         finish_forward(message, state, flags, rows, at, end - at, counts[t], weights, inverse)
-        np.matmul(transposed, weights[:, at : at + after], out=message[:, :after])
+        np.matmul(table, weights[:, at : at + after], out=message[:, :after])
 
 
 def _backward_products(
     carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, future, shares_t
 ):
     """`backward_chunk` with matrix products."""
-    places, counts, ones = (position - position[first]).tolist(), alive.tolist(), np.ones(len(repeats))
+    places, counts, table = (position - position[first]).tolist(), alive.tolist(), transition[:, : len(message)]
+    ones = np.ones(len(repeats))
     place_carry(carry, inverse, places[last - 1], places[last] - places[last - 1], future)
     for t in range(last - 1, first - 1, -1):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
-        np.matmul(transition, future[:, at : at + after], out=message[:, :after])
+        np.matmul(table, future[:, at : at + after], out=message[:, :after])
         room = at - places[t - 1] if t > 0 else end - at
         scale, target, start = (inverse, future, at - room) if t > first else (ones, carry, 0)
         finish_backward(

@@ -85,36 +85,30 @@ def load_lanes(evidence_t, begins, alive, position, first, last, state, top, out
 
 @kernel
 def multiply_lanes(table, source, at, width, out):
-    """Out (K, lanes)[:, :width] = table (K, K) @ source (K, R)[:, at : at + width]; two sums of four terms at a time."""
-    K = table.shape[0]
+    """Out (K, lanes)[:, :width] = table (K, W) @ source (K, R)[:, at : at + width]; two sums of four terms at a time.
+
+    table is padded with zeros to fours, source is not: the last terms of fewer are taken with care, and come out the same.
+    """
+    K = out.shape[0]
     for j in range(K):
         target = out[j]
         for s in range(width):
             target[s] = 0.0
-    for j in range(0, K - 1, 2):
-        o, p, g, h = out[j], out[j + 1], table[j], table[j + 1]
-        for i in range(0, K - 3, 4):
-            a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
-            e, f, q, r, y, z = h[i], h[i + 1], h[i + 2], h[i + 3], source[i + 2, at : at + width], source[i + 3, at : at + width]
-            for s in range(width):
-                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
-                p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
-        for i in range(K - K % 4, K):
-            a, e, w = g[i], h[i], source[i, at : at + width]
-            for s in range(width):
-                o[s] += a * w[s]
-                p[s] += e * w[s]
-    if K % 2 == 1:
-        o, g = out[K - 1], table[K - 1]
-        for i in range(0, K - 3, 4):
-            a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
-            y, z = source[i + 2, at : at + width], source[i + 3, at : at + width]
-            for s in range(width):
-                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
-        for i in range(K - K % 4, K):
-            a, w = g[i], source[i, at : at + width]
-            for s in range(width):
-                o[s] += a * w[s]
+    for j in range(0, K, 2):
+        o, p, g, h = out[j], out[min(j + 1, K - 1)], table[j], table[min(j + 1, K - 1)]
+        is_pair = j + 1 < K
+        for i in range(0, K, 4):
+            a, b, c, d = g[i], g[i + 1], g[i + 2], g[i + 3]
+            e, f, q, r = h[i], h[i + 1], h[i + 2], h[i + 3]
+            w, x = source[i, at : at + width], source[min(i + 1, K - 1), at : at + width]
+            y, z = source[min(i + 2, K - 1), at : at + width], source[min(i + 3, K - 1), at : at + width]
+            if is_pair:
+                for s in range(width):
+                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
+                    p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
+            else:
+                for s in range(width):
+                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
 
 
 @kernel
@@ -132,10 +126,11 @@ def weigh_lanes(predicted, inverse, rows, at, out, out_total):
         a, b, c, d = out[k, at:], out[k + 1, at:], out[k + 2, at:], out[k + 3, at:]
         for s in range(width):
             out_total[s] += (a[s] + b[s]) + (c[s] + d[s])
-    for k in range(K - K % 4, K):
-        a = out[k, at:]
+    if K % 4 > 0:
+        first = K - K % 4
+        a, b, c = out[first, at:], out[min(first + 1, K - 1), at:], out[K - 1, at:]
         for s in range(width):
-            out_total[s] += a[s]
+            out_total[s] += (a[s] + b[s]) + c[s] if K % 4 == 3 else (a[s] + b[s] if K % 4 == 2 else a[s])
 
 
 @kernel
