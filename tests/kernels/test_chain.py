@@ -227,7 +227,7 @@ def test_a_sequence_has_the_same_bits_in_any_company(K):
 
 
 SIZES = [
-    (5, "MAX_LANES", 64), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64), (40, "MANY_STATES", 64),
+    (5, "LANES", 64), (7, "SHORT_NUMBERS", 0), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64), (40, "MANY_STATES", 64),
     (12, "MANY_STATES", 1), (12, "FEW", 1000),
 ]  # fmt: skip
 

@@ -16,22 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from .chain_lanes import (
-    EXPONENT,
+    AGAIN,
     IS_BAD,
-    PRODUCT,
-    TOPS,
     backward_chunk,
     begin_lanes,
     finish_backward,
     finish_forward,
     forward_chunk,
     load_lanes,
+    log_scales,
     place_carry,
     plan_lanes,
+    smooth_blocks,
     store_lanes,
 )
 from .chain_rows import (
-    LOG_2,
     TILE,
     Tables,
     add_log_steps,
@@ -46,35 +45,52 @@ from .chain_rows import (
     write_shares,
 )
 
-__all__ = ["linear_tables", "smooth"]
+__all__ = ["Buffers", "linear_tables", "smooth"]
 
-# Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
-STEP_NUMBERS, MIN_LANES, MAX_LANES = 3072, 64, 256
+# Measured, and only for speed.
+LANES, MIN_LANES = 256, 64  # sequences side by side: fewer if they are so long that a table would have more than
+BLOCK_NUMBERS = 1 << 22  # numbers
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
 CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
+SHORT_NUMBERS = 1 << 16  # of a table that is small enough not to be cut into chunks
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
 FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
 
 
-def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None):
+class Buffers(dict[str, np.ndarray]):
+    """Memory that is used again and again, by one thread: fresh memory costs as much as the work on it."""
+
+    def take(self, name, *shape):
+        """An array of this shape; what it holds is left over from the last user of the name."""
+        size = math.prod(shape)
+        if name not in self or len(self[name]) < size:
+            self[name] = np.empty(size)
+        return self[name][:size].reshape(shape)
+
+
+def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None, buffers=None):
     """Forward-backward: posteriors of all rows and expected counts of all sequences.
 
     Returns log_z (S,) and shares_t (K, n): posteriors times the weight of their sequence; its transpose is what families collect.
     Adds, weighted, p(z_1) to start (K,) and the sum over steps of p(z_t, z_(t + 1)) to transition (K, K).
     out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself, which is then used up.
-    tables: `linear_tables` of the potentials, if they are at hand.
+    tables: `linear_tables` of the potentials, if they are at hand. buffers: a `Buffers` that one thread uses for all its calls.
     """
     K, lengths = len(log_start), np.diff(offsets)
     weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
     shares_t = np.empty(evidence_t.shape) if out is None else out
-    tables, buffers = linear_tables(log_start, log_transition) if tables is None else tables, _Buffers()
+    tables = linear_tables(log_start, log_transition) if tables is None else tables
+    buffers = Buffers() if buffers is None else buffers
     log_z, steps = np.empty(len(lengths)), np.zeros((K, K))
     job = _Job(evidence_t, log_start, log_transition, tables, offsets, weights, log_z, shares_t, start, steps, transition)
-    alone, blocks = _share_out(lengths, K)
-    for block in blocks:
-        alone.extend(_smooth_block(job, block, buffers))
-    for s in alone:
-        _smooth_alone(job, s, buffers)
+    for alone, blocks in _share_out(lengths, K):
+        if K < MANY_STATES:
+            blocks, failed = _smooth_short(job, blocks, buffers)
+            alone.extend(failed)
+        for block in blocks:
+            alone.extend(_smooth_block(job, block, buffers))
+        for s in alone:
+            _smooth_alone(job, s, buffers)
     transition += steps * tables.transition[:K, :K]
     return log_z, shares_t
 
@@ -95,22 +111,11 @@ class _Job(NamedTuple):
     transition: np.ndarray
 
 
-class _Buffers(dict[str, np.ndarray]):
-    """Memory that is used again and again within a call: fresh memory costs more than the work on it."""
-
-    def take(self, name, *shape):
-        """An array of this shape; what it holds is left over from the last user of the name."""
-        size = math.prod(shape)
-        if name not in self or len(self[name]) < size:
-            self[name] = np.empty(size)
-        return self[name][:size].reshape(shape)
-
-
 def _share_out(lengths, n_states):
-    """Sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
-    most = max(MIN_LANES, min(MAX_LANES, STEP_NUMBERS // n_states // TILE * TILE))
-    alone, blocks = [], []
+    """In windows: sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
+    most = max(MIN_LANES, min(LANES, BLOCK_NUMBERS // (n_states * int(lengths.max()))))
     for first, last in pairwise(_windows(lengths, 2 * most)):
+        alone, blocks = [], []
         order = first + np.argsort(-lengths[first:last], kind="stable")
         n_blocks = -(-len(order) // most)
         cuts = [len(order) * b // n_blocks for b in range(n_blocks + 1)]
@@ -120,7 +125,7 @@ def _share_out(lengths, n_states):
             alone.extend(block[:rare].tolist())
             if rare < len(block):
                 blocks.append(block[rare:])
-    return alone, blocks
+        yield alone, blocks
 
 
 def _windows(lengths, n_least):
@@ -169,6 +174,48 @@ def _smooth_in_logs(job, s):
     add_log_steps(forward[:-1], job.log_transition, future[1:], log_z, weight, job.transition)
 
 
+# ---- many short sequences side by side -----------------------------------------------------------------------------
+def _smooth_short(job, blocks, buffers):
+    """Those of the blocks that are one chunk, in one go. Returns the blocks that are left, and sequences whose scale fails."""
+    K, offsets = len(job.log_start), job.offsets
+    chosen: list[np.ndarray] = []
+    rest: list[np.ndarray] = []
+    sizes = []
+    for block in blocks:
+        lengths = offsets[block + 1] - offsets[block]
+        T, columns = int(lengths[0]), int(lengths.sum() + (TILE - 1) * lengths[0])  # at least as many as it takes
+        is_short = K * columns <= SHORT_NUMBERS
+        (chosen if is_short else rest).append(block)
+        sizes += [(T, _round_up(len(block), TILE), columns)] * is_short
+    if not chosen:
+        return rest, []
+    longest, widest, columns = (max(size) for size in zip(*sizes, strict=True))
+    order, cuts = np.concatenate(chosen), np.cumsum([0, *(len(block) for block in chosen)])
+    weights, future = (buffers.take(name, len(chosen), K, columns) for name in ("weights", "future"))
+    rows, lanes, vectors = (
+        buffers.take("rows", K, columns),
+        buffers.take("lanes", 2, K, widest),
+        buffers.take("vectors", 2, columns),
+    )
+    state, flags = np.empty((3, widest)), np.empty((2, widest), dtype=np.int64)
+    plan, is_bad = np.empty((2, longest + 2), dtype=np.int64), np.zeros(len(job.log_z), dtype=np.int64)
+    smooth_blocks(
+        job.evidence_t, offsets, job.weights, order, cuts, job.tables.start, job.tables.transition[:K], job.tables.transposed[:K],
+        rows, *vectors, *lanes, state, flags, *plan,
+        weights, future, job.log_z, is_bad, job.shares_t, job.start,
+    )  # fmt: skip
+    np.add(job.steps, np.matmul(weights, future.transpose(0, 2, 1)).sum(0), out=job.steps)
+    steps = offsets[order + 1] - offsets[order] - 1
+    job.log_z[order] = job.log_z[order] + job.tables.start_shift + steps * job.tables.step_shift
+    if is_bad.any():
+        rest += [again for again in (block[is_bad[block] == AGAIN] for block in chosen) if len(again)]
+    return rest, np.flatnonzero(is_bad == 1).tolist()
+
+
+def _round_up(number, multiple):
+    return -(-number // multiple) * multiple
+
+
 # ---- sequences side by side ----------------------------------------------------------------------------------------
 class _Lanes(NamedTuple):
     """Sequences side by side, in chunks of time `bounds`: plan as in `chain_lanes`, tables (chunks, K, R), messages (K, lanes)."""
@@ -193,7 +240,8 @@ def _smooth_block(job, block, buffers):
     if is_bad.any():
         rest = block[~is_bad]
         return [*block[is_bad].tolist(), *(_smooth_block(job, rest, buffers) if len(rest) else [])]
-    log_scale = flags[EXPONENT, :n] * LOG_2 + np.log(state[PRODUCT, :n]) + state[TOPS, :n]
+    log_scale = np.empty(n)
+    log_scales(state, flags, log_scale)
     job.log_z[block] = log_scale + job.tables.start_shift + (lengths - 1) * job.tables.step_shift
     _backward(job, lanes, job.weights[block], buffers)
     return []

@@ -58,8 +58,8 @@ def forward_active(start, table, rows, index, out_weights, out_scale):
             step_active(out_weights[t - 1], index[t - 1], index[t], table, predicted)
         total, weights = 0.0, out_weights[t]
         for a in range(L):
-            value = start[index[t, a]] if t == 0 else predicted[a] * inverse
-            weights[a] = value * rows[t, a] if value > LOST else 0.0
+            value = start[index[t, a]] if t == 0 else predicted[a]
+            weights[a] = value * inverse * rows[t, a] if value > LOST else 0.0
             total += weights[a]
         out_scale[t] = total
         if not total > TINY:

@@ -8,18 +8,21 @@ sums over states are taken in the order of `chain_rows`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .chain_rows import LOST, TILE, TINY
+from .chain_rows import LOG_2, LOST, TILE, TINY
 from .compile import kernel
 from .rows import exp_fast
 
 __all__ = [
-    "EXPONENT", "IS_BAD", "PRODUCT", "TOPS", "backward_chunk", "begin_lanes", "finish_backward", "finish_forward", "forward_chunk",
-    "load_lanes", "place_carry", "plan_lanes", "store_lanes",
+    "AGAIN", "IS_BAD", "backward_chunk", "begin_lanes", "finish_backward", "finish_forward",
+    "forward_chunk", "load_lanes", "log_scales", "place_carry", "plan_lanes", "smooth_blocks", "store_lanes",
 ]  # fmt: skip
 
 GROUP = 32  # lanes whose rows are fetched together: so many cache lines that all stay at hand while TILE times are taken from them
+AGAIN = 2  # not bad, but in a block with one that is
 # Rows of a block's state (3, lanes): one over the last scale; product of all scales, without exponent; sum of largest evidences.
 LATEST, PRODUCT, TOPS = 0, 1, 2
 EXPONENT, IS_BAD = 0, 1  # of its flags (2, lanes): exponent of that product; whether a scale was nearly zero or not a number
@@ -120,8 +123,7 @@ def weigh_lanes(predicted, inverse, rows, at, out, out_total):
     for k in range(K):
         source, row, target = predicted[k], rows[k, at:], out[k, at:]
         for s in range(width):
-            value = source[s] * inverse[s]
-            target[s] = value * row[s] if value > LOST else 0.0
+            target[s] = source[s] * inverse[s] * row[s] if source[s] > LOST else 0.0
     for k in range(0, K - 3, 4):
         a, b, c, d = out[k, at:], out[k + 1, at:], out[k + 2, at:], out[k + 3, at:]
         for s in range(width):
@@ -289,3 +291,60 @@ def backward_chunk(
     """`backward_lanes` and `store_lanes` from time `last` to `first`."""
     backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future)
     store_lanes(rows, begins, alive, position, first, last, out_shares)
+
+
+@kernel
+def clear_columns(table, first):
+    """Zero in table (K, R)[:, first:]."""
+    for k in range(table.shape[0]):
+        for r in range(first, table.shape[1]):
+            table[k, r] = 0.0
+
+
+@kernel
+def log_scales(state, flags, out):
+    """Out (n,): logarithms of the products of scales, and largest evidences, of the first n lanes."""
+    for s in range(out.shape[0]):
+        out[s] = flags[EXPONENT, s] * LOG_2 + math.log(state[PRODUCT, s]) + state[TOPS, s]
+
+
+@kernel
+def smooth_blocks(
+    evidence_t, offsets, repeats, order, cuts, start, transition, transposed,
+    rows, inverse, top, message, carry, state, flags, alive, position,
+    out_weights, out_future, out_log_scale, out_is_bad, out_shares, out_start,
+):  # fmt: skip
+    """Forward-backward of the blocks order[cuts[b] : cuts[b + 1]] of sequences, each sorted by decreasing length and one chunk.
+
+    The second line is memory to work with. out_weights and out_future (blocks, K, R): their products, summed over R and multiplied
+    by the table, are the counts of steps. out_log_scale and out_is_bad (S,): of a block with a sequence whose scale fails, nothing is
+    done, and the others are to be done again.
+    """
+    for b in range(cuts.shape[0] - 1):
+        n, weights, future = cuts[b + 1] - cuts[b], out_weights[b], out_future[b]
+        block, ends, logs = order[cuts[b] : cuts[b + 1]], np.zeros(message.shape[1]), np.empty(n)
+        begins, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
+        for s in range(n):
+            begins[s], lengths[s], ends[s] = offsets[block[s]], offsets[block[s] + 1] - offsets[block[s]], repeats[block[s]]
+        T, n_bad = lengths[0], 0
+        plan_lanes(lengths, alive[: T + 1], position)
+        forward_chunk(
+            evidence_t, begins, start, transposed, alive, position, 0, T, message, state, flags, top, rows, weights, inverse
+        )
+        log_scales(state, flags, logs)
+        for s in range(n):
+            n_bad += flags[IS_BAD, s]
+            out_log_scale[block[s]] = logs[s]
+        for s in range(n):
+            out_is_bad[block[s]] = flags[IS_BAD, s] if flags[IS_BAD, s] > 0 or n_bad == 0 else AGAIN
+        used = position[T] if n_bad == 0 else 0
+        clear_columns(weights, used)
+        clear_columns(future, used)
+        if n_bad == 0:
+            clear_columns(carry, 0)
+            backward_chunk(
+                carry, transition, rows, weights, inverse, alive, position, 0, T, ends, message, begins, future, out_shares
+            )
+            for k in range(rows.shape[0]):
+                for s in range(n):
+                    out_start[k] += rows[k, s]

@@ -186,7 +186,7 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
         part = np.ascontiguousarray(evidence_t[:, span])
         known, message, future = np.empty((3, part.shape[1], len(tables.start)))
         is_bad = np.empty(last - first, dtype=np.bool_)
-        smooth_rows(part, *tables[:3], mine, known, message, future, is_bad)
+        smooth_rows(part, tables.start, tables.transition, tables.transposed, mine, known, message, future, is_bad)
         lines = tables.transition, logs[0], tables.transposed, logs[1]
         add_gains(known, message, future, mine, is_bad, repeat, *lines, pairs, gain, cross)
         for s in np.flatnonzero(is_bad):

@@ -105,8 +105,7 @@ def step_rows(message, flat, out):
 def weigh_row(predicted, inverse, likelihood, out):
     """Out (W,) = predicted (W,) * inverse * likelihood (W,). Returns its sum, four terms at a time."""
     for j in range(out.shape[0]):
-        value = predicted[j] * inverse
-        out[j] = value * likelihood[j] if value > LOST else 0.0
+        out[j] = predicted[j] * inverse * likelihood[j] if predicted[j] > LOST else 0.0
     total = 0.0
     for j in range(0, out.shape[0], 4):
         total += (out[j] + out[j + 1]) + (out[j + 2] + out[j + 3])
