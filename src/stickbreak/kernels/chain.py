@@ -54,7 +54,8 @@ MANY_STATES = 32  # from here on the steps of lanes are matrix products
 CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
 SHORT_NUMBERS = 1 << 16  # of a table that is small enough not to be cut into chunks
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
-FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
+LONG = 256  # rows from which on a sequence may be done alone: if it outlives by far all but a few of its block
+FEW = ((8, 8), (16, 16), (96, 48), (math.inf, 20))  # (states up to, sequences): with no more of them, lanes are not worth it
 
 
 class Buffers(dict[str, np.ndarray]):
@@ -114,14 +115,16 @@ class _Job(NamedTuple):
 def _share_out(lengths, n_states):
     """In windows: sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
     most = max(MIN_LANES, min(LANES, BLOCK_NUMBERS // (n_states * int(lengths.max()))))
+    few = next(sequences for states, sequences in FEW if n_states <= states)
     for first, last in pairwise(_windows(lengths, 2 * most)):
         alone, blocks = [], []
         order = first + np.argsort(-lengths[first:last], kind="stable")
         n_blocks = -(-len(order) // most)
         cuts = [len(order) * b // n_blocks for b in range(n_blocks + 1)]
         for block in (order[begin:end] for begin, end in pairwise(cuts)):
-            longest = lengths[block[: FEW + 1]].tolist()
-            rare = len(block) if len(block) <= FEW else sum(length > 2 * longest[FEW] for length in longest[:FEW])
+            longest = lengths[block[: few + 1]].tolist()
+            least = max(LONG - 1, 2 * longest[few] if len(block) > few else 0)
+            rare = sum(length > least for length in longest[:few])
             alone.extend(block[:rare].tolist())
             if rare < len(block):
                 blocks.append(block[rare:])
@@ -192,16 +195,13 @@ def _smooth_short(job, blocks, buffers):
     longest, widest, columns = (max(size) for size in zip(*sizes, strict=True))
     order, cuts = np.concatenate(chosen), np.cumsum([0, *(len(block) for block in chosen)])
     weights, future = (buffers.take(name, len(chosen), K, columns) for name in ("weights", "future"))
-    rows, lanes, vectors = (
-        buffers.take("rows", K, columns),
-        buffers.take("lanes", 2, K, widest),
-        buffers.take("vectors", 2, columns),
-    )
+    rows, vectors = buffers.take("rows", K, columns), buffers.take("vectors", 2, columns)
+    lanes = buffers.take("lanes", 2, K, widest)
     state, flags = np.empty((3, widest)), np.empty((2, widest), dtype=np.int64)
     plan, is_bad = np.empty((2, longest + 2), dtype=np.int64), np.zeros(len(job.log_z), dtype=np.int64)
     smooth_blocks(
         job.evidence_t, offsets, job.weights, order, cuts, job.tables.start, job.tables.transition[:K], job.tables.transposed[:K],
-        rows, *vectors, *lanes, state, flags, *plan,
+        rows, vectors[0], vectors[1], lanes[0], lanes[1], state, flags, plan[0], plan[1],
         weights, future, job.log_z, is_bad, job.shares_t, job.start,
     )  # fmt: skip
     np.add(job.steps, np.matmul(weights, future.transpose(0, 2, 1)).sum(0), out=job.steps)

@@ -317,8 +317,8 @@ def smooth_blocks(
     """Forward-backward of the blocks order[cuts[b] : cuts[b + 1]] of sequences, each sorted by decreasing length and one chunk.
 
     The second line is memory to work with. out_weights and out_future (blocks, K, R): their products, summed over R and multiplied
-    by the table, are the counts of steps. out_log_scale and out_is_bad (S,): of a block with a sequence whose scale fails, nothing is
-    done, and the others are to be done again.
+    by the table, are the counts of steps. out_log_scale and out_is_bad (S,): of a block with a sequence whose scale fails, nothing
+    is done, and the others are to be done again.
     """
     for b in range(cuts.shape[0] - 1):
         n, weights, future = cuts[b + 1] - cuts[b], out_weights[b], out_future[b]

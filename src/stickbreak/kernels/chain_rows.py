@@ -162,14 +162,15 @@ def write_shares(weights, message, begin, out):
 
 @kernel
 def sum_logs(scale, top):
-    """Sum of log(scale) + top, both (T,), scales positive: by one product, its exponent counted apart."""
+    """Sum of log(scale) + top, both (T,), scales above TINY: by one product, its exponent counted apart in every other row."""
     product, exponent, total = 1.0, np.int64(0), 0.0
     for t in range(scale.shape[0]):
         product *= scale[t]
         total += top[t]
-        bits = np.float64(product).view(np.int64)
-        exponent += (bits >> 52) - 1023
-        product = np.int64((bits & 0xFFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
+        if t % 2 == 1 or t == scale.shape[0] - 1:
+            bits = np.float64(product).view(np.int64)
+            exponent += (bits >> 52) - 1023
+            product = np.int64((bits & 0xFFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
     return exponent * LOG_2 + math.log(product) + total
 
 
