@@ -234,7 +234,7 @@ def test_a_sequence_has_the_same_bits_alone_and_in_lanes(K, monkeypatch):
     monkeypatch.setattr(chain, "FEW", ((99, 1000),))
     alone = run(case)
     monkeypatch.setattr(chain, "FEW", ((99, 0),))
-    monkeypatch.setattr(chain, "SHORT_NUMBERS", 0)
+    monkeypatch.setattr(chain, "CHUNK_NUMBERS", 64)
     in_chunks = run(case)
     for found in (alone, in_chunks):
         np.testing.assert_array_equal(found[0], side_by_side[0])
@@ -242,7 +242,7 @@ def test_a_sequence_has_the_same_bits_alone_and_in_lanes(K, monkeypatch):
 
 
 SIZES = [
-    (5, "LANES", 64), (7, "SHORT_NUMBERS", 0), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64),
+    (5, "LANES", 64), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 640), (12, "WINDOW", 64),
     (40, "MANY_STATES", 64), (12, "MANY_STATES", 1), (12, "FEW", ((99, 1000),)), (12, "LONG", 1),
 ]  # fmt: skip
 

@@ -16,18 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from .chain_lanes import (
-    AGAIN,
     IS_BAD,
-    backward_chunk,
+    backward_lanes,
     begin_lanes,
     finish_backward,
     finish_forward,
-    forward_chunk,
+    forward_lanes,
     load_lanes,
     log_scales,
     place_carry,
     plan_lanes,
-    smooth_blocks,
     store_lanes,
 )
 from .chain_rows import (
@@ -51,8 +49,7 @@ __all__ = ["Buffers", "linear_tables", "smooth"]
 LANES, MIN_LANES = 256, 64  # sequences side by side: fewer if they are so long that a table would have more than
 BLOCK_NUMBERS = 1 << 22  # numbers
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
-CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
-SHORT_NUMBERS = 1 << 16  # of a table that is small enough not to be cut into chunks
+CHUNK_NUMBERS = 1 << 17  # of a table between two matrix products for its counts: it stays in the cache
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
 LONG = 256  # rows from which on a sequence may be done alone: if it outlives by far all but a few of its block
 FEW = ((8, 8), (16, 16), (96, 48), (math.inf, 20))  # (states up to, sequences): with no more of them, lanes are not worth it
@@ -85,9 +82,6 @@ def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, star
     log_z, steps = np.empty(len(lengths)), np.zeros((K, K))
     job = _Job(evidence_t, log_start, log_transition, tables, offsets, weights, log_z, shares_t, start, steps, transition)
     for alone, blocks in _share_out(lengths, K):
-        if K < MANY_STATES:
-            blocks, failed = _smooth_short(job, blocks, buffers)
-            alone.extend(failed)
         for block in blocks:
             alone.extend(_smooth_block(job, block, buffers))
         for s in alone:
@@ -144,7 +138,7 @@ def _windows(lengths, n_least):
 def _smooth_alone(job, s, buffers):
     """Sequence s in the linear domain, or in the log domain if that fails."""
     begin, end, K, width = int(job.offsets[s]), int(job.offsets[s + 1]), len(job.log_start), len(job.tables.start)
-    T, chunk = end - begin, max(TILE, CHUNK_NUMBERS // width)
+    T, chunk = end - begin, max(TILE, CHUNK_NUMBERS // (8 * width))
     rows, weights, top, scale = buffers.take("rows", T, width), buffers.take("weights", T, width), np.empty(T), np.empty(T)
     load_rows(job.evidence_t, begin, rows, top)
     if forward_rows(job.tables.start.copy(), job.tables.transition, rows, weights, scale) < T:
@@ -175,45 +169,6 @@ def _smooth_in_logs(job, s):
     shares_t[:] = weight * np.exp(forward + beta - log_z).T
     np.add(job.start, shares_t[:, 0], out=job.start)
     add_log_steps(forward[:-1], job.log_transition, future[1:], log_z, weight, job.transition)
-
-
-# ---- many short sequences side by side -----------------------------------------------------------------------------
-def _smooth_short(job, blocks, buffers):
-    """Those of the blocks that are one chunk, in one go. Returns the blocks that are left, and sequences whose scale fails."""
-    K, offsets = len(job.log_start), job.offsets
-    chosen: list[np.ndarray] = []
-    rest: list[np.ndarray] = []
-    sizes = []
-    for block in blocks:
-        lengths = offsets[block + 1] - offsets[block]
-        T, columns = int(lengths[0]), int(lengths.sum() + (TILE - 1) * lengths[0])  # at least as many as it takes
-        is_short = K * columns <= SHORT_NUMBERS
-        (chosen if is_short else rest).append(block)
-        sizes += [(T, _round_up(len(block), TILE), columns)] * is_short
-    if not chosen:
-        return rest, []
-    longest, widest, columns = (max(size) for size in zip(*sizes, strict=True))
-    order, cuts = np.concatenate(chosen), np.cumsum([0, *(len(block) for block in chosen)])
-    weights, future = (buffers.take(name, len(chosen), K, columns) for name in ("weights", "future"))
-    rows, vectors = buffers.take("rows", K, columns), buffers.take("vectors", 2, columns)
-    lanes = buffers.take("lanes", 2, K, widest)
-    state, flags = np.empty((3, widest)), np.empty((2, widest), dtype=np.int64)
-    plan, is_bad = np.empty((2, longest + 2), dtype=np.int64), np.zeros(len(job.log_z), dtype=np.int64)
-    smooth_blocks(
-        job.evidence_t, offsets, job.weights, order, cuts, job.tables.start, job.tables.transition[:K], job.tables.transposed[:K],
-        rows, vectors[0], vectors[1], lanes[0], lanes[1], state, flags, plan[0], plan[1],
-        weights, future, job.log_z, is_bad, job.shares_t, job.start,
-    )  # fmt: skip
-    np.add(job.steps, np.matmul(weights, future.transpose(0, 2, 1)).sum(0), out=job.steps)
-    steps = offsets[order + 1] - offsets[order] - 1
-    job.log_z[order] = job.log_z[order] + job.tables.start_shift + steps * job.tables.step_shift
-    if is_bad.any():
-        rest += [again for again in (block[is_bad[block] == AGAIN] for block in chosen) if len(again)]
-    return rest, np.flatnonzero(is_bad == 1).tolist()
-
-
-def _round_up(number, multiple):
-    return -(-number // multiple) * multiple
 
 
 # ---- sequences side by side ----------------------------------------------------------------------------------------
@@ -268,7 +223,7 @@ def _forward(job, lanes, buffers):
     _, K, size = lanes.rows.shape
     width = lanes.message.shape[1]
     state, flags, top = np.empty((3, width)), np.empty((2, width), dtype=np.int64), buffers.take("top", size)
-    go, transposed = _forward_products if K >= MANY_STATES else forward_chunk, job.tables.transposed[:K]
+    go, transposed = _forward_products if K >= MANY_STATES else forward_lanes, job.tables.transposed[:K]
     for c, (first, last) in enumerate(pairwise(lanes.bounds)):
         plan, tables = (lanes.alive, lanes.position, first, last), (lanes.rows[c], lanes.weights[c], lanes.inverse[c])
         go(job.evidence_t, lanes.begins, job.tables.start, transposed, *plan, lanes.message, state, flags, top, *tables)
@@ -281,7 +236,7 @@ def _backward(job, lanes, repeats, buffers):
     width, n = lanes.message.shape[1], len(repeats)
     ends, carry = np.zeros(width), np.zeros((K, width))
     ends[:n] = repeats
-    go, transition = _backward_products if K >= MANY_STATES else backward_chunk, job.tables.transition[:K]
+    go, transition = _backward_products if K >= MANY_STATES else backward_lanes, job.tables.transition[:K]
     future = buffers.take("future", K, size)
     for c in range(len(lanes.bounds) - 2, -1, -1):
         first, last = lanes.bounds[c], lanes.bounds[c + 1]
@@ -295,12 +250,12 @@ def _backward(job, lanes, repeats, buffers):
 def _forward_products(
     evidence_t, begins, start, transposed, alive, position, first, last, message, state, flags, top, rows, weights, inverse
 ):
-    """`forward_chunk` with matrix products."""
+    """`forward_lanes` with matrix products."""
     if first == 0:
         begin_lanes(start, message, state, flags)
     load_lanes(evidence_t, begins, alive, position, first, last, state, top, rows)
-    places, counts, table = (position - position[first]).tolist(), alive.tolist(), transposed[:, : len(message)]
-    for t in range(first, last):
+    (places, counts), table = _lists(alive, position, first, last), transposed[:, : len(message)]
+    for t in range(last - first):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
         finish_forward(message, state, flags, rows, at, end - at, counts[t], weights, inverse)
         np.matmul(table, weights[:, at : at + after], out=message[:, :after])
@@ -309,16 +264,24 @@ def _forward_products(
 def _backward_products(
     carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, future, shares_t
 ):
-    """`backward_chunk` with matrix products."""
-    places, counts, table = (position - position[first]).tolist(), alive.tolist(), transition[:, : len(message)]
-    ones = np.ones(len(repeats))
-    place_carry(carry, inverse, places[last - 1], places[last] - places[last - 1], future)
-    for t in range(last - 1, first - 1, -1):
+    """`backward_lanes` with matrix products."""
+    (places, counts), table = _lists(alive, position, first, last), transition[:, : len(message)]
+    ones, n = np.ones(len(repeats)), last - first
+    place_carry(carry, inverse, places[n - 1], places[n] - places[n - 1], future)
+    for t in range(n - 1, -1, -1):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
         np.matmul(table, future[:, at : at + after], out=message[:, :after])
-        room = at - places[t - 1] if t > 0 else end - at
-        scale, target, start = (inverse, future, at - room) if t > first else (ones, carry, 0)
-        finish_backward(
-            message, rows, weights, inverse, at, end - at, counts[t], counts[t + 1], repeats, scale, start, target, start, room
-        )
+        if t > 0:
+            before, scale, target = places[t - 1], inverse, future
+            room = at - before
+        else:
+            before, scale, target = 0, ones, carry
+            room = int(position[first] - position[first - 1]) if first > 0 else end - at
+        lanes = at, end - at, counts[t], counts[t + 1]
+        finish_backward(message, rows, weights, inverse, *lanes, repeats, scale, before, target, before, room)
     store_lanes(rows, begins, alive, position, first, last, shares_t)
+
+
+def _lists(alive, position, first, last):
+    """Places within the chunk and lanes alive, from time `first` on, as lists: the loop over time is Python's."""
+    return (position[first : last + 2] - position[first]).tolist(), alive[first : last + 1].tolist()

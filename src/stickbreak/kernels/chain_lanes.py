@@ -17,12 +17,11 @@ from .compile import kernel
 from .rows import exp_fast
 
 __all__ = [
-    "AGAIN", "IS_BAD", "backward_chunk", "begin_lanes", "finish_backward", "finish_forward",
-    "forward_chunk", "load_lanes", "log_scales", "place_carry", "plan_lanes", "smooth_blocks", "store_lanes",
+    "IS_BAD", "backward_lanes", "begin_lanes", "finish_backward", "finish_forward",
+    "forward_lanes", "load_lanes", "log_scales", "place_carry", "plan_lanes", "store_lanes",
 ]  # fmt: skip
 
 GROUP = 32  # lanes whose rows are fetched together: so many cache lines that all stay at hand while TILE times are taken from them
-AGAIN = 2  # not bad, but in a block with one that is
 # Rows of a block's state (3, lanes): one over the last scale; product of all scales, without exponent; sum of largest evidences.
 LATEST, PRODUCT, TOPS = 0, 1, 2
 EXPONENT, IS_BAD = 0, 1  # of its flags (2, lanes): exponent of that product; whether a scale was nearly zero or not a number
@@ -161,16 +160,35 @@ def finish_forward(predicted, state, flags, rows, at, width, n_alive, out_weight
 
 
 @kernel
-def forward_lanes(predicted, state, flags, transposed, rows, alive, position, first, last, out_weights, out_inverse):
-    """Forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
+def forward_lanes(
+    evidence_t,
+    begins,
+    start,
+    transposed,
+    alive,
+    position,
+    first,
+    last,
+    message,
+    state,
+    flags,
+    top,
+    out_rows,
+    out_weights,
+    out_inverse,
+):
+    """Load and forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
 
-    predicted (K, lanes): that of the first time on entry, of time `last` on return, still to be divided by the latest scale.
+    message (K, lanes): prediction of the first time on entry, of time `last` on return, still to be divided by the latest scale.
     """
+    if first == 0:
+        begin_lanes(start, message, state, flags)
+    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
     base = position[first]
     for t in range(first, last):
         at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        finish_forward(predicted, state, flags, rows, at, width, alive[t], out_weights, out_inverse)
-        multiply_lanes(transposed, out_weights, at, after, predicted)
+        finish_forward(message, state, flags, out_rows, at, width, alive[t], out_weights, out_inverse)
+        multiply_lanes(transposed, out_weights, at, after, message)
 
 
 @kernel
@@ -205,8 +223,25 @@ def place_carry(carry, inverse, at, width, out_future):
 
 
 @kernel
-def backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future):
-    """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares.
+def store_lanes(shares, begins, alive, position, first, last, out):
+    """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
+    base = position[first]
+    for t0 in range(first, last, TILE):
+        t1 = min(t0 + TILE, last)
+        for k in range(shares.shape[0]):
+            target = out[k]
+            for s0 in range(0, alive[t0], GROUP):
+                for t in range(t0, t1):
+                    source = shares[k, position[t] - base :]
+                    for s in range(s0, min(s0 + GROUP, alive[t])):
+                        target[begins[s] + t] = source[s]
+
+
+@kernel
+def backward_lanes(
+    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
+):
+    """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares, and are stored.
 
     repeats (lanes,): weights of the sequences. out_future (K, R): in the columns of time t what the step to t + 1 is worth.
     carry (K, lanes): that of the last time on entry, of the time before the first on return, still to be divided by its scale.
@@ -223,82 +258,10 @@ def backward_lanes(carry, transition, rows, weights, inverse, alive, position, f
         )
         multiply_lanes(transition, out_future, at, after, message)
         room = at + base - position[t - 1] if t > 0 else width
-        if t > first:
-            finish_backward(
-                message,
-                rows,
-                weights,
-                inverse,
-                at,
-                width,
-                alive[t],
-                n_next,
-                repeats,
-                inverse,
-                at - room,
-                out_future,
-                at - room,
-                room,
-            )
-        else:
-            finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, ones, 0, carry, 0, room)
-
-
-@kernel
-def store_lanes(shares, begins, alive, position, first, last, out):
-    """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
-    base = position[first]
-    for t0 in range(first, last, TILE):
-        t1 = min(t0 + TILE, last)
-        for k in range(shares.shape[0]):
-            target = out[k]
-            for s0 in range(0, alive[t0], GROUP):
-                for t in range(t0, t1):
-                    source = shares[k, position[t] - base :]
-                    for s in range(s0, min(s0 + GROUP, alive[t])):
-                        target[begins[s] + t] = source[s]
-
-
-@kernel
-def forward_chunk(
-    evidence_t,
-    begins,
-    start,
-    transposed,
-    alive,
-    position,
-    first,
-    last,
-    message,
-    state,
-    flags,
-    top,
-    out_rows,
-    out_weights,
-    out_inverse,
-):
-    """`load_lanes` and `forward_lanes` from time `first` to `last`."""
-    if first == 0:
-        begin_lanes(start, message, state, flags)
-    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
-    forward_lanes(message, state, flags, transposed, out_rows, alive, position, first, last, out_weights, out_inverse)
-
-
-@kernel
-def backward_chunk(
-    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
-):
-    """`backward_lanes` and `store_lanes` from time `last` to `first`."""
-    backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future)
+        is_inner = t > first  # else its future belongs to the chunk before
+        scale, target, before = inverse if is_inner else ones, out_future if is_inner else carry, at - room if is_inner else 0
+        finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, scale, before, target, before, room)
     store_lanes(rows, begins, alive, position, first, last, out_shares)
-
-
-@kernel
-def clear_columns(table, first):
-    """Zero in table (K, R)[:, first:]."""
-    for k in range(table.shape[0]):
-        for r in range(first, table.shape[1]):
-            table[k, r] = 0.0
 
 
 @kernel
@@ -306,45 +269,3 @@ def log_scales(state, flags, out):
     """Out (n,): logarithms of the products of scales, and largest evidences, of the first n lanes."""
     for s in range(out.shape[0]):
         out[s] = flags[EXPONENT, s] * LOG_2 + math.log(state[PRODUCT, s]) + state[TOPS, s]
-
-
-@kernel
-def smooth_blocks(
-    evidence_t, offsets, repeats, order, cuts, start, transition, transposed,
-    rows, inverse, top, message, carry, state, flags, alive, position,
-    out_weights, out_future, out_log_scale, out_is_bad, out_shares, out_start,
-):  # fmt: skip
-    """Forward-backward of the blocks order[cuts[b] : cuts[b + 1]] of sequences, each sorted by decreasing length and one chunk.
-
-    The second line is memory to work with. out_weights and out_future (blocks, K, R): their products, summed over R and multiplied
-    by the table, are the counts of steps. out_log_scale and out_is_bad (S,): of a block with a sequence whose scale fails, nothing
-    is done, and the others are to be done again.
-    """
-    for b in range(cuts.shape[0] - 1):
-        n, weights, future = cuts[b + 1] - cuts[b], out_weights[b], out_future[b]
-        block, ends, logs = order[cuts[b] : cuts[b + 1]], np.zeros(message.shape[1]), np.empty(n)
-        begins, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
-        for s in range(n):
-            begins[s], lengths[s], ends[s] = offsets[block[s]], offsets[block[s] + 1] - offsets[block[s]], repeats[block[s]]
-        T, n_bad = lengths[0], 0
-        plan_lanes(lengths, alive[: T + 1], position)
-        forward_chunk(
-            evidence_t, begins, start, transposed, alive, position, 0, T, message, state, flags, top, rows, weights, inverse
-        )
-        log_scales(state, flags, logs)
-        for s in range(n):
-            n_bad += flags[IS_BAD, s]
-            out_log_scale[block[s]] = logs[s]
-        for s in range(n):
-            out_is_bad[block[s]] = flags[IS_BAD, s] if flags[IS_BAD, s] > 0 or n_bad == 0 else AGAIN
-        used = position[T] if n_bad == 0 else 0
-        clear_columns(weights, used)
-        clear_columns(future, used)
-        if n_bad == 0:
-            clear_columns(carry, 0)
-            backward_chunk(
-                carry, transition, rows, weights, inverse, alive, position, 0, T, ends, message, begins, future, out_shares
-            )
-            for k in range(rows.shape[0]):
-                for s in range(n):
-                    out_start[k] += rows[k, s]
