@@ -13,6 +13,7 @@ from .report import load, machine
 NAMES = (
     "threads",
     "gaussian_lap",
+    "chains",
     "memoized_lap",
     "max_active",
     "moves",
