@@ -21,8 +21,8 @@ TARGET = 1.6
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 NOTE = """\
 The whole fit from one component, planning and watches included, over the sum of one plain lap for each of its laps: memoized, the
-same batches, as many components as that lap had, the least of three. Planning looks at 20,000 rows at most, so its part shrinks with
-the table."""
+same batches, as many components as that lap had, the least of three. Planning looks at 20,000 rows at most, so its part shrinks
+with the table."""
 
 
 def lap_seconds(model: Any, table: Table, counts: Any, n_batches: int) -> float:

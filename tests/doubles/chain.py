@@ -51,6 +51,9 @@ class ChainRows:
         rows = self.pseudo(params, len(total["initial"]))
         return float(sum(((total[n] + p) * ROWS.mode(total[n], p)).sum() for n, p in rows.items()))
 
+    def sizes(self, counts: Any) -> Array:
+        return counts["initial"] + counts["transition"].sum(0)
+
     def mean(self, counts: Any, params: Fields) -> Array:
         """Shares of rows: how often each state is entered."""
         entered = counts["initial"] + counts["transition"].sum(0) + self.concentration

@@ -64,6 +64,9 @@ class FiniteTopics:
     def log_mode(self, total: Summary, params: Fields) -> float:
         raise NotImplementedError("documents have no EM objective here")
 
+    def sizes(self, counts: Any) -> Array:
+        return np.asarray(counts["emission"]).sum(-1)
+
     def mean(self, counts: Any, params: Fields) -> Array:
         pseudo, _ = self.pseudo(params, len(counts["log_share"]))
         return pseudo / pseudo.sum()

@@ -58,6 +58,9 @@ class GrammarRows:
     def log_mode(self, total: Summary, params: Fields) -> float:
         return float(sum(((c + p) * ROWS.mode(c, p)).sum() for _, c, p in self._rows(total)))
 
+    def sizes(self, counts: Any) -> Array:
+        return counts["kind"][:, EMIT]
+
     def mean(self, counts: Any, params: Fields) -> Array:
         """Shares of words: how often each category emits."""
         emits = counts["kind"][:, EMIT] + self.concentration

@@ -101,7 +101,7 @@ def test_cuts_hold_every_row_once_and_every_pair_equally_often() -> None:
         np.testing.assert_array_equal(seen, np.arange(data.n_rows))
         for a, b in bounds:
             counted[a + 1 : b] += 1
-        assert batch.n_units == data.n_rows
+        assert batch.n_observations == data.n_rows
         assert batch.windows.has_start.sum() == data.n_spans
     inside = np.ones(data.n_rows, dtype=bool)
     inside[data.offsets[:-1]] = False
@@ -214,7 +214,7 @@ def test_sequences_without_weight_do_not_count() -> None:
     data = chains([40, 60])
     weighted = Sequences(data.rows, np.repeat([0.0, 2.0], [40, 60]), offsets=data.offsets)
     batch, _ = windows_of(weighted, 10, 4, 3)
-    assert batch.n_units == 120
+    assert batch.n_observations == 120
     model, start = start_of(data)
     found, _ = model.local_step(WindowMeanLog().potentials(model, start.seed, start.params), batch)
     assert found["start"].sum() == pytest.approx(2.0, rel=1e-10)

@@ -83,7 +83,12 @@ class Batch:
 
     @property
     def n_units(self) -> float:
-        """Number of observations: rows, a repeated one counted as often as it repeats."""
+        """Number of units; where these are rows, a repeated one counted as often as it repeats."""
+        return self.n_observations if self.offsets is None else float(self.n_spans)
+
+    @property
+    def n_observations(self) -> float:
+        """Number of rows, a repeated one counted as often as it repeats."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property

@@ -44,6 +44,11 @@ class Sequences(Table):
         assert self.offsets is not None
         return len(self.offsets) - 1
 
+    @property
+    def n_units(self) -> float:
+        """Sequences."""
+        return float(self.n_spans)
+
     def whole(self) -> Batch:
         """Everything as one batch."""
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets)

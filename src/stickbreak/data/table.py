@@ -63,6 +63,11 @@ class Table:
     @property
     def n_units(self) -> float:
         """Rows, repeats counted."""
+        return self.n_observations
+
+    @property
+    def n_observations(self) -> float:
+        """Rows, repeats counted: what bounds and tolerances are given for."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     def whole(self) -> Batch:
@@ -235,7 +240,7 @@ def _moments(
     square = second / weight
     variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
     largest = np.where(np.isfinite(largest), largest, -1.0)
-    return Scale(n_columns, table.n_units, seen, mean, variance, square, largest, look_again=partial(_moments, table))
+    return Scale(n_columns, table.n_observations, seen, mean, variance, square, largest, look_again=partial(_moments, table))
 
 
 def _warn_of_empty_columns(empty: Array) -> None:

@@ -73,7 +73,7 @@ class Estimator(Views, Conventions):
     def _with_progress(self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1) -> Engine:
         if not Progress.is_wanted(self.verbose):
             return engine
-        progress = Progress(engine.max_iter, table.n_units, start=start, n_starts=n_starts, shows=bool(self.verbose))
+        progress = Progress(engine.max_iter, table.n_observations, start=start, n_starts=n_starts, shows=bool(self.verbose))
         return replace(engine, callbacks=(*engine.callbacks, progress))
 
     def _resolve(self, table: Table) -> Any:

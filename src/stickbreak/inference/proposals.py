@@ -147,7 +147,7 @@ class Scene:
         shares = self.model.shares(potentials, batch, self.pool)
         if batch.repeats is not None:
             shares = shares * batch.repeats[:, None]
-        return Sample(batch, shares, self.data.n_units / batch.n_units)
+        return Sample(batch, shares, self.data.n_observations / batch.n_observations)
 
     def may_try(self, kind: str, slots: Sequence[int]) -> bool:
         """Whether the components at some positions are free, and this candidate is due."""
