@@ -16,6 +16,8 @@ __all__ = ["Sequences"]
 
 Array = npt.NDArray[Any]
 
+STEP_SEQUENCES = 64  # sequences of a step of stochastic inference when nobody says
+
 
 @dataclass(frozen=True)
 class Sequences(Table):
@@ -34,6 +36,11 @@ class Sequences(Table):
         """Sequences, repeats not counted."""
         assert self.offsets is not None
         return len(self.offsets) - 1
+
+    @property
+    def step_size(self) -> int:
+        """Sequences of a step of stochastic inference when nobody says."""
+        return STEP_SEQUENCES
 
     def whole(self) -> Batch:
         """Everything as one batch."""

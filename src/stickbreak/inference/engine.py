@@ -47,6 +47,11 @@ class Data(Protocol):
         """Rows, repeats counted."""
         ...
 
+    @property
+    def step_size(self) -> int:
+        """Units of a step of stochastic inference when nobody says."""
+        ...
+
     def whole(self) -> Batch:
         """Everything as one batch."""
         ...

@@ -187,21 +187,22 @@ class StochasticVB(_LimitedEngine):
 
     Parameters
     ----------
-    batch_size : rows of a step.
+    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows, 64 sequences.
     kappa, delay : the step size at step t is (delay + t) ** -kappa.
     max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
     max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
-    batch_size: int = 1024
+    batch_size: int | None = None
     kappa: float = 0.6
     delay: float = 10.0
 
     def check(self) -> None:
         """Also the step sizes."""
         super().check()
-        require_whole(batch_size=self.batch_size)
+        if self.batch_size is not None:
+            require_whole(batch_size=self.batch_size)
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
             raise ValueError(
                 f"kappa must lie in [0, 1] and delay be zero or positive; got kappa={self.kappa!r}, delay={self.delay!r}"
@@ -221,7 +222,7 @@ class StochasticVB(_LimitedEngine):
 
     def plan(self, data: Data) -> Visits:
         """Random batches."""
-        return RandomBatches(data, self.batch_size)
+        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
 
     def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
         """The exact bound of the final globals, by one pass over the data."""
