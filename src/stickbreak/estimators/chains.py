@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +19,11 @@ from .parts import FAMILIES, make_family
 from .stacks import Shape, Stack, lagged_names, make_stack, stack_values
 from .states import States
 from .tables import Given, join_sets
+from .views import choose_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["ChainEstimator"]
 
@@ -245,6 +251,68 @@ class ChainEstimator(States, Outlook, Estimator):
     def stationary_(self) -> Array:
         """(K,) shares of rows in the long run: p with p transmat_ = p; where there are several, the one reached from startprob_."""
         return _stationary(self.transmat_, self.startprob_)
+
+    # ------------------------------------------------------------------------------------------ for readers
+
+    def plot(
+        self,
+        panel: str | None = None,
+        X: Any = None,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        context: Any = None,
+        columns: Sequence[int | str] | None = None,
+        ax: Axes | None = None,
+    ) -> Figure | Axes:
+        """Draw what was found (extra `plot`). Shows nothing by itself: use `matplotlib.pyplot.show()` or `figure.savefig`.
+
+        States are named by their permanent ids and come with the largest first; those without a row are left out, with a note.
+
+        Parameters
+        ----------
+        panel : "segmentation" (states over time, a strip for each of the first 20 sequences), "trace" (the bound after each lap),
+            "weights", "transitions", "durations" or "components". Default: all of them, as one figure.
+        X, lengths, sequence_id, context : sequences to draw; default: those of the fit, where it kept them (rows are drawn with
+            the components only if given).
+        columns : names or positions of the columns to draw. Default: those that tell states apart best.
+        ax : the Axes to draw one panel into. Default: those of a new figure.
+
+        Returns
+        -------
+        The Axes of one panel, or the Figure of all.
+
+        Examples
+        --------
+        >>> import numpy as np, stickbreak as sb
+        >>> from matplotlib import pyplot as plt
+        >>> X = np.repeat([-5.0, 5.0, -5.0], 20)[:, None] + np.random.default_rng(0).normal(size=(60, 1))
+        >>> ax = sb.HMM(2, random_state=0).fit(X).plot("segmentation")
+        >>> ax.get_title(loc="left")
+        'states over time'
+        >>> plt.close(ax.figure)
+        """
+        self._check_picture(panel, ax)
+        shape, states, rows, labels = None, None, None, None
+        if X is not None:
+            table = self._use(X, lengths, sequence_id, context)
+            chosen, shape = choose_rows(table.n_rows), table.shape
+            states = self._decode(table, self._potentials_of("fitted"), map)
+            rows, labels = table.rows[chosen], states[chosen]
+        elif "_labels" in self.__dict__:
+            shape, states = self._shape, self._labels
+        paths = () if shape is None or states is None else replace(shape, is_list=True).answer(states)
+        more = {"paths": paths, "transition": self.transmat_, "durations": self.durations_, "rows": rows, "labels": labels}
+        return self._draw(panel, ax, columns=columns, **more)
+
+    def _column_names(self) -> list[str]:
+        found = lagged_names(super()._column_names(), self._model.family.lags)
+        assert found is not None
+        return found
+
+    def _chain_values(self, axis: str) -> dict[str, Any]:
+        steps = (axis, f"next_{axis}"), self.transmat_
+        return {"start": (axis, self.startprob_), "transition": steps, "duration": (axis, self.durations_)}
 
 
 def _stationary(transition: Array, start: Array) -> Array:
