@@ -25,8 +25,6 @@ SAMPLE_WEIGHT_CHECKS = dict.fromkeys(
 SEQUENCE_CHECKS = {
     "check_sample_weights_not_overwritten": "a weight is of a whole sequence; the check gives the rows of one different weights",
     "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which makes another sequence of them",
-    "check_methods_sample_order_invariance": "the order of the rows of a sequence matters",
-    "check_methods_subset_invariance": "a row is judged with the rows around it",
 }  # which cannot hold for ordered rows
 
 

@@ -68,7 +68,7 @@ def draw_strips(fitted: Fitted, ax: Axes) -> None:
     ax.set_xlabel("row", fontsize=9)
     tidy(ax)
     left_out = f"the first {len(shown)} of {len(paths):,} sequences" if len(shown) < len(paths) else ""
-    set_titles(ax, "states over time", left_out, f"every {stride}th row" if stride > 1 else "")
+    set_titles(ax, "states over time", left_out, f"one row of {stride}" if stride > 1 else "")
     _draw_key(fitted, ax)
 
 
