@@ -110,7 +110,7 @@ OUTPUT = {
 }
 
 INITS = '"k-means++"; others are "k-means||" (all rows, in a few passes) and "random"'
-CHAIN_INITS = '"blocks" (of rows in succession); others are "k-means++" and "random"'
+CHAIN_INITS = '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows far apart) and "random"'
 CHAIN_OPTIONS = (
     "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior", "init", "random_state", "n_init",
     "n_jobs",

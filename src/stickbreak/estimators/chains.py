@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainEstimator"]
 
-INITS = ("blocks", "k-means++", "random")
+INITS = ("blocks", "random-blocks", "k-means++", "random")
+CANDIDATES = 10  # blocks to choose from for each state
 SUMMARIES = ("fitted", "mean")
 ROUTED = {"sequence_id": True}  # what searches and cross-validation pass on by themselves, split with the rows
 
@@ -91,7 +92,7 @@ class ChainEstimator(States, Outlook, Estimator):
             return from_random(model, table, K, rng, legal=legal)
         if self.init == "k-means++":
             return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
-        return from_blocks(model, table, K, rng, legal=legal)
+        return from_blocks(model, table, K, rng, legal=legal, candidates=CANDIDATES if self.init == "blocks" else 1)
 
     def _learn(self, engine: Any, result: Any, table: Any, on_disk: bool, pool: Any) -> None:
         super()._learn(engine, result, table, on_disk, pool)

@@ -44,8 +44,9 @@ class HMM(ChainEstimator):
         states. Symbols that it lacks may have all.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
-    init : where a fit begins: "blocks" (each state sees one random block of 20 rows in succession), "k-means++" (Bregman, rows
-        without their order) or "random" (random rows).
+    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
+        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
+        or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -155,8 +156,9 @@ class HDPHMM(ChainEstimator):
         as in older work, whose bound cannot.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
     random_state : seed.
-    init : where a fit begins: "blocks" (each state sees one random block of 20 rows in succession), "k-means++" (Bregman, rows
-        without their order) or "random" (random rows).
+    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
+        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
+        or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
