@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         NumericalError,
         StickbreakWarning,
     )
-    from .estimators import Comparison, DPMixture, Mixture, compare, load, resume
+    from .estimators import HDPHMM, HMM, Comparison, DPMixture, Forecast, Mixture, OnlineFilter, compare, load, resume
     from .families import (
         AutoregressiveGaussian,
         Bernoulli,
@@ -45,7 +45,7 @@ _HOMES = {
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
-    "estimators": ("Comparison", "DPMixture", "Mixture", "compare", "load", "resume"),
+    "estimators": ("HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "Mixture", "OnlineFilter", "compare", "load", "resume"),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
@@ -72,6 +72,8 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 __all__ = [
     "EM",
+    "HDPHMM",
+    "HMM",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -86,6 +88,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "FixedVarianceGaussian",
+    "Forecast",
     "GammaPrior",
     "Gaussian",
     "Gibbs",
@@ -96,6 +99,7 @@ __all__ = [
     "ModelFileError",
     "Multinomial",
     "NumericalError",
+    "OnlineFilter",
     "Poisson",
     "Product",
     "StickbreakWarning",

@@ -162,6 +162,8 @@ class Chain:
         evidence, tables = judge(potentials, block), (potentials["initial"], potentials["transition"])
         return np.concatenate([viterbi(*tables, evidence[lo:hi])[0] for lo, hi in pairwise(block.offsets)])
 
+    best = decode
+
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         """Forward filter, backward sample."""
         evidence, _ = to_linear(judge(potentials, block))

@@ -257,6 +257,8 @@ class Document:
     def decode(self, potentials: Any, block: Batch) -> Array:
         return self.infer_best(potentials, block, None, self._empty(potentials)).shares.argmax(1)
 
+    best = decode
+
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         shares = self.infer(potentials, block, None, self._empty(potentials)).shares
         return (shares.cumsum(1) < rng.random(len(shares))[:, None] * shares.sum(1, keepdims=True)).sum(1)

@@ -188,6 +188,8 @@ class Tree:
         best = [g.draw(g.inside(np.max), lambda w: int(np.argmax(w)))[0] for _, g, _ in self._grammars(potentials, block)]
         return np.concatenate(best)
 
+    best = decode
+
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         draw = lambda w: int(rng.choice(len(w), p=w / w.sum()))
         return np.concatenate([g.draw(g.inside(), draw)[0] for _, g, _ in self._grammars(potentials, block)])

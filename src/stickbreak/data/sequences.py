@@ -17,6 +17,7 @@ __all__ = ["Sequences", "span_rows"]
 Array = npt.NDArray[Any]
 
 BATCH_UNITS = 64
+STEP_SEQUENCES = 64  # sequences of a step of stochastic inference when nobody says
 
 
 def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
@@ -48,6 +49,11 @@ class Sequences(Table):
     def n_units(self) -> float:
         """Sequences."""
         return float(self.n_spans)
+
+    @property
+    def step_size(self) -> int:
+        """Sequences of a step of stochastic inference when nobody says."""
+        return STEP_SEQUENCES
 
     def whole(self) -> Batch:
         """Everything as one batch."""

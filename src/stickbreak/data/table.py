@@ -24,6 +24,7 @@ __all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse"
 Array = npt.NDArray[Any]
 
 BATCH_ROWS = 20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
+STEP_ROWS = 1024  # rows of a step of stochastic inference when nobody says
 SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
 HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
 
@@ -69,6 +70,11 @@ class Table:
     def n_observations(self) -> float:
         """Rows, repeats counted: what bounds and tolerances are given for."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
+
+    @property
+    def step_size(self) -> int:
+        """Units of a step of stochastic inference when nobody says."""
+        return STEP_ROWS
 
     def whole(self) -> Batch:
         """Everything as one batch."""

@@ -34,6 +34,11 @@ class BaseFamily(Parameters):
     """What NaN means: an error; a row that does not count as a whole; an entry that does not count; one with a factor of its own;
     what the member that reads the column says."""
 
+    @property
+    def lags(self) -> int:
+        """How many of the rows before it a row must carry; none where rows are judged one by one."""
+        return 0
+
     max_categories = 0
     """How many categories (strings, booleans) a column of a data frame may have; none where columns hold numbers."""
 

@@ -52,6 +52,11 @@ class Data(Protocol):
         """Rows, repeats counted: what tolerances are given for."""
         ...
 
+    @property
+    def step_size(self) -> int:
+        """Units of a step of stochastic inference when nobody says."""
+        ...
+
     def whole(self) -> Batch:
         """Everything as one batch."""
         ...

@@ -249,19 +249,20 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
     Parameters
     ----------
-    batch_size : rows of a step.
+    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows, 64 sequences.
     kappa, delay : the step size at step t is (delay + t) ** -kappa.
     max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
     max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
-    batch_size: int = 1024
+    batch_size: int | None = None
 
     def check(self) -> None:
         """Also the batches."""
         super().check()
-        require_whole(batch_size=self.batch_size)
+        if self.batch_size is not None:
+            require_whole(batch_size=self.batch_size)
 
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * scaled new."""
@@ -269,7 +270,7 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
     def plan(self, data: Data) -> Visits:
         """Random batches."""
-        return RandomBatches(data, self.batch_size)
+        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -22,6 +22,7 @@ from stickbreak.protocols import (
     LearningFamily,
     Limiting,
     Local,
+    Ordered,
     Piecewise,
     Pool,
     Prior,
@@ -86,11 +87,16 @@ class Model:
 
     def start_params(self, n_components: int, legal: Array | None = None) -> Fields:
         """Global values that are not a function of the counts: a root's shares, and which components a legal set may use."""
-        params = self.prior.start(n_components, self.axis)
-        if legal is None:
-            return params
-        layout = {**params.layout, "legal": Field((None, self.axis), merge="max")}
-        return Fields(layout, {**params.arrays, "legal": np.asarray(legal, dtype=float)})
+        return self.with_legal(self.prior.start(n_components, self.axis), legal)
+
+    def with_legal(self, params: Fields, legal: Array | None) -> Fields:
+        """The same parameters with these legal sets (S, K), or with none."""
+        layout = {name: field for name, field in params.layout.items() if name != "legal"}
+        arrays = {name: params[name] for name in layout}
+        if legal is not None:
+            layout["legal"] = Field((None, self.axis), merge="max")
+            arrays["legal"] = np.asarray(legal, dtype=float)
+        return Fields(layout, arrays)
 
     def potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
         """The rule applied to every table, once a step; evidence is computed later, block by block."""
@@ -250,6 +256,23 @@ class Model:
         """(n, D) rows with missing entries replaced by their means under the components, weighted by the rows' shares."""
         return np.concatenate(list(pool(partial(_impute_lane, self, potentials, counts), batch.lanes())))
 
+    def filter(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n, K) what the rows up to each row, and itself, say of its component: for ordered rows."""
+        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, 0), batch.lanes())))
+
+    def log_steps(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n,) log predictive density of each row given those before it: for ordered rows."""
+        found = np.concatenate(list(pool(partial(_filter_lane, self, potentials, 1), batch.lanes())))
+        _require_finite(float(found.sum()), potentials)
+        return found
+
+    def best_paths(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> tuple[Array, Array]:
+        """The most probable labelling (n,) of each unit as a whole, and its log weight (units,): for ordered rows."""
+        found = list(pool(partial(_paths_lane, self, potentials), batch.lanes()))
+        paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        _require_finite(float(values.sum()), potentials)
+        return paths, values
+
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(units,) log normalizer of each unit: log predictive density under predictive potentials."""
         return np.concatenate(list(pool(partial(_evidence_lane, self, potentials), batch.lanes())))
@@ -328,6 +351,11 @@ def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    if isinstance(model.structure, Piecewise) and lane.repeats is None:
+        out, tables = np.empty((lane.n_rows, potentials.empty.size(model.axis))), dict(potentials.empty.empty().arrays)
+        for block, _, local in _inferred(model, potentials, lane.alone(), None, tables):
+            out[block.row_at : block.row_at + block.n_rows] = local.shares
+        return out
     return np.concatenate([_shares(model, potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 
@@ -339,6 +367,27 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     _require_finite(local.log_z, potentials)
     shares = np.ascontiguousarray(local.shares)
     return shares if block.repeats is None else shares / block.repeats[:, None]
+
+
+def _filter_lane(model: Model, potentials: ModelPotentials, which: int, lane: Batch) -> Array:
+    """What a filter says of each row: its components (0), or how probable it was (1)."""
+    structure, max_rows = model._inner, model.block_rows(potentials.empty.size(model.axis))
+    assert isinstance(structure, Ordered)
+    parts: list[Array] = []
+    for block in lane.blocks(max_rows):
+        if block.n_rows <= 2 * max_rows:
+            parts.append(structure.filter(potentials, block.with_rows(model.family.prepare(block.rows)))[which])
+            continue
+        for u in range(block.n_spans):
+            parts += [found[which] for _, found in structure.filter_pieces(model, potentials, block.part(u, u + 1), max_rows)]
+    return np.concatenate(parts)
+
+
+def _paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[Array, Array]:
+    structure = model._inner
+    assert isinstance(structure, Ordered)
+    found = [structure.viterbi(potentials, block) for _, block in _prepared(model, potentials, lane)]
+    return np.concatenate([path for path, _ in found]), np.concatenate([value for _, value in found])
 
 
 def _impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:
