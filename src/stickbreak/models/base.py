@@ -14,7 +14,19 @@ from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
 from stickbreak.protocols import (
-    Array, Family, LearningFamily, Limiting, Local, Ordered, Piecewise, Pool, Prior, Rule, Scores, Structure, Watch,
+    Array,
+    Family,
+    LearningFamily,
+    Limiting,
+    Local,
+    Ordered,
+    Piecewise,
+    Pool,
+    Prior,
+    Rule,
+    Scores,
+    Structure,
+    Watch,
 )  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly
@@ -324,9 +336,7 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     return shares if block.repeats is None else shares / block.repeats[:, None]
 
 
-def _filter_lane(
-    model: Model, potentials: ModelPotentials, pick: Callable[[tuple[Array, Array], Batch, bool], Array], lane: Batch
-) -> Array:
+def _filter_lane(model: Model, potentials: ModelPotentials, pick: Callable[..., Array], lane: Batch) -> Array:
     """What `pick` takes of a filter, block by block; a unit that no block can hold comes in pieces."""
     structure, max_rows = model._inner, model.block_rows(potentials.empty.size(model.axis))
     assert isinstance(structure, Ordered)
