@@ -519,10 +519,13 @@ def test_the_public_battery_passes(cls):
 def test_very_long_sequences_are_filtered_in_pieces(monkeypatch):
     model = sb.HMM(3, random_state=0).fit(X)
     whole = {name: getattr(model, name)(STACKED) for name in ("filter_proba", "score_samples", "predict_proba", "predict")}
+    ahead = model.forecast(STACKED, 2).states
     monkeypatch.setattr("stickbreak.structures.chain.BLOCK_NUMBERS", 1)  # blocks of 64 rows: the sequence takes four
     assert model._model.block_rows(3) == 64
     for name, expected in whole.items():
         np.testing.assert_allclose(getattr(model, name)(STACKED), expected, rtol=1e-9, atol=1e-11, err_msg=name)
+    np.testing.assert_allclose(model.forecast(STACKED, 2).states, ahead, rtol=1e-9)
+    np.testing.assert_allclose(model.forecast([STACKED, X[0]], 2).states[1], model.forecast(X[0], 2).states[0], rtol=1e-9)
 
 
 def test_n_init_keeps_the_best_bound():

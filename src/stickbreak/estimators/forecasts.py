@@ -101,7 +101,8 @@ class OnlineFilter:
 
         Returns
         -------
-        Filtered : probabilities (K,), log_predictive.
+        Filtered
+            probabilities (K,), log_predictive.
         """
         row, lags = self._read(x), self._family.lags
         if lags:

@@ -78,6 +78,9 @@ class Outlook:
     def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, sequence_id: Any = None, context: Any = None) -> Forecast:
         """What comes after the last row of each sequence.
 
+        States follow posterior mean transitions. What to expect of a row is its mean, for `Categorical` the most probable symbol.
+        Autoregressions go from row to row, and their means are exact for coefficients at their posterior means.
+
         Parameters
         ----------
         X, lengths, sequence_id, context : as in `fit`.
@@ -85,9 +88,7 @@ class Outlook:
 
         Returns
         -------
-        Forecast : states (S, horizon, K), probabilities of the states, by posterior mean transitions; rows (S, horizon, D), what to
-        expect of the rows: their means, for `Categorical` the most probable symbols. Autoregressions go from row to row, and their
-        means are exact for coefficients at their posterior means.
+        Forecast, with the probabilities `states` (S, horizon, K) and the `rows` (S, horizon, D) of S sequences.
 
         Examples
         --------
@@ -101,7 +102,7 @@ class Outlook:
         table, potentials = self._use(X, lengths, sequence_id, context), self._potentials_of("mean")
         assert table.offsets is not None
         with workers(self.n_jobs) as pool:
-            last = self._model.filter(potentials, table.whole(), pool)[table.offsets[1:] - 1]
+            last = self._model.filter_last(potentials, table.whole(), pool)
         transition, family = np.exp(potentials["transition"]), self._model.family
         states = predict_states(last, transition, horizon)
         if not family.lags:

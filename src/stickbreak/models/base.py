@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -258,11 +258,15 @@ class Model:
 
     def filter(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(n, K) what the rows up to each row, and itself, say of its component: for ordered rows."""
-        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, 0), batch.lanes())))
+        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, _all_shares), batch.lanes())))
+
+    def filter_last(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(units, K) what all rows of a unit say of the component of its last row: for ordered rows."""
+        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, _last_shares), batch.lanes())))
 
     def log_steps(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(n,) log predictive density of each row given those before it: for ordered rows."""
-        found = np.concatenate(list(pool(partial(_filter_lane, self, potentials, 1), batch.lanes())))
+        found = np.concatenate(list(pool(partial(_filter_lane, self, potentials, _all_steps), batch.lanes())))
         _require_finite(float(found.sum()), potentials)
         return found
 
@@ -369,18 +373,35 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     return shares if block.repeats is None else shares / block.repeats[:, None]
 
 
-def _filter_lane(model: Model, potentials: ModelPotentials, which: int, lane: Batch) -> Array:
-    """What a filter says of each row: its components (0), or how probable it was (1)."""
+def _filter_lane(model: Model, potentials: ModelPotentials, pick: Callable[..., Array], lane: Batch) -> Array:
+    """What `pick` takes of a filter, block by block; a unit that no block can hold comes in pieces."""
     structure, max_rows = model._inner, model.block_rows(potentials.empty.size(model.axis))
     assert isinstance(structure, Ordered)
     parts: list[Array] = []
     for block in lane.blocks(max_rows):
         if block.n_rows <= 2 * max_rows:
-            parts.append(structure.filter(potentials, block.with_rows(model.family.prepare(block.rows)))[which])
+            prepared = block.with_rows(model.family.prepare(block.rows))
+            parts.append(pick(structure.filter(potentials, prepared), block, True))
             continue
         for u in range(block.n_spans):
-            parts += [found[which] for _, found in structure.filter_pieces(model, potentials, block.part(u, u + 1), max_rows)]
+            unit = block.part(u, u + 1)
+            for piece, found in structure.filter_pieces(model, potentials, unit, max_rows):
+                parts.append(pick(found, piece, piece.row_at + piece.n_rows == unit.row_at + unit.n_rows))
     return np.concatenate(parts)
+
+
+def _all_shares(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    return found[0]
+
+
+def _all_steps(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    return found[1]
+
+
+def _last_shares(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    """Of the last row of each unit that ends here."""
+    assert part.offsets is not None
+    return found[0][part.offsets[1:] - 1] if is_end else found[0][:0]
 
 
 def _paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[Array, Array]:
