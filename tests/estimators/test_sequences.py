@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -550,3 +551,16 @@ def test_weights_do_not_change_answers_for_new_rows(model):
     weighted = replace(table, repeats=np.full(table.n_rows, 2.0))
     shares = model._model.shares(model._potentials(), weighted.whole())
     np.testing.assert_allclose(shares, np.concatenate(model.predict_proba(X)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("inference", [sb.Gibbs(max_iter=30), sb.SubchainVB(subchain_length=10, n_subchains=4, max_iter=8)])
+@pytest.mark.parametrize("make", [sb.HMM, sb.HDPHMM])
+def test_fits_by_draws_and_by_windows_are_kept_in_files(make, inference, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        model = make(3, inference=inference, random_state=0).fit(X)
+    model.save(tmp_path / "m.stickbreak")
+    again = sb.load(tmp_path / "m.stickbreak")
+    assert again.score(X) == model.score(X)
+    np.testing.assert_array_equal(again.transmat_, model.transmat_)
+    np.testing.assert_allclose(model.transmat_.sum(1), 1.0)

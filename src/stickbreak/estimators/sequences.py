@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import Engine, Hard, MemoizedVB, Mode
+from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import DirichletRows, HDPRows
@@ -242,10 +242,10 @@ class HDPHMM(ChainEstimator):
 
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
         model = hdp_hmm(family, learns=self.learn_prior, **prior)
-        if not isinstance(rule, Mode | Hard):
-            return model
         assert isinstance(model.prior, HDPRows)
-        return replace(model, prior=model.prior.for_modes())
+        if isinstance(rule, Draw):
+            return replace(model, prior=model.prior.for_draws())
+        return replace(model, prior=model.prior.for_modes()) if isinstance(rule, Mode | Hard) else model
 
     @property
     def concentration_(self) -> float:

@@ -133,8 +133,8 @@ class HDPRows(RowCounts):
             raise ValueError(f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB")
         if isinstance(self.top_concentration, GammaPrior):
             raise ValueError("Gibbs draws no top_concentration; give a number, or use a variational engine such as BatchVB")
-        numbers = (self.concentration, self.start_concentration, self.top_concentration, self.stickiness)
-        return WeakLimitRows(*(float(number) for number in numbers))  # type: ignore[arg-type]
+        names = ("concentration", "start_concentration", "top_concentration", "stickiness")
+        return WeakLimitRows(**{name: float(getattr(self, name)) for name in names}, root=self.root)
 
     @property
     def learned(self) -> tuple[str, ...]:

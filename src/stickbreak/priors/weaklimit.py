@@ -19,6 +19,7 @@ from stickbreak.protocols import Array
 from stickbreak.stats import Field, Fields, Summary, draw_log_dirichlet
 
 from .dirichlet import ROWS
+from .groups import ChainGroups
 from .rows import RowCounts, RowPseudo
 
 __all__ = ["WeakLimitRows", "draw_tables"]
@@ -44,12 +45,20 @@ def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -
 
 @dataclass(frozen=True, eq=False)
 class WeakLimitRows(RowCounts):
-    """What Gibbs makes of `HDPRows`: the same numbers, and a root of K shares that sum to one."""
+    """What Gibbs makes of `HDPRows`: the same numbers, and a root of K shares that sum to one.
+
+    root : that of the `HDPRows` which this is the limit of; a drawn root is neither a posterior nor an estimate.
+    """
 
     concentration: float = 0.5
     start_concentration: float = 10.0
     top_concentration: float = 10.0
     stickiness: float = 0.0
+    root: str = "beta"
+
+    def concentrations(self, params: Fields) -> ChainGroups:
+        """The numbers, as given."""
+        return ChainGroups(self.start_concentration, self.concentration, self.stickiness)
 
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,): equal shares."""

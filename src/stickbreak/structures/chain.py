@@ -7,6 +7,7 @@ Sequences are smoothed many at a time; one that is too long to hold is smoothed 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from scipy.special import xlogy
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.chain import smooth
+from stickbreak.kernels.chain import Buffers, smooth
 from stickbreak.kernels.chain_merges import merge_gains
 from stickbreak.kernels.chain_paths import draw, filtered, predict_step, viterbi
 from stickbreak.kernels.chain_pieces import forward_pieces, smooth_piece
@@ -29,6 +30,16 @@ from .windows import smooth_windows
 __all__ = ["Chain"]
 
 BLOCK_NUMBERS = 1 << 22  # numbers that a block's features and evidence may take: many sequences side by side, about 32 MB
+
+
+_OWN = threading.local()
+
+
+def _buffers() -> Buffers:
+    """The memory that this thread smooths in: fresh memory for every block costs more than the work on it."""
+    if not hasattr(_OWN, "buffers"):
+        _OWN.buffers = Buffers()
+    return _OWN.buffers
 
 
 def merged_entropy(x: Array, y: Array) -> Array:
@@ -64,7 +75,7 @@ class Chain:
             return Local(float(log_z.sum()), shares.T)
         log_z, shares = smooth(
             logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
-            start=out["start"], transition=out["transition"], out=logits,
+            start=out["start"], transition=out["transition"], out=logits, buffers=_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, block)
         return Local(float(_weights(block) @ log_z), shares.T)
