@@ -26,6 +26,8 @@ from .state import Info, Start, State
 from .stopping import Stopping
 from .trace import LapRecord, Trace
 
+UPDATES = 3  # of the globals that are not functions of the counts, in a lap of many batches
+
 __all__ = ["Callback", "Data", "Engine", "Result", "run", "step"]
 
 
@@ -195,13 +197,17 @@ def step(
     watches: Sequence[Watch] = (),
     pool: Pool = map,
 ) -> Summary:
-    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's new counts."""
+    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's new counts.
+
+    Globals that are functions of the counts are always fresh; others (an HDP's root) a few times a lap, and at its end: whenever
+    that is, it does not lower the bound.
+    """
     old = state.recall(batch)
     counts = state.counts.restrict(batch.symbols)
     new, warm = rule.visit(model, counts, state.params, batch, None if old is None else old.warm, watches, pool)
     accumulator.combine(state, batch, old, new, warm)
     state.n_steps += 1
-    if state.seed is None:
+    if state.seed is None and (state.position + 1) % -(-state.n_batches // UPDATES) == 0:
         state.params = rule.global_step(model, state.total.view(), state.params)
     return new
 
@@ -260,6 +266,8 @@ class _Loop:
         """Fresh sums, upkeep, order, learned priors, bound."""
         state = self.state
         self.accumulator.end_lap(state)
+        if self.mover.proposals:  # what moves gain must not be what fresh globals would
+            state.params = self.rule.global_step(self.model, state.total.view(), state.params)
         self.trace.moves += self.mover.decide(self.model, state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
         for edit in self.model.upkeep(state.total.view()):
