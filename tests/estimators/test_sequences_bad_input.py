@@ -130,7 +130,7 @@ PRIORS = {
     "concentration": ({"concentration": 0.0}, "concentration must be a positive number; got 0.0"),
     "start concentration": ({"start_concentration": -1}, "start_concentration must be a positive number; got -1"),
     "stickiness": ({"stickiness": -1.0}, "stickiness must be zero or a positive number; got -1.0"),
-    "init": ({"init": "k-means"}, "unknown init 'k-means'; choose one of blocks, k-means"),
+    "init": ({"init": "k-means"}, "unknown init 'k-means'; choose one of blocks, random-blocks, k-means"),
     "dictionary of vectors": ({"allowed": {0: [1]}}, "allowed is for families of symbols such as Categorical"),
     "dictionary": ({"allowed": [1], "family": "categorical"}, "allowed must map symbols to lists of states"),
     "state of a dictionary": ({"allowed": {0: [3]}, "family": "categorical"}, r"allowed\[0\] holds 3; .*states are 0 to 2"),
