@@ -73,7 +73,7 @@ class HMM(ChainEstimator):
     >>> sequences = [np.repeat([-4.0, 4.0, -4.0], 30)[:, None] + rng.normal(size=(90, 1)) for _ in range(3)]
     >>> model = sb.HMM(2, random_state=0).fit(sequences)
     >>> model.means_.round().ravel().tolist(), model.durations_.round().tolist()
-    ([4.0, -4.0], [26.0, 51.0])
+    ([-4.0, 4.0], [51.0, 26.0])
     >>> [states.shape for states in model.predict(sequences)]
     [(90,), (90,), (90,)]
     """
