@@ -307,3 +307,21 @@ def test_one_row_and_equal_rows_are_no_trouble():
         same = sb.DPMixture(random_state=0).fit(np.ones((40, 2)))
     assert (one.n_components_, same.n_components_) == (1, 1)
     assert np.isfinite([one.lower_bound_, same.lower_bound_]).all()
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_a_stream_gives_birth_to_clusters_as_they_appear(family):
+    """One more cluster every second call: each is found, and those that were there keep their ids and their rows."""
+    rng = np.random.default_rng(0)
+    places = np.array([[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0], [0.0, -8.0]])
+    model, ids, seen = sb.DPMixture(family=family, random_state=0), set(), np.zeros(4)
+    for call in range(8):
+        labels = rng.integers(1 + call // 2, size=300)
+        seen += np.bincount(labels, minlength=4)
+        model.partial_fit(places[labels] + rng.normal(size=(300, 2)))
+        assert ids <= set(model.component_ids_.tolist())
+        ids = set(model.component_ids_.tolist())
+        assert model.n_components_ == 1 + call // 2
+    np.testing.assert_allclose(np.sort(model.counts_), np.sort(seen), atol=1.0)
+    assert sum(m.kind == "birth" and m.is_accepted for m in model.trace_.moves) == 3

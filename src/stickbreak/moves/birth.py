@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from stickbreak.protocols import Array, Movable
 from stickbreak.stats import Summary
 
 from .merge import Merge
-from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of
+from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of, side_by_side
 from .trials import blocks_of, clusters_of, split, try_fit
 
 __all__ = ["Birth"]
@@ -113,14 +113,14 @@ class Birth(Parameters):
         table = rows_of(model, scene.sample, taken)
         assert table is not None
         # all of them once more, on the rows of all: parts of one newborn that two targets held find each other
-        found = little_fit(model, table, _side_by_side([old, *newborns], model.axis), self.n_passes, moves=(Merge(start=2),))
+        found = little_fit(model, table, side_by_side([old, *newborns], model.axis), self.n_passes, moves=(Merge(start=2),))
         ids = np.array(found.ids)
         new = np.flatnonzero((ids >= len(taken)) & (found.counts["share"] >= 1.0))
         if not len(new):
             return []
         born = found.counts.permute(model.axis, new.tolist())
         kept = np.array([found.counts["share"][ids == k].sum() for k in range(len(taken))])
-        counts = _side_by_side([old, born], model.axis)
+        counts = side_by_side([old, born], model.axis)
         watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), born["share"]])
         return [RedistributionProposal("birth", tuple(taken), watch, expected)]
 
@@ -174,13 +174,6 @@ def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, sh
     shares = counts["share"] if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
-
-
-def _side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
-    """The components of all, one after the other."""
-    layout = parts[0].layout
-    arrays = {n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis)) for n, f in layout.items()}
-    return replace(parts[0], arrays=arrays, sides={})
 
 
 def _gain_together(model: Any, first: Summary, second: Summary) -> Array:

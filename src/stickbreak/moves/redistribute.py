@@ -19,7 +19,7 @@ from stickbreak.persist import pack_summary, unpack_summary
 from stickbreak.protocols import Array, Local, Potentials, Rule, Scores
 from stickbreak.stats import AddSide, Compose, Edit, Fields, Fold, Insert, Summary
 
-__all__ = ["Redistribution", "RedistributionProposal", "little_fit", "rows_of"]
+__all__ = ["Redistribution", "RedistributionProposal", "little_fit", "nearest", "rows_of", "side_by_side"]
 
 WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
 
@@ -49,9 +49,10 @@ class Redistribution:
         """With the potentials of the proposals and of the components that they replace."""
         judge = rule.pick(model.family)
         taken, proposed = counts.permute(model.axis, list(self.taken)), self.counts.restrict(batch.symbols)
-        absorbers = range(self.first, len(self.taken))
+        absorbers = list(range(self.first, len(self.taken)))
         if absorbers:  # what they lose and what they gain must be moments about the same points
-            proposed = taken.permute(model.axis, absorbers).empty() + proposed
+            newborn = proposed.permute(model.axis, range(len(absorbers), proposed.size(model.axis)))
+            proposed = side_by_side([taken.permute(model.axis, absorbers), newborn], model.axis).empty() + proposed
         return replace(self, counts=proposed, scores=judge(proposed), taken_scores=judge(taken))
 
     def empty_side(self, model: Any, potentials: Potentials) -> Summary:
@@ -72,6 +73,13 @@ class Redistribution:
         """Add a block's difference."""
         change = model.structure.redistribute(model, potentials, self, raw, local, side)
         return replace(side, local_bound=side.local_bound + change)
+
+
+def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
+    """The components of all, one after the other."""
+    layout = parts[0].layout
+    arrays = {n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis)) for n, f in layout.items()}
+    return replace(parts[0], arrays=arrays, sides={})
 
 
 @dataclass(frozen=True)
