@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Product,
         ZeroMeanGaussian,
     )
-    from .inference import EM, BatchVB, Callback, HardEM, MemoizedVB, StochasticVB
+    from .inference import EM, BatchVB, Callback, Gibbs, HardEM, MemoizedVB, StochasticVB
     from .moves import Birth, Delete, Merge
     from .priors import GammaPrior
 
@@ -50,7 +50,7 @@ _HOMES = {
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
-    "inference": ("EM", "BatchVB", "Callback", "HardEM", "MemoizedVB", "StochasticVB"),
+    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB"),
     "moves": ("Birth", "Delete", "Merge"),
     "priors": ("GammaPrior",),
 }  # fmt: skip
@@ -88,6 +88,7 @@ __all__ = [
     "FixedVarianceGaussian",
     "GammaPrior",
     "Gaussian",
+    "Gibbs",
     "HardEM",
     "MemoizedVB",
     "Merge",

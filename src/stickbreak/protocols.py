@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Mergeable", "Model", "Movable",
+    "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Mergeable", "Model", "Movable",
     "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping",
     "Watch",
 ]  # fmt: skip
@@ -184,6 +184,18 @@ class LearningFamily(Protocol):
         """The family with those of another."""
 
 
+@runtime_checkable
+class DrawingFamily(Protocol):
+    """A family whose parameters can be drawn from their posterior: Gibbs sampling.
+
+    Two laws: over many draws, the average of the evidence is that of mean_log; the log of the average of its exponential, for one
+    row at a time, is that of log_mean.
+    """
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Scores:
+        """Log likelihood at parameters drawn from the posterior given whole rows; `collect` counts rows as they are."""
+
+
 # ---------------------------------------------------------------------------------------------- priors
 
 
@@ -221,6 +233,17 @@ class Prior(Protocol):
 
     def order(self, total: Summary) -> Array | None:
         """The order of components that the bound likes best, or None when it does not care."""
+
+
+@runtime_checkable
+class DrawingPrior(Protocol):
+    """A prior whose parameters can be drawn; its tables have `draw` beside `mean_log`, `log_mean` and `mode`."""
+
+    def for_draws(self) -> Any:
+        """The prior that Gibbs uses: this one, or one with parameters that can be drawn."""
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """Stored parameters, drawn given the counts of a labelling and the present ones."""
 
 
 # ---------------------------------------------------------------------------------------------- structures
@@ -282,6 +305,14 @@ class Structure(Protocol):
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
+
+
+@runtime_checkable
+class DrawingStructure(Protocol):
+    """A structure whose labels can be drawn, counts and all."""
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]) -> Local:
+        """As `infer`, with the posterior replaced by a labelling drawn from it; uniforms (n,) in [0, 1), one a row."""
 
 
 @runtime_checkable
@@ -384,6 +415,18 @@ class Model(Protocol):
     def best_only(self) -> Model:
         """The same model whose local step takes the best labelling instead of the expectation."""
 
+    def for_draws(self) -> Model:
+        """The same model with a prior whose parameters can be drawn."""
+
+    def drawing(self, rng: np.random.Generator) -> Model:
+        """The same model whose local step draws a labelling."""
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """As `global_step`, with parameters that are drawn."""
+
+    def n_used(self, total: Summary) -> int:
+        """Components that hold at least one row."""
+
     def local_step(
         self, potentials: Potentials, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
     ) -> tuple[Summary, Fields | None]: ...
@@ -417,8 +460,17 @@ class Rule(Protocol):
     def objective(self) -> str:
         """What `bound` gives ("bound", "log joint"), for readers; empty for rules without one."""
 
+    def at(self, seed: int, step: int) -> Rule:
+        """The rule for one visit, the step-th of a fit: with random numbers of its own, if it uses any."""
+
     def pick(self, table: Any) -> Callable[..., Any]:
         """The method of a family or table that makes this rule's potentials."""
+
+    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+        """Parameters that are not functions of the counts, refreshed."""
+
+    def n_used(self, model: Any, total: Summary) -> int | None:
+        """Components that hold rows, where the rule gives each row to one; None elsewhere."""
 
     def local_model(self, model: Any) -> Any:
         """The model whose local step the rule takes: the given one, or the one that decodes."""

@@ -335,11 +335,20 @@ class ExcludeOwn:
 
     n_lanes: int = 1
 
+    def at(self, seed: int, step: int) -> Any:
+        return self
+
     def pick(self, table: Any) -> Callable[..., Any]:
         return table.log_mean
 
     def local_model(self, model: Any) -> Any:
         return model
+
+    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+        return model.global_step(total, params)
+
+    def n_used(self, model: Any, total: Summary) -> None:
+        return None
 
     def visit(
         self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Any], pool: Any

@@ -46,7 +46,8 @@ def assert_filtered(case: Case) -> None:
 
 def assert_drawn(case: Case, seed: int = 0) -> None:
     uniforms = np.random.default_rng(seed).random(case.evidence_t.shape[1])
-    path = chain_paths.draw(*case, uniforms)
+    path, log_z = chain_paths.draw(*case, uniforms)
+    np.testing.assert_allclose(log_z, case.oracle()[0], rtol=CLOSE, atol=CLOSE)
     expected = [
         brute.draw(e, case.log_start, case.log_transition, uniforms[case.offsets[s] : case.offsets[s + 1]])
         for s, e in enumerate(case.sequences())
@@ -89,7 +90,7 @@ def test_frequencies_of_random_paths():
     """20,000 draws of one short chain: every path within five standard errors of its posterior."""
     case, n = make_case(2, [3], 5, spread=1.0), 20_000
     many = case._replace(evidence_t=np.tile(case.evidence_t, n), offsets=np.arange(0, 3 * n + 1, 3))
-    paths = chain_paths.draw(*many, np.random.default_rng(0).random(3 * n)).reshape(n, 3)
+    paths = chain_paths.draw(*many, np.random.default_rng(0).random(3 * n))[0].reshape(n, 3)
     states, weights = brute.log_weights(case.sequences()[0], case.log_start, case.log_transition)
     chance = np.exp(weights - np.logaddexp.reduce(weights))
     seen = np.array([(paths == s).all(1).mean() for s in states])
@@ -99,7 +100,7 @@ def test_frequencies_of_random_paths():
 def test_extreme_uniforms_never_choose_an_impossible_state():
     case = make_case(4, [5, 5], 3, zeros=0.6, masks=0.5)
     for uniform in (0.0, np.nextafter(1.0, 0.0)):
-        path = chain_paths.draw(*case, np.full(10, uniform))
+        path, _ = chain_paths.draw(*case, np.full(10, uniform))
         assert (case.evidence_t[path, np.arange(10)] > -INF).all()
         for a, b in ((0, 5), (5, 10)):
             assert (case.log_transition[path[a : b - 1], path[a + 1 : b]] > -INF).all()
@@ -145,5 +146,5 @@ def test_impossible_rows_and_nan():
     _, value = chain_paths.viterbi(*case)
     assert value[1] == -INF
     assert np.isnan(value[2])
-    path = chain_paths.draw(*case, np.full(9, 0.5))
+    path, _ = chain_paths.draw(*case, np.full(9, 0.5))
     assert ((path >= 0) & (path < 3)).all()

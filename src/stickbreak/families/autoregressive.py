@@ -199,6 +199,21 @@ class AutoregressiveGaussian(LaggedMoments):
         constant = 0.5 * (D * np.log(worth) - q.log_det) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, 0.0, worth), constant)
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
+        """N(x | A p + b, precision) at parameters drawn from the posterior; A - M has rows that vary as the noise, columns as V^-1.
+
+        With F F' the drawn covariance, [A - M, b] differs from what is expected by F times standard normals: those of A are in
+        the coordinates in which contexts are white, where the joint factor holds the regression.
+        """
+        q, E = self._posterior(counts), self.n_context
+        noise, log_det = quadratic.draw_factors(q.dof, q.factor[:, E:, E:], rng)
+        factor, mean = q.factor.copy(), q.mean.copy()
+        factor[:, E:, :E] += noise @ rng.standard_normal((len(mean), self.n_values, E))
+        factor[:, E:, E:] = noise
+        mean[:, E:] += quadratic.draw_deviations(noise, rng) / np.sqrt(q.strength)[:, None]
+        form = self._form(q._replace(mean=mean, factor=factor), 0.0, 1.0)
+        return quadratic.DrawnScores.make(form, self._per_row() - 0.5 * log_det)
+
     def log_mode(self, counts: Counts) -> Array:
         """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         q, D = self._posterior(counts), self.n_values

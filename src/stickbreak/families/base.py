@@ -13,12 +13,12 @@ import numpy as np
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import DataWarning
 from stickbreak.parameters import Parameters, require_positive
-from stickbreak.protocols import Array, Counts
+from stickbreak.protocols import Array, Counts, DrawingFamily
 from stickbreak.stats import Edit
 
 __all__ = [
     "LOG_2PI", "BaseFamily", "Incomplete", "column_counts", "column_spread", "features_of", "fill_missing", "find_missing",
-    "prior_frame", "prior_vector", "require_positive",
+    "prior_frame", "prior_vector", "require_draws", "require_positive",
 ]  # fmt: skip
 
 LOG_2PI = math.log(2.0 * math.pi)
@@ -103,6 +103,14 @@ class BaseFamily(Parameters):
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
         """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K); here none can be missing."""
         return rows
+
+
+def require_draws(family: Any) -> None:
+    """A clear error for a family that cannot draw its parameters."""
+    if not isinstance(family, DrawingFamily):
+        raise ValueError(
+            f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine such as BatchVB"
+        )
 
 
 # ---------------------------------------------------------------------------------------------- missing entries

@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, weigh
+from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
 from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
@@ -158,6 +158,12 @@ class Bernoulli(BaseFamily):
     def mode(self, counts: Counts) -> BinaryScores:
         """The mode in natural coordinates is the mean."""
         return self.log_mean(counts)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> BinaryScores:
+        """log p and log(1 - p) at probabilities drawn from the posterior."""
+        on, off = (log_gamma_draws(x, rng) for x in self._posterior(counts))
+        total = np.logaddexp(on, off)
+        return BinaryScores(on - total, off - total)
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) log joint at the mode in natural coordinates."""

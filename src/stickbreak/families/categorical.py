@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -182,6 +182,10 @@ class Categorical(BaseFamily):
     def mode(self, counts: Counts) -> TableScores:
         """Log probability at the mode in natural coordinates."""
         return self._scores(counts, tables.log_mode_table)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> TableScores:
+        """Log probability at tables drawn from the posterior."""
+        return self._scores(counts, partial(tables.draw_table, rng=rng))
 
     def learn(self, counts: Counts) -> Categorical:
         """The concentration, one for all columns."""

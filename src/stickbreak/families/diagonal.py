@@ -127,6 +127,13 @@ class DiagonalGaussian(ColumnMoments):
         precision = self._rows_worth(q.dof) / q.scatter
         return ColumnScores.make(DiagonalForm(q.mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row())
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> ColumnScores:
+        """N(x | mean, precision) at parameters drawn from the posterior of each column."""
+        q = self._posterior(counts)
+        precision = rng.gamma(np.broadcast_to(0.5 * q.dof, q.mean.shape)) * 2.0 / q.scatter
+        mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.strength * precision)
+        return ColumnScores.make(DiagonalForm(mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row())
+
     def log_mode(self, counts: Counts) -> Array:
         """(dof - 3) / 2 (log precision - 1) at the mode, with the constants of the rows, summed over columns."""
         q = self._posterior(counts)

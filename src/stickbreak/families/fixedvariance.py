@@ -102,6 +102,12 @@ class FixedVarianceGaussian(ColumnMoments):
         _, mean, _ = self._posterior(counts)
         return self._scores(mean, counts["anchor"], self._per_row(), 1.0)
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> ColumnScores:
+        """N(x | mean, variance) at means drawn from the posterior."""
+        strength, mean, _ = self._posterior(counts)
+        drawn = mean + rng.standard_normal(mean.shape) * np.sqrt(self._variance() / strength)
+        return self._scores(drawn, counts["anchor"], self._per_row(), 1.0)
+
     def log_mode(self, counts: Counts) -> Array:
         """Log joint at the posterior mean, up to a constant of the prior."""
         return self._log_rows(counts).sum(1)

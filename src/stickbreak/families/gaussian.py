@@ -158,6 +158,14 @@ class Gaussian(quadratic.FullMoments):
         constant = 0.5 * (D * np.log(worth) - q.log_det - D * LOG_2PI) + self._log_jacobian()
         return quadratic.QuadraticScores.make(quadratic.FullForm(q.mean, q.factor, worth, q.anchor), constant)
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
+        """N(x | mean, precision) at parameters drawn from the posterior."""
+        q = self._posterior(counts)
+        factor, log_det = quadratic.draw_factors(q.dof, q.factor, rng)
+        mean = q.mean + quadratic.draw_deviations(factor, rng) / np.sqrt(q.strength)[:, None]
+        constant = -0.5 * (log_det + self.n_features * LOG_2PI) + self._log_jacobian()
+        return quadratic.DrawnScores.make(quadratic.FullForm(mean, factor, np.ones(len(mean)), q.anchor), constant)
+
     def log_mode(self, counts: Counts) -> Array:
         """(dof - D - 2) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         q, D = self._posterior(counts), self.n_features

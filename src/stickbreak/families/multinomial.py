@@ -233,6 +233,10 @@ class Multinomial(BaseFamily):
         """Log probability at the mode in natural coordinates."""
         return CountScores(tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> CountScores:
+        """Log probability at tables drawn from the posterior."""
+        return CountScores(tables.draw_table(counts["emission"], counts["emission_total"], self.concentration, self._size, rng))
+
     def learn(self, counts: Counts) -> Multinomial:
         """The concentration."""
         table = (counts["emission"], counts["emission_total"], self._size)

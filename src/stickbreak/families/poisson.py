@@ -13,7 +13,7 @@ from scipy.special import digamma, gammaln
 from stickbreak.data import Scale
 from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, weigh
+from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
 from .base import BaseFamily, column_counts, fill_missing, find_missing, prior_vector, require_positive
@@ -192,6 +192,12 @@ class Poisson(BaseFamily):
         a, b = self._posterior(counts)
         rate = a / b
         return RateScores(np.log(rate), rate)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> RateScores:
+        """Log likelihood at rates drawn from the posterior."""
+        a, b = self._posterior(counts)
+        log_rate = log_gamma_draws(a, rng) - np.log(b)
+        return RateScores(log_rate, np.exp(log_rate))
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) a log(a / b) - a at the mode, plus the rows' constants."""

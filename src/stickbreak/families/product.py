@@ -20,7 +20,7 @@ from stickbreak.protocols import Array, Counts, LearningFamily, Scores
 from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
-from .base import BaseFamily
+from .base import BaseFamily, require_draws
 from .candidates import evidence_at, rough_of
 
 __all__ = ["Product", "ProductScores"]
@@ -262,6 +262,12 @@ class Product(BaseFamily):
     def mode(self, counts: Counts) -> ProductScores:
         """Log likelihood at every member's mode."""
         return ProductScores(tuple(family.mode(own) for family, own in self._own(counts)), self._field_names())
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> ProductScores:
+        """Log likelihood at parameters that each member draws."""
+        for family, _ in self.members:
+            require_draws(family)
+        return ProductScores(tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names())
 
     # ------------------------------------------------------------------------------------------ means, seeding
 

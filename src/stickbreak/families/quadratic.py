@@ -28,8 +28,8 @@ from .candidates import multiply_roughly, pick_chosen, single
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 
 __all__ = [
-    "FAR", "Collecting", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows", "cholesky",
-    "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full", "prepare_full", "prepare_standardized", "spread",
+    "FAR", "Collecting", "DrawnScores", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows",
+    "cholesky", "draw_deviations", "draw_factors", "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full", "prepare_full", "prepare_standardized", "spread",
     "unpack_symmetric",
 ]  # fmt: skip
 
@@ -150,6 +150,25 @@ def cholesky(scatter: Array, squares: Array) -> Array:
         raise NumericalError(
             "a component's scatter matrix is not positive definite; give the family a larger prior covariance"
         ) from None
+
+
+def draw_factors(dof: Array, factor: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Lower factors F (K, D, D) of covariances F F' whose inverses are Wishart(dof, inverse scale factor factor'); log dets (K,).
+
+    precision = factor^-T U U' factor^-1, U upper triangular with standard normals above a diagonal of roots of chi squares: the
+    triangular form of a standard Wishart, columns taken from the last to the first. Then F = factor U^-T is lower triangular.
+    """
+    K, D = factor.shape[:2]
+    upper = np.triu(rng.standard_normal((K, D, D)), 1)
+    squares = rng.chisquare(dof[:, None] - np.arange(D)[::-1])
+    upper[:, np.arange(D), np.arange(D)] = np.sqrt(squares)
+    log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1) - np.log(squares).sum(1)
+    return factor @ np.linalg.inv(upper).transpose(0, 2, 1), log_det
+
+
+def draw_deviations(factor: Array, rng: np.random.Generator) -> Array:
+    """(K, D) one vector for each component, with covariance factor factor'."""
+    return np.asarray((factor @ rng.standard_normal((*factor.shape[:2], 1)))[:, :, 0])
 
 
 def far_slots(is_ill: Array, anchor: Array) -> tuple[int, ...]:
@@ -356,6 +375,26 @@ class QuadraticScores(Collecting):
     def pair(self, counts: Counts) -> float:
         """<potentials, moments>, both about the anchors."""
         return float((self.linear * counts["moments"]).sum())
+
+
+@dataclass(frozen=True)
+class DrawnScores(QuadraticScores):
+    """Evidence at drawn parameters. Rows count as they are: what is expected of a missing entry is not a draw of it."""
+
+    @classmethod
+    def make(cls, form: FullForm, constant: Array) -> DrawnScores:
+        """Constant (K,): the evidence at the component's mean."""
+        found = QuadraticScores.make(form, constant)
+        return cls(found.form, found.constant, found.linear, found.far)
+
+    def collect(self, rows: Array | PartialRows, shares: Shares, out: dict[str, Array]) -> None:
+        """Add moments about each component's anchor."""
+        if isinstance(rows, PartialRows) and len(rows.places):
+            raise ValueError(
+                f"Gibbs draws no missing entries of Gaussians with full covariance, and {len(rows.places)} rows of a block lack "
+                "some; use DiagonalGaussian, whose columns leave them out exactly, or a variational engine such as BatchVB"
+            )
+        super().collect(rows, shares, out)
 
 
 @dataclass(frozen=True)

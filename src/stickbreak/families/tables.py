@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.protocols import Array
+from stickbreak.stats import draw_log_dirichlet
 
-__all__ = ["log_mean_table", "log_mode_table", "log_mode_value", "log_partition_rise", "mean_log_table"]
+__all__ = ["draw_table", "log_mean_table", "log_mode_table", "log_mode_value", "log_partition_rise", "mean_log_table"]
 
 
 def log_partition_rise(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
@@ -36,3 +37,10 @@ log_mode_table = log_mean_table
 def log_mode_value(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
     """(K,) sum over symbols of (count + concentration) * log probability at the mode."""
     return ((table + concentration) * log_mode_table(table, total, concentration, n_symbols)).sum(0)
+
+
+def draw_table(table: Array, total: Array, concentration: float, n_symbols: int, rng: np.random.Generator) -> Array:
+    """Log probabilities drawn from Dirichlet(concentration + table). Symbols that a restricted table leaves out share the rest."""
+    n_others = n_symbols - len(table)
+    others = np.maximum(total - table.sum(0), 0.0) + n_others * concentration if n_others > 0 else None
+    return np.ascontiguousarray(draw_log_dirichlet((table + concentration).T, others, rng).T)

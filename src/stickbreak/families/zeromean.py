@@ -153,6 +153,12 @@ class ZeroMeanGaussian(BaseFamily):
         constant = 0.5 * (self.n_features * np.log(worth) - log_det) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(factor, worth), constant)
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
+        """N(x | 0, precision) at a precision drawn from the posterior."""
+        dof, factor, _ = self._posterior(counts)
+        drawn, log_det = quadratic.draw_factors(dof, factor, rng)
+        return quadratic.DrawnScores.make(self._form(drawn, np.ones(len(dof))), self._per_row() - 0.5 * log_det)
+
     def log_mode(self, counts: Counts) -> Array:
         """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         dof, _, log_det = self._posterior(counts)

@@ -3,26 +3,29 @@
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint
 from .engine import Callback, Engine, Result, run, step
-from .engines import EM, ENGINES, BatchVB, HardEM, MemoizedVB, StochasticVB
+from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB
 from .executors import count_workers, workers
 from .memory import Memory, RamMemory, SpillingMemory, Visit
 from .proposals import Move, Mover, Proposal, Sample, Scene
 from .records import MoveRecord
-from .rules import Hard, LogMean, MeanLog, Mode
+from .rules import Draw, Hard, LogMean, MeanLog, Mode
 from .schedules import PowerDecay
 from .state import Info, Start, State
-from .stopping import BoundStopping, MonitorStopping, Stopping
+from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import LapRecord, Trace
 
 __all__ = [
     "EM",
     "ENGINES",
     "Accumulator",
+    "AllLaps",
     "BatchVB",
     "BoundStopping",
     "Callback",
     "Checkpointer",
+    "Draw",
     "Engine",
+    "Gibbs",
     "Hard",
     "HardEM",
     "Info",

@@ -192,7 +192,7 @@ def step(
     accumulator.combine(state, batch, old, new, warm)
     state.n_steps += 1
     if state.seed is None:
-        state.params = model.global_step(state.total.view(), state.params)
+        state.params = rule.global_step(model, state.total.view(), state.params)
     return new
 
 
@@ -237,7 +237,8 @@ class _Loop:
         """One step, with what readers want to know of it."""
         state = self.state
         watches = [*self.mover.watches, *self.engine.watches()]
-        new = step(self.model, self.rule, self.accumulator, state, batch, watches, self.pool)
+        rule = self.rule.at(self.seed, state.n_steps)
+        new = step(self.model, rule, self.accumulator, state, batch, watches, self.pool)
         state.position += 1
         self.visits.append((new.log_z, new.n_units, *count_missed(new)))
         bound = self.bound() if self.engine.trace_visits else None
@@ -256,14 +257,15 @@ class _Loop:
         order = self.model.order(state.total.view()) if self.engine.reorder else None
         if order is not None:
             state.edit(order)
-        state.params = self.model.global_step(state.total.view(), state.params)
+        state.params = self.rule.global_step(self.model, state.total.view(), state.params)
         self.model = self.rule.learn(self.model, state.total.view())
         log_z, units, checked, missed = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
         state.lap_version = len(state.log)
         seconds = time.monotonic() - self.began
         disagreement = float(missed / checked) if checked else None
-        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds, disagreement)
+        n_used = self.rule.n_used(self.model, state.total.view())
+        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds, disagreement, n_used)
 
     def bound(self) -> float | None:
         """The whole-data bound, where rule and accumulator have one."""

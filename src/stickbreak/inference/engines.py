@@ -17,12 +17,12 @@ from .accumulate import Accumulator, Memoized, Stochastic
 from .candidates import CandidateWatch
 from .engine import Data, Engine, Visits
 from .proposals import Move, Mover
-from .rules import Hard, MeanLog, Mode
+from .rules import Draw, Hard, MeanLog, Mode
 from .schedules import PowerDecay
-from .stopping import BoundStopping, MonitorStopping, Stopping
+from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import Trace
 
-__all__ = ["EM", "ENGINES", "BatchVB", "HardEM", "MemoizedVB", "StochasticVB"]
+__all__ = ["EM", "ENGINES", "BatchVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB"]
 
 
 ORDER = 1  # sets the draws of batches apart from those of starts, which use the same seed
@@ -263,10 +263,61 @@ class HardEM(_MemoizedEngine):
         return Hard(Mode())
 
 
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Gibbs(Engine):
+    """Blocked Gibbs sampling: parameters are drawn given all labels, then the labels of whole sequences given the parameters.
+
+    Each lap is a sweep, each batch of one sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the
+    fit begins with, and a root that is drawn too. The result is the last sweep, a draw from the posterior and not an optimum: its
+    counts are those of the labels, and readers of the model see the posterior given them. There is no bound: `trace_.bound` and
+    `lower_bound_` have the log joint of data and labels, which goes up and down; `trace_.n_used` the components that hold rows.
+
+    Parameters
+    ----------
+    max_iter : sweeps. All are made.
+    tol : must be 0: a sampler does not stop by itself.
+    reorder : must be False: the prior's favourite order is not a draw.
+    trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    max_iter: int = 1000
+    tol: float = 0.0
+    reorder: bool = False
+
+    def check(self) -> None:
+        """Also what a sampler cannot do."""
+        super().check()
+        if self.tol != 0:
+            raise ValueError(f"Gibbs makes max_iter sweeps and does not stop by itself: tol must be 0; got {self.tol!r}")
+        if self.reorder:
+            raise ValueError("Gibbs draws components in any order: reorder must be False")
+
+    def limit(self, model: Any) -> Any:
+        """The model with a prior whose parameters can be drawn."""
+        return model.for_draws()
+
+    def rule(self) -> Rule:
+        """A sample."""
+        return Draw()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """The labels of this sweep replace those of the last."""
+        return Memoized()
+
+    def stopping(self) -> Stopping:
+        """After all sweeps."""
+        return AllLaps(self.max_iter)
+
+    def plan(self, data: Data) -> Visits:
+        """One batch."""
+        return FixedBatches(data.batches(1))
+
+
 ENGINES: dict[str, type[Engine]] = {
     "batch": BatchVB,
     "memoized": MemoizedVB,
     "stochastic": StochasticVB,
     "em": EM,
     "hard-em": HardEM,
+    "gibbs": Gibbs,
 }

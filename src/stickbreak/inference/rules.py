@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary
 
-__all__ = ["Hard", "LogMean", "MeanLog", "Mode"]
+__all__ = ["Draw", "Hard", "LogMean", "MeanLog", "Mode"]
+
+DRAWS = 2  # sets these random numbers apart from those of starts and batches, which use the same seed
 
 
 class _BaseRule:
@@ -27,9 +32,21 @@ class _BaseRule:
         """The method of a family or table that makes this rule's potentials."""
         raise NotImplementedError
 
+    def at(self, seed: int, step: int) -> Any:
+        """The same for every visit: no random numbers are used."""
+        return self
+
     def local_model(self, model: Any) -> Any:
         """The model whose local step the rule takes."""
         return model
+
+    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+        """Parameters that are not functions of the counts, refreshed."""
+        return model.global_step(total, params)  # type: ignore[no-any-return]
+
+    def n_used(self, model: Any, total: Summary) -> int | None:
+        """Rows are shared out: components hold parts of them."""
+        return None
 
     def visit(
         self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
@@ -133,3 +150,53 @@ class Hard(_BaseRule):
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """The wrapped rule's objective; the labels have no entropy."""
         return self.rule.bound(model, total, params)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw(_BaseRule):
+    """A sample: parameters and labels drawn in turn, each given the other. Gibbs sampling.
+
+    Without random numbers (`rng` None, as readers of a fitted model have it) potentials are those of the posterior predictive
+    given the last labels, and the local step is the expectation.
+    """
+
+    rng: np.random.Generator | None = None
+
+    @property
+    def objective(self) -> str:
+        """Log joint probability of data and labels, parameters of components and rows integrated out."""
+        return "log joint"
+
+    def at(self, seed: int, step: int) -> Draw:
+        """The draws of one visit depend on the seed and its number alone."""
+        return Draw(np.random.default_rng([seed, DRAWS, step]))
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """`draw` of a family or table; `log_mean` for readers."""
+        return table.log_mean if self.rng is None else partial(table.draw, rng=self.rng)  # type: ignore[no-any-return]
+
+    def local_model(self, model: Any) -> Any:
+        """The model that draws labels."""
+        return model if self.rng is None else model.drawing(self.rng)
+
+    def visit(
+        self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of labels drawn under parameters drawn given `counts`. There is no local part of a bound."""
+        found, _ = super().visit(model, counts, params, batch, None, watches, pool)
+        return replace(found, local_bound=0.0), None
+
+    def check(self, found: Summary) -> None:
+        """There is no bound to check."""
+
+    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+        """Drawn once a visit; the end of a lap changes nothing."""
+        return params if self.rng is None else model.redraw(total, params, self.rng)  # type: ignore[no-any-return]
+
+    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+        """The log joint of data, labels and what is stored (a root): no bound, and it goes up and down."""
+        return float(model.bound(total, params))
+
+    def n_used(self, model: Any, total: Summary) -> int | None:
+        """Components that hold at least one row."""
+        return int(model.n_used(total))

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from .trace import Trace
 
-__all__ = ["BoundStopping", "MonitorStopping", "Stopping"]
+__all__ = ["AllLaps", "BoundStopping", "MonitorStopping", "Stopping"]
 
 
 class Stopping(Protocol):
@@ -44,3 +44,14 @@ class MonitorStopping:
             return False
         seen = [record.log_z for record in trace]
         return max(seen[-self.patience :]) < max(seen[: -self.patience]) + self.tol
+
+
+@dataclass(frozen=True)
+class AllLaps:
+    """Done when so many laps have been made: a sampler has no place to arrive at."""
+
+    n_laps: int
+
+    def is_converged(self, trace: Trace, n_units: float) -> bool:
+        """Whether all laps have been made."""
+        return len(trace) >= self.n_laps

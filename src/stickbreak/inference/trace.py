@@ -23,6 +23,7 @@ class LapRecord:
     log_z : mean local log normalizer per unit, under the potentials in force at each visit
     disagreement : with `candidates`, the part of the checked rows that would use other components if all were judged exactly;
         None where nothing was checked
+    n_used : components that hold at least one row, where each row has one component (Gibbs); None elsewhere
     """
 
     lap: int
@@ -31,12 +32,14 @@ class LapRecord:
     n_components: int
     seconds: float
     disagreement: float | None = None
+    n_used: int | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> LapRecord:
         """A record from a file, whose values must be numbers."""
         number = {name: None if value is None else float(value) for name, value in values.items()}
-        return cls(**{**number, "lap": int(values["lap"]), "n_components": int(values["n_components"])})  # type: ignore[arg-type]
+        whole = {name: int(values[name]) for name in ("lap", "n_components", "n_used") if values.get(name) is not None}
+        return cls(**{**number, **whole})  # type: ignore[arg-type]
 
 
 @dataclass
@@ -70,6 +73,11 @@ class Trace:
     def n_components(self) -> Array:
         """(laps,) components in use."""
         return np.array([r.n_components for r in self.laps])
+
+    @property
+    def n_used(self) -> Array:
+        """(laps,) components that hold rows, NaN where rows are shared out among components."""
+        return np.array([np.nan if r.n_used is None else r.n_used for r in self.laps])
 
     @property
     def seconds(self) -> Array:

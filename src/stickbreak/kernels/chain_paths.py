@@ -185,9 +185,10 @@ def draw_in_logs(log_forward, log_transition, uniforms, out_path):
 
 
 def draw(evidence_t, log_start, log_transition, offsets, uniforms):
-    """A random path (n,) of each sequence from its posterior: filter forward, sample backward; uniforms (n,) in [0, 1), one a row.
+    """A random path (n,) of each sequence from its posterior, and log_z (S,): filter forward, sample backward.
 
-    A sequence without a possible path, or with NaN, gets a path that means nothing: its log_z tells.
+    uniforms (n,) in [0, 1), one a row. A sequence without a possible path, or with NaN, gets a path that means nothing: its log_z
+    tells.
     """
     n = evidence_t.shape[1]
     tables = linear_tables(log_start, log_transition)
@@ -195,9 +196,14 @@ def draw(evidence_t, log_start, log_transition, offsets, uniforms):
     filter_rows(evidence_t, tables.start, tables.transition, offsets, known, scale, top)
     path = np.empty(n, dtype=np.int64)
     draw_paths(known, tables.transposed, offsets, uniforms, path)
-    for s in np.flatnonzero(np.logical_or.reduceat(~(scale > TINY), offsets[:-1])):
+    bad = np.flatnonzero(np.logical_or.reduceat(~(scale > TINY), offsets[:-1]))
+    scale[~(scale > TINY)] = 1.0  # replaced below
+    log_z = np.add.reduceat(np.log(scale) + top, offsets[:-1])
+    log_z += tables.start_shift + (np.diff(offsets) - 1) * tables.step_shift
+    for s in bad:
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         forward = np.empty(evidence_t[:, rows].shape[::-1])
         log_forward(log_start, log_transition, np.ascontiguousarray(evidence_t[:, rows]), forward)
         draw_in_logs(forward, log_transition, uniforms[rows], path[rows])
-    return path
+        log_z[s] = log_sums(forward[-1:])[0]
+    return path, log_z

@@ -15,6 +15,9 @@ from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.kernels.rows import pairing
 from stickbreak.protocols import (
     Array,
+    DrawingFamily,
+    DrawingPrior,
+    DrawingStructure,
     Family,
     LearningFamily,
     Limiting,
@@ -28,7 +31,7 @@ from stickbreak.protocols import (
     Watch,
 )  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
-from stickbreak.structures import BestOnly
+from stickbreak.structures import BestOnly, DrawOnly
 
 __all__ = ["Model", "ModelPotentials", "gather_lanes"]
 
@@ -104,6 +107,29 @@ class Model:
         """The same model whose local step takes the best labelling."""
         return self if isinstance(self.structure, BestOnly) else replace(self, structure=BestOnly(self.structure))
 
+    def for_draws(self) -> Model:
+        """The same model with a prior whose parameters can be drawn; ValueError where a part has no draws."""
+        methods = ((self.structure, DrawingStructure, "infer_drawn"), (self.prior, DrawingPrior, "redraw"))
+        for part, protocol, method in (*methods, (self.family, DrawingFamily, "draw")):
+            if not isinstance(part, protocol):
+                raise ValueError(
+                    f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine"
+                )
+        return replace(self, prior=self.prior.for_draws())
+
+    def drawing(self, rng: np.random.Generator) -> Model:
+        """The same model whose local step draws a labelling."""
+        return replace(self, structure=DrawOnly(self.structure, rng))
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """Parameters that are not functions of the counts, drawn."""
+        assert isinstance(self.prior, DrawingPrior)
+        return self.prior.redraw(total, params, rng)
+
+    def n_used(self, total: Summary) -> int:
+        """Components that hold at least one row."""
+        return int((self.prior.sizes(total) > 0.5).sum())
+
     def limited(self, max_active: int | None, candidates: int | None = None) -> Model:
         """The same model whose rows use the max_active best components each (None: all), chosen among so many candidates."""
         if isinstance(self.structure, Limiting):
@@ -123,7 +149,7 @@ class Model:
 
     @property
     def _inner(self) -> Structure:
-        return self.structure.inner if isinstance(self.structure, BestOnly) else self.structure
+        return self.structure.inner if isinstance(self.structure, BestOnly | DrawOnly) else self.structure
 
     def local_step(
         self,

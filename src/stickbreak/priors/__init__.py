@@ -7,9 +7,10 @@ from .root import BetaRoot, PointRoot, Root
 from .rows import DirichletRows, RowPseudo
 from .sticks import Sticks
 from .sticky import HDPRows
+from .weaklimit import WeakLimitRows, draw_tables
 
 __all__ = [
     "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "GammaPrior", "HDPRows", "PointRoot", "Root", "RowPseudo", "RowTable",
-    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups", "UncertainConcentration", "linear_term",
-    "truncated_slope",
+    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups", "UncertainConcentration",
+    "WeakLimitRows", "draw_tables", "linear_term", "truncated_slope",
 ]  # fmt: skip

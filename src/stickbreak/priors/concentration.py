@@ -132,6 +132,11 @@ class UncertainConcentration(ShareCounts):
         """At the posterior mean of the concentration: what k-means passes of a start use."""
         return self.given(self.concentration_posterior(counts).mean).mode(counts)
 
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
+        """Log shares drawn from their posterior for a concentration that is drawn from its own."""
+        q = self.concentration_posterior(counts)
+        return self.given(float(rng.choice(q.values, p=q.probability / q.probability.sum()))).draw(counts, rng)
+
     def bound(self, total: Summary, params: Fields) -> float:
         """Log of the integral over c of p(c) exp(R(n; c))."""
         return self.concentration_posterior(total).log_evidence

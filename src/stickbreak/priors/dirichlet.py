@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, draw_log_dirichlet
 
 from .shares import ShareCounts
 
@@ -43,6 +43,10 @@ class RowTable:
     def mode(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """The mode in natural coordinates is the mean, and exists for every pseudo-count."""
         return self.log_mean(counts, pseudo, rest)
+
+    def draw(self, counts: Array, pseudo: Array, rest: Array | float | None = None, *, rng: np.random.Generator) -> Array:
+        """Log shares drawn from their posterior; less than one in all where there is a rest."""
+        return draw_log_dirichlet(_possible(counts, pseudo), rest, rng)
 
     def log_best(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """Sum alpha log(alpha / sum alpha): the log joint in natural coordinates at its mode, a constant of the prior apart."""
@@ -90,6 +94,10 @@ class SymmetricDirichlet(ShareCounts):
     def mode(self, counts: Counts) -> Array:
         """The mode in natural coordinates is the mean."""
         return self.log_mean(counts)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
+        """Log shares drawn from their posterior."""
+        return ROWS.draw(counts["share"], self._pseudo(counts), rng=rng)
 
     def log_rise(self, counts: Counts) -> Array:
         """log-partition of the posterior minus that of the prior."""

@@ -52,6 +52,14 @@ class RowCounts:
         """Nothing is stored."""
         return params
 
+    def for_draws(self) -> Any:
+        """The prior whose parameters Gibbs draws: this one."""
+        return self
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """Nothing is stored."""
+        return params
+
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts of every row."""
         raise NotImplementedError

@@ -53,6 +53,14 @@ class ShareCounts:
         """Nothing is stored."""
         return params
 
+    def for_draws(self) -> Any:
+        """The prior whose parameters Gibbs draws: this one."""
+        return self
+
+    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
+        """Nothing is stored."""
+        return params
+
     def log_rise(self, counts: Counts) -> Array:
         """Log-partition of the posterior minus that of the prior, for each concentration."""
         raise NotImplementedError

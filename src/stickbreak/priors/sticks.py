@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, log_gamma_draws
 
 from .shares import ShareCounts
 
@@ -58,6 +58,12 @@ class Sticks(ShareCounts):
     def mode(self, counts: Counts) -> Array:
         """The mode in natural (logit) coordinates is the mean."""
         return self.log_mean(counts)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
+        """Log shares of sticks drawn from their posterior, labels being held to the K components in use."""
+        stop, rest = (log_gamma_draws(x, rng) for x in self._beta(counts))
+        total = np.logaddexp(stop, rest)
+        return self._chain(stop - total, rest - total)
 
     def log_rise(self, counts: Counts) -> Array:
         """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the concentration."""

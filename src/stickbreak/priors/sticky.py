@@ -26,6 +26,7 @@ from .concentration import GammaPrior
 from .groups import ChainGroups, Term, trigamma
 from .root import BetaRoot, PointRoot
 from .rows import RowCounts, RowPseudo, require_stickiness
+from .weaklimit import WeakLimitRows
 
 __all__ = ["HDPRows"]
 
@@ -125,6 +126,15 @@ class HDPRows(RowCounts):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StickbreakWarning)  # said when the first was made
             return replace(self, at_modes=True)
+
+    def for_draws(self) -> WeakLimitRows:
+        """The weak limit, for Gibbs: as many states as there are, and a root that can be drawn."""
+        if self.learned:
+            raise ValueError(f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB")
+        if isinstance(self.top_concentration, GammaPrior):
+            raise ValueError("Gibbs draws no top_concentration; give a number, or use a variational engine such as BatchVB")
+        numbers = (self.concentration, self.start_concentration, self.top_concentration, self.stickiness)
+        return WeakLimitRows(*(float(number) for number in numbers))  # type: ignore[arg-type]
 
     @property
     def learned(self) -> tuple[str, ...]:

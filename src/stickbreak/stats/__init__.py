@@ -1,5 +1,6 @@
 """Named arrays, their algebra, and edits that can be replayed later."""
 
+from .draws import draw_log_dirichlet, log_gamma_draws
 from .edits import AddSide, Compose, Edit, EditLog, Fold, Forget, Insert, Merge, Permute, Remove, Within, adopt
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
@@ -30,7 +31,9 @@ __all__ = [
     "Tally",
     "Within",
     "adopt",
+    "draw_log_dirichlet",
     "join",
+    "log_gamma_draws",
     "rows_first",
     "shift_moments",
     "triangle",

@@ -2,6 +2,7 @@
 
 from .best import BestOnly
 from .chain import Chain
+from .drawn import DrawOnly
 from .independent import Independent, judge
 
-__all__ = ["BestOnly", "Chain", "Independent", "judge"]
+__all__ = ["BestOnly", "Chain", "DrawOnly", "Independent", "judge"]

@@ -97,6 +97,10 @@ class Chain:
         """One-hot shares of the most probable path of each sequence."""
         path, value = self.viterbi(potentials, block)
         self._require_possible(value, block)
+        return self._of_path(path, value, potentials, block, out)
+
+    def _of_path(self, path: Array, value: Array, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
+        """Counts and one-hot shares of a path; value (S,) stands for log_z."""
         shares = np.zeros((len(potentials["start"]), block.n_rows))
         shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
         self.count(path, block, out)
@@ -163,7 +167,17 @@ class Chain:
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) a path of each sequence, drawn from the posterior."""
-        uniforms = rng.random(block.n_rows)
+        return self._draw(potentials, block, rng.random(block.n_rows))[0]
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]) -> Local:
+        """One-hot shares of a path of each sequence, drawn from the posterior."""
+        path, log_z = self._draw(potentials, block, uniforms)
+        self._require_possible(log_z, block)
+        return self._of_path(path, log_z, potentials, block, out)
+
+    @staticmethod
+    def _draw(potentials: Potentials, block: Batch, uniforms: Array) -> tuple[Array, Array]:
+        """A path (n,) of each sequence, and their log normalizers (S,)."""
         return draw(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets, uniforms)
 
     @staticmethod

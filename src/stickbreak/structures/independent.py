@@ -179,10 +179,24 @@ class Independent:
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
+        return self._draw(potentials, block, rng.random(block.n_rows), np.ones(block.n_rows))[0]
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]) -> Local:
+        """One-hot shares of components drawn from the posterior."""
+        repeats = block.repeats_or_ones()
+        labels, log_z = self._draw(potentials, block, uniforms, repeats)
+        shares = np.zeros((len(potentials["share"]), len(labels)))
+        shares[labels, np.arange(len(labels))] = repeats
+        self.count(labels, block, out)
+        return Local(log_z, shares.T)
+
+    @staticmethod
+    def _draw(potentials: Potentials, block: Batch, uniforms: Array, repeats: Array) -> tuple[Array, float]:
+        """A component (n,) of each row, never one that it may not have; and the sum of repeats * log normalizer."""
         shares = judge(potentials, block).T
-        softmax_rows(shares, potentials["share"], np.ones(shares.shape[1]))
-        draws = rng.random(shares.shape[1])
-        return np.minimum((shares.cumsum(0) < draws).sum(0), len(shares) - 1)
+        log_z = softmax_rows(shares, potentials["share"], repeats)
+        reached = shares.cumsum(0)
+        return np.asarray((reached > uniforms * reached[-1]).argmax(0)), float(log_z)
 
     def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """Gain (M,): the entropy that each pair of components would lose; pairs that share none do not interact."""

@@ -1,0 +1,65 @@
+"""Any structure with its posterior replaced by one labelling drawn from it: Gibbs sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.stats import Field, Fields
+
+__all__ = ["DrawOnly"]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawOnly:
+    """Wraps a structure; `infer` draws a labelling. Its random numbers, one a row, are made before the batch is cut into lanes.
+
+    They travel as warm starts do, so that the draws are the same for any number of workers.
+    """
+
+    inner: Any
+    rng: np.random.Generator
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Uniform numbers (n,) in [0, 1)."""
+        return Fields({"uniform": Field(("row",))}, {"uniform": self.rng.random(batch.n_rows)})
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+        """One labelling of every unit."""
+        assert warm is not None
+        _require_single(block)
+        return self.inner.infer_drawn(potentials, block, warm["uniform"], out)
+
+    infer_best = infer
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """As the wrapped structure."""
+        self.inner.count(labels, block, out)
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """As the wrapped structure."""
+        return self.inner.log_evidence(potentials, block)
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """As the wrapped structure."""
+        return self.inner.decode(potentials, block)
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """As the wrapped structure."""
+        return self.inner.sample(potentials, block, rng)
+
+
+def _require_single(block: Batch) -> None:
+    """Copies of a row have labels of their own: one draw cannot stand for several."""
+    if block.repeats is None:
+        return
+    bad = np.flatnonzero((block.repeats != 0) & (block.repeats != 1))
+    if len(bad):
+        raise ValueError(
+            f"Gibbs draws one label for each row, so weights must be 0 or 1; got {block.repeats[bad[0]]:g}: "
+            "repeat such rows or sequences instead, or use a variational engine such as BatchVB"
+        )
