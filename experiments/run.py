@@ -19,7 +19,7 @@ from .frame import QUICK, Experiment, MissingDataError
 EXPERIMENTS = (
     "faithful", "galaxies", "asterisk", "digits", "overfitting",
     "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
-    "toy_states", "mocap6", "cmu_mocap",
+    "toy_states", "mocap6", "cmu_mocap", "chromatin",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
