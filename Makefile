@@ -44,7 +44,7 @@ types: $(VENV)/.installed-dev ## check types only
 layers: $(VENV)/.installed-dev ## check import direction only
 	$(VENV)/bin/lint-imports
 
-bench: $(VENV)/.installed-dev ## measure speed, memory and quality
+bench: $(VENV)/.installed-bench ## measure speed, memory and quality
 	$(PY) -m benchmarks.run
 
 experiments: $(VENV)/.installed-dev ## re-run the published tables (ONLY=name for one)

@@ -13,8 +13,10 @@ from .report import load, machine
 NAMES = (
     "threads",
     "gaussian_lap",
+    "chains",
     "memoized_lap",
     "max_active",
+    "moves",
     "scaling",
     "on_disk",
     "out_of_core",

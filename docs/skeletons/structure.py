@@ -53,6 +53,8 @@ class Alone:
         """(n,) best component of each row."""
         return (judge(potentials, block) + potentials["share"]).argmax(1)
 
+    best = decode  # the best labelling of a unit as a whole is the same here
+
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) log normalizer of each unit; under predictive potentials its log predictive density."""
         return np.asarray(logsumexp(judge(potentials, block) + potentials["share"], axis=1))

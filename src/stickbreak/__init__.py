@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         NumericalError,
         StickbreakWarning,
     )
-    from .estimators import Comparison, DPMixture, Mixture, compare, load, resume
+    from .estimators import HDPHMM, HMM, Comparison, DPMixture, Forecast, Mixture, OnlineFilter, compare, load, resume
     from .families import (
         AutoregressiveGaussian,
         Bernoulli,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Product,
         ZeroMeanGaussian,
     )
-    from .inference import EM, BatchVB, Callback, Gibbs, HardEM, MemoizedVB, StochasticVB
+    from .inference import EM, BatchVB, Callback, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
     from .moves import Birth, Delete, Merge
     from .priors import GammaPrior
 
@@ -45,12 +45,12 @@ _HOMES = {
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
-    "estimators": ("Comparison", "DPMixture", "Mixture", "compare", "load", "resume"),
+    "estimators": ("HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "Mixture", "OnlineFilter", "compare", "load", "resume"),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
-    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB"),
+    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB", "SubchainVB"),
     "moves": ("Birth", "Delete", "Merge"),
     "priors": ("GammaPrior",),
 }  # fmt: skip
@@ -72,6 +72,8 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 __all__ = [
     "EM",
+    "HDPHMM",
+    "HMM",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -86,6 +88,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "FixedVarianceGaussian",
+    "Forecast",
     "GammaPrior",
     "Gaussian",
     "Gibbs",
@@ -96,10 +99,12 @@ __all__ = [
     "ModelFileError",
     "Multinomial",
     "NumericalError",
+    "OnlineFilter",
     "Poisson",
     "Product",
     "StickbreakWarning",
     "StochasticVB",
+    "SubchainVB",
     "ZeroMeanGaussian",
     "__version__",
     "compare",

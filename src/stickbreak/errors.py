@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,9 +17,11 @@ __all__ = [
     "StickbreakWarning",
     "columns_named",
     "in_one_line",
+    "rows_named",
 ]
 
 _COLUMN = re.compile(r"\bcolumn (\d+)\b")
+_ROW = re.compile(r"\brow (\d+)\b")
 
 
 def in_one_line(error: BaseException) -> str:
@@ -61,3 +64,23 @@ def columns_named(names: Sequence[Any] | None) -> Iterator[None]:
         known = lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0]
         error.args = (_COLUMN.sub(known, str(error.args[0]), count=1),)
         raise
+
+
+@contextmanager
+def rows_named(offsets: Any) -> Iterator[None]:
+    """Errors about "row 17" that are raised within speak of a row of a sequence; None leaves them as they are.
+
+    offsets : (S + 1,) sequence s owns rows offsets[s] to offsets[s + 1].
+    """
+    try:
+        yield
+    except ValueError as error:
+        if offsets is None or len(error.args) != 1:
+            raise
+        error.args = (_ROW.sub(lambda found: _name_row(int(found[1]), offsets), str(error.args[0]), count=1),)
+        raise
+
+
+def _name_row(row: int, offsets: Any) -> str:
+    s = bisect_right(offsets, row) - 1
+    return f"sequence {s}, row {row - offsets[s]}"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from stickbreak.stats import Edit, Field, Fields, Shares, Summary
 
 __all__ = [
-    "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily", "Local", "Mergeable", "Model", "Movable",
-    "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores", "Rule", "Scores", "Structure", "Sweeping",
-    "Watch",
+    "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily",
+    "Local", "Mergeable", "Model", "Movable", "Ordered", "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores",
+    "Rule", "Scores", "Structure", "Sweeping", "Watch", "WindowPrior",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -80,6 +80,10 @@ class Family(Protocol):
         """What NaN means: "refused", "rows" (a row counts as a whole or not at all), "exact" (an entry that does not count),
         "completed" (one with a factor), or "mixed" (by column).
         """
+
+    @property
+    def lags(self) -> int:
+        """How many of the rows before it a row must carry as context: models of sequences make such rows from theirs."""
 
     @property
     def max_categories(self) -> int:
@@ -236,6 +240,14 @@ class Prior(Protocol):
 
 
 @runtime_checkable
+class WindowPrior(Protocol):
+    """A prior of chains that knows where a window of a long sequence begins."""
+
+    def window_tables(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
+        """Potentials besides those of whole sequences: window_start (K,), logs."""
+
+
+@runtime_checkable
 class DrawingPrior(Protocol):
     """A prior whose parameters can be drawn; its tables have `draw` beside `mean_log`, `log_mean` and `mode`."""
 
@@ -300,6 +312,9 @@ class Structure(Protocol):
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best component of each row."""
 
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the best single labelling of each unit: what `infer_best` counts."""
+
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) log normalizer of each unit: under predictive potentials, its log predictive density."""
 
@@ -356,6 +371,25 @@ class Piecewise(Protocol):
         """One long unit: its pieces as given and as prepared, in any order, and their posteriors; counts are added to `out`."""
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local: ...
+
+
+@runtime_checkable
+class Ordered(Protocol):
+    """A structure whose rows have an order: each can be judged by those before it."""
+
+    def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """What the rows up to each row say of its component (n, K), and log p(row | rows before it) (n,)."""
+
+    def filter_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
+    ) -> Iterable[tuple[Batch, tuple[Array, Array]]]:
+        """One long unit as the user gave it: its pieces, first to last, and what `filter` says of each."""
+
+    def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """The best labelling (n,) of each unit, and its log weight (units,)."""
+
+    def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
+        """(n,) components of units that are not seen yet, offsets (units + 1,)."""
 
 
 @runtime_checkable

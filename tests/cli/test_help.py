@@ -16,7 +16,7 @@ from cli.running import command  # noqa: F401
 
 import stickbreak as sb
 from stickbreak.cli.commands import app
-from stickbreak.cli.options import ENGINE, ESTIMATOR, FAMILIES, MODELS
+from stickbreak.cli.options import ENGINE, FAMILIES, MODELS
 from stickbreak.estimators import parts
 from stickbreak.inference import ENGINES
 
@@ -40,7 +40,7 @@ def examples(page: str) -> list[list[str]]:
 
 def test_the_commands_are_these():
     assert {" ".join(words) for words in commands()} == {
-        "fit mixture", "fit dp-mixture", "predict", "score", "show", "resume", "warmup", "example",
+        "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "predict", "score", "show", "resume", "warmup", "example",
     }  # fmt: skip
 
 
@@ -73,10 +73,15 @@ def test_options_have_the_names_of_the_python_arguments():
     for entry in MODELS:
         arguments = inspect.signature(getattr(sb, entry.estimator).__init__).parameters
         assert set(entry.options) <= set(arguments)
-        assert set(entry.options) | {"inference", "warm_start", "verbose", "self"} >= set(arguments)  # and none is forgotten
+        tables = {"start_prior", "transition_prior", "allowed"}  # which have no place in a command line
+        assert set(entry.options) | tables | {"inference", "warm_start", "verbose", "self"} >= set(
+            arguments
+        )  # and none is forgotten
+        for name in set(entry.options) & {"concentration", "start_concentration", "top_concentration", "stickiness", "root"}:
+            assert entry.defaults[name].split(",")[0] == str(arguments[name].default).removesuffix(".0")
+        assert f'"{arguments["init"].default}"' in entry.defaults["init"]
         assert entry.defaults["n_components"].split(",")[0] == str(arguments["n_components"].default)
         assert entry.defaults["moves"] == ("yes" if entry.has_moves else "no")
-    assert ESTIMATOR["init"].help.count("k-means") == 3
     assert set(FAMILIES.replace(" or ", ", ").split(", ")) == set(parts.FAMILIES)
     assert all(name in ENGINE["inference"].help for name in ENGINES)
     known = {name for engine in ENGINES.values() for name in engine().get_params()} | {"inference"}

@@ -303,7 +303,6 @@ BAD_TEXT = {
     "latin 1": ("h\u00f6he\n1\n".encode("latin1"), "is not UTF-8 text"),
     "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text"),
     "zeros": (b"a,b\n1,2\n" + b"\0" * 100, "holds NUL bytes"),
-    "only returns": ("a,b\r1,2\r3,4\r", "cannot be read"),
     "a long cell": ("a\n" + "9" * 5000 + "\n", "row 2, column 'a': '9{40}\\.\\.\\.' is not a number"),
 }  # fmt: skip
 
@@ -421,3 +420,14 @@ def test_parquet_without_polars_or_with_other_columns(files, tmp_path, monkeypat
     assert "cannot be read as parquet" in refused(write(tmp_path / "rows.parquet", "a,b\n1,2\n"))
     monkeypatch.setitem(sys.modules, "polars", None)
     assert "needs polars; pip install 'stickbreak[parquet]'" in refused(files["parquet"])
+
+
+@pytest.mark.parametrize("header", ["a,b\r", ""])
+def test_lines_may_end_in_a_carriage_return_alone(tmp_path, header):
+    path = tmp_path / "old.csv"
+    path.write_bytes(f"{header}1,2\r3,4\r5.5,6".encode())
+    table = sb.open_table(path)
+    np.testing.assert_array_equal(np.asarray(table.rows), [[1, 2], [3, 4], [5.5, 6]])
+    path.write_bytes(f"{header}1,2\r3,x\r".encode())
+    with pytest.raises(ValueError, match=f"row {3 if header else 2}, .*'x' is not a number"):
+        sb.open_table(path)

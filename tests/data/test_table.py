@@ -117,10 +117,11 @@ def test_parts_of_parts_know_where_they_begin() -> None:
     assert np.shares_memory(inner.rows, batch.rows)
 
 
-def test_units_count_repeats_where_rows_are_units() -> None:
+def test_units_and_observations_count_repeats() -> None:
     assert Batch(0, numbered(3), repeats=np.array([2.0, 0.0, 1.5])).n_units == 3.5
     assert Batch(0, numbered(3)).n_units == 3.0
     assert ragged([2, 1]).n_units == 2.0
+    assert ragged([2, 1]).n_observations == 3.0
     np.testing.assert_array_equal(Batch(0, numbered(3)).repeats_or_ones(), np.ones(3))
 
 

@@ -51,6 +51,9 @@ class ChainRows:
         rows = self.pseudo(params, len(total["initial"]))
         return float(sum(((total[n] + p) * ROWS.mode(total[n], p)).sum() for n, p in rows.items()))
 
+    def sizes(self, counts: Any) -> Array:
+        return counts["initial"] + counts["transition"].sum(0)
+
     def mean(self, counts: Any, params: Fields) -> Array:
         """Shares of rows: how often each state is entered."""
         entered = counts["initial"] + counts["transition"].sum(0) + self.concentration
@@ -158,6 +161,8 @@ class Chain:
     def decode(self, potentials: Any, block: Batch) -> Array:
         evidence, tables = judge(potentials, block), (potentials["initial"], potentials["transition"])
         return np.concatenate([viterbi(*tables, evidence[lo:hi])[0] for lo, hi in pairwise(block.offsets)])
+
+    best = decode
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         """Forward filter, backward sample."""

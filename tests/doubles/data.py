@@ -38,6 +38,10 @@ class Ragged:
     def n_units(self) -> float:
         return float(self.n_spans)
 
+    @property
+    def n_observations(self) -> float:
+        return self.whole().n_observations
+
     def whole(self) -> Batch:
         return Batch(0, self.rows, self.offsets, self.repeats)
 

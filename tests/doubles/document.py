@@ -64,6 +64,9 @@ class FiniteTopics:
     def log_mode(self, total: Summary, params: Fields) -> float:
         raise NotImplementedError("documents have no EM objective here")
 
+    def sizes(self, counts: Any) -> Array:
+        return np.asarray(counts["emission"]).sum(-1)
+
     def mean(self, counts: Any, params: Fields) -> Array:
         pseudo, _ = self.pseudo(params, len(counts["log_share"]))
         return pseudo / pseudo.sum()
@@ -253,6 +256,8 @@ class Document:
 
     def decode(self, potentials: Any, block: Batch) -> Array:
         return self.infer_best(potentials, block, None, self._empty(potentials)).shares.argmax(1)
+
+    best = decode
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         shares = self.infer(potentials, block, None, self._empty(potentials)).shares

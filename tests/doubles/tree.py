@@ -58,6 +58,9 @@ class GrammarRows:
     def log_mode(self, total: Summary, params: Fields) -> float:
         return float(sum(((c + p) * ROWS.mode(c, p)).sum() for _, c, p in self._rows(total)))
 
+    def sizes(self, counts: Any) -> Array:
+        return counts["kind"][:, EMIT]
+
     def mean(self, counts: Any, params: Fields) -> Array:
         """Shares of words: how often each category emits."""
         emits = counts["kind"][:, EMIT] + self.concentration
@@ -184,6 +187,8 @@ class Tree:
         """Category of each word in the best tree."""
         best = [g.draw(g.inside(np.max), lambda w: int(np.argmax(w)))[0] for _, g, _ in self._grammars(potentials, block)]
         return np.concatenate(best)
+
+    best = decode
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         draw = lambda w: int(rng.choice(len(w), p=w / w.sum()))

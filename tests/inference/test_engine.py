@@ -159,7 +159,7 @@ def test_callbacks_hear_of_every_step_and_lap_and_the_end(engine: Any) -> None:
     assert [i.lap for i in steps] == [1 + s // per_lap for s in range(found.n_steps)]
     for lap in range(5):
         part = steps[lap * per_lap : (lap + 1) * per_lap]
-        assert sum(i.n_units for i in part) == 60
+        assert sum(i.n_observations for i in part) == 60
         assert sum(i.log_z for i in part) / 60 == pytest.approx(laps[lap].log_z, rel=1e-12)
     assert (np.diff(found.trace.seconds) >= 0).all()
     assert found.trace.n_components.tolist() == [4] * 5

@@ -259,7 +259,7 @@ def test_lanes_draw_the_same_for_any_number_of_workers() -> None:
 def test_what_cannot_be_sampled_is_refused() -> None:
     rows = blobs(30, 1)
     model = blob_model(rows)
-    with pytest.raises(ValueError, match="weights must be 0 or 1; got 2.5"):
+    with pytest.raises(ValueError, match=r"weights must be 0 or 1; got 2\.5"):
         fit(model, Gibbs(max_iter=1), Table(rows, repeats=np.full(30, 2.5)), 2)
     for settings, match in (
         ({"tol": 0.1}, "tol must be 0"),

@@ -14,19 +14,25 @@ from sklearn.utils.estimator_checks import check_estimator as check_with_sklearn
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.estimators import load
+from stickbreak.estimators.chains import ChainEstimator
 
-__all__ = ["SAMPLE_WEIGHT_CHECKS", "check_estimator"]
+__all__ = ["SAMPLE_WEIGHT_CHECKS", "SEQUENCE_CHECKS", "check_estimator"]
 
 SAMPLE_WEIGHT_CHECKS = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
     "random starts draw other rows when weights replace repeats, as in scikit-learn's KMeans",
 )
+SEQUENCE_CHECKS = {
+    "check_sample_weights_not_overwritten": "a weight is of a whole sequence; the check gives the rows of one different weights",
+    "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which makes another sequence of them",
+}  # which cannot hold for ordered rows
 
 
 def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """Check an estimator on some rows; AssertionError says what does not hold.
 
-    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than one component); then
+    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than one component, and for sequences
+    what cannot hold for ordered rows); then
     labels_ equals predict, score is the mean of score_samples, probabilities sum to one, results do not depend on n_jobs,
     and files and pickles give the same model back.
 
@@ -41,7 +47,8 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks fit tiny data on purpose
-        found = check_with_sklearn(clone(estimator), expected_failed_checks=SAMPLE_WEIGHT_CHECKS, on_skip=None)
+        expected = SEQUENCE_CHECKS if isinstance(estimator, ChainEstimator) else SAMPLE_WEIGHT_CHECKS
+        found = check_with_sklearn(clone(estimator), expected_failed_checks=expected, on_skip=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StickbreakWarning)
         fitted = clone(estimator).fit(X)

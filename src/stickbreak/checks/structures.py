@@ -23,7 +23,7 @@ def check_structure(
 
     Two laws: log_z equals brute-force enumeration (when you give one), and the derivative of log_z with respect to a log
     potential is the expected count. Then: shares sum to the repeats, log_z adds up over units, the best labelling is no
-    better than the sum over all, and `decode` gives it.
+    better than the sum over all, and `best` gives it.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def _check_best(model: Any, potentials: Any, block: Batch, log_z: float) -> None
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     best = model.structure.infer_best(potentials, block, warm, out)
     assert best.log_z <= log_z + 1e-9 * max(1.0, abs(log_z)), "the best labelling must not beat the sum over all"
-    labels = model.structure.decode(potentials, block)
+    labels = model.structure.best(potentials, block)
     chosen = best.shares[np.arange(len(labels)), labels]
-    _assert_close(chosen, block.repeats_or_ones(), 1e-12, "decode must give the labelling of infer_best")
+    _assert_close(chosen, block.repeats_or_ones(), 1e-12, "best must give the labelling of infer_best")
     drawn = model.structure.sample(potentials, block, np.random.default_rng(0))
     assert drawn.shape == labels.shape, f"sample gave shape {drawn.shape}; expected {labels.shape}"

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from stickbreak._version import __version__
 
-from .options import DATA, ENGINE, ESTIMATOR, MODELS, OUTPUT, RESUME, ModelEntry, with_options
+from .options import DATA, ENGINE, ESTIMATOR, MODELS, OUTPUT, RESUME, SEQUENCES, ModelEntry, with_options
 
 __all__ = ["app"]
 
@@ -30,7 +30,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Find groups in tables of data: Bayesian mixtures by variational inference.\n\nEvery command's --help has an example.",
+    help=(
+        "Find groups in tables of data, and states in sequences: Bayesian models by variational inference.\n\n"
+        "Every command's --help has an example."
+    ),
 )
 fit = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Fit a model to a table and save it.")
 app.add_typer(fit, name="fit")
@@ -69,8 +72,14 @@ def _add_fit(entry: ModelEntry) -> None:
 
         fit_model(entry, data, out, stream, options)
 
+    def command_for_sequences(data: DataFile, out: SaveTo = None, **options: Any) -> None:
+        command(data, out, False, **options)  # the pieces of a stream would cut them
+
     own = {name: ESTIMATOR[name] for name in entry.options}
-    made = with_options(command, (own, ENGINE, DATA, OUTPUT), entry.defaults)
+    if entry.is_sequential:
+        made = with_options(command_for_sequences, (own, ENGINE, DATA, SEQUENCES, OUTPUT), entry.defaults)
+    else:
+        made = with_options(command, (own, ENGINE, DATA, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
 
 
@@ -94,7 +103,7 @@ def _add(*lines: str, tables: tuple[Any, ...]) -> Callable[[Callable[..., None]]
     return add
 
 
-USE = ({"n_jobs": ESTIMATOR["n_jobs"], "array": DATA["array"], "header": DATA["header"]}, OUTPUT)
+USE = ({"n_jobs": ESTIMATOR["n_jobs"], **SEQUENCES, "array": DATA["array"], "header": DATA["header"]}, OUTPUT)
 
 
 @_add(*FIRST_FIT, "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv", tables=USE)
@@ -161,9 +170,11 @@ def warmup(
 
 @_add("stickbreak example clusters.csv", tables=({"json": OUTPUT["json"]},))
 def example(
-    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The .csv file to write.")], **options: Any
+    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The .csv file to write.")],
+    sequences: Annotated[bool, typer.Option("--sequences", help="Sequences of rows that change between three states.")] = False,
+    **options: Any,
 ) -> None:
     """Write a small table with three groups to try things on."""
     from .example import write_example
 
-    write_example(out, options)
+    write_example(out, sequences, options)

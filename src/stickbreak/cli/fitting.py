@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import stickbreak as sb
-from stickbreak.data import FileTable
+from stickbreak.data import FileTable, read_names
 from stickbreak.estimators.parts import make_family
 from stickbreak.estimators.progress import Phase
 from stickbreak.inference import ENGINES, read_checkpoint
@@ -17,13 +19,27 @@ from .options import ENGINE, ModelEntry
 from .output import check_target, configure_logs, print_json, print_lines
 from .showing import component_lines, facts
 
-__all__ = ["fit_model", "open_data", "resume_model"]
+__all__ = ["find_sequences", "fit_model", "open_data", "resume_model"]
 
 
 def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
     """The table of a command's DATA."""
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         return sb.open_table(path, columns=columns, array=options["array"], header=options["header"], report=phase.update)
+
+
+def find_sequences(
+    data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
+) -> tuple[list[str] | None, dict[str, Any]]:
+    """The columns to read besides those that name sequences, and what `fit` and `predict` must know of these."""
+    if identity is None:
+        return columns, {}
+    names = read_names(data, array=options["array"], header=options["header"])
+    if names is None or identity not in names:
+        known = "no names of columns" if names is None else f"the columns {', '.join(names[:8])}"
+        raise ValueError(f"{data} has no column {identity!r}, which --sequence-id names; it has {known}")
+    ids = sb.open_table(data, columns=[identity], array=options["array"], header=options["header"]).rows[:, 0]
+    return [name for name in names if name != identity] if columns is None else columns, {"sequence_id": np.array(ids)}
 
 
 def split_columns(text: str | None) -> list[str] | None:
@@ -63,14 +79,15 @@ def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, opt
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
     model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, entry.has_moves), verbose=verbose)
     check_settings(model)
-    columns = split_columns(options["columns"])
+    columns, identity = split_columns(options["columns"]), options.get("sequence_id")
     began = time.monotonic()
     if stream:
         n_rows = _stream(model, data, columns, options, verbose)
     else:
+        columns, where = find_sequences(data, columns, identity, options)
         table = open_data(data, columns, options, verbose)
         n_rows = table.n_rows
-        _interruptible(lambda: model.fit(table), options["checkpoint"], data)
+        _interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
     _report(model, n_rows, time.monotonic() - began, out, options)
 
 
@@ -95,20 +112,21 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     check_target(out)
     verbose = configure_logs(options)
     began = time.monotonic()
-    columns = read_checkpoint(checkpoint)[0].get("columns")
+    columns, where = find_sequences(data, read_checkpoint(checkpoint)[0].get("columns"), options["sequence_id"], options)
     table = open_data(data, columns, options, verbose)
-    resumed = lambda: sb.resume(checkpoint, table, n_jobs=options["n_jobs"], verbose=verbose)
-    _report(_interruptible(resumed, checkpoint, data), table.n_rows, time.monotonic() - began, out, options)
+    resumed = lambda: sb.resume(checkpoint, table, n_jobs=options["n_jobs"], verbose=verbose, **where)
+    _report(_interruptible(resumed, checkpoint, data, options["sequence_id"]), table.n_rows, time.monotonic() - began, out, options)
 
 
-def _interruptible(act: Any, checkpoint: Path | None, data: Path) -> Any:
+def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
     """Ctrl-C says how to go on."""
     try:
         return act()
     except KeyboardInterrupt:
         if checkpoint is None or not Path(checkpoint).is_file():
             raise
-        message = f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} {data}"
+        of = "" if identity is None else f" --sequence-id {identity}"
+        message = f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} {data}{of}"
         raise KeyboardInterrupt(message) from None
 
 

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "ModelEntry", "Option", "Stopped", "with_options"]
+__all__ = [
+    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "ModelEntry", "Option", "Stopped", "with_options",
+]  # fmt: skip
 
 
 class Stopped(Exception):  # noqa: N818
@@ -37,6 +39,7 @@ class ModelEntry:
     """A model of `fit`. estimator: its public name; options: names in ESTIMATOR; defaults: words for those that differ.
 
     has_moves : whether the number of components is found unless the user says otherwise
+    is_sequential : whether rows have an order, and may be of several sequences
     """
 
     name: str
@@ -46,6 +49,7 @@ class ModelEntry:
     options: tuple[str, ...]
     defaults: dict[str, str] = field(default_factory=dict)
     has_moves: bool = False
+    is_sequential: bool = False
 
 
 FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli, poisson or autoregressive"
@@ -53,21 +57,27 @@ FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinom
 ESTIMATOR = {
     "n_components": Option(int, "Number of components"),
     "family": Option(str, f"Likelihood of a component: {FAMILIES}. Default gaussian."),
-    "concentration": Option(float, "Of the prior on the weights. Default 1."),
+    "concentration": Option(float, "Of the prior on the weights, or on the rows of transitions"),
+    "start_concentration": Option(float, "Of the prior on the first state"),
+    "top_concentration": Option(float, "Of the root that all rows of transitions share"),
+    "stickiness": Option(float, "Extra prior count of staying in a state"),
+    "root": Option(str, 'What is known of the root: "beta" or "point"'),
     "learn_prior": Option(bool, "Whether the family's prior is learned from the data. Default no.", ("--no-learn-prior",)),
-    "init": Option(str, 'Where fits begin: "k-means++", "k-means||" (all rows, in a few passes) or "random". Default k-means++.'),
+    "init": Option(str, "Where fits begin"),
     "random_state": Option(int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)),
     "n_init": Option(int, "Starts to try; the best bound wins. Default 1."),
     "n_jobs": Option(int, "Threads; -1 is all. Results do not depend on it. Default 1."),
 }
 
 ENGINE = {
-    "inference": Option(str, "Algorithm: batch, memoized, stochastic, em or hard-em. Default memoized."),
+    "inference": Option(
+        str, "Algorithm: batch, memoized, stochastic, em, hard-em or gibbs; for sequences also subchain. Default memoized."
+    ),
     "moves": Option(bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)),
     "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
     "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),
     "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 rows each."),
-    "batch_size": Option(int, "Rows of a step of stochastic inference. Default 1024."),
+    "batch_size": Option(int, "Rows, or sequences, of a step of stochastic inference. Default 1024 rows, 64 sequences."),
     "checkpoint": Option(Path, "File to save the state of the fit to; `stickbreak resume` continues from it."),
     "checkpoint_every": Option(float, "Seconds between checkpoints. Default 60."),
 }
@@ -80,8 +90,17 @@ DATA = {
     "header": Option(bool, "Whether the first row of text holds names. Default: if it has words and no number.", ("--no-header",)),
 }
 
+SEQUENCES = {
+    "sequence_id": Option(
+        str,
+        "Column of numbers that names the sequence of each row; its rows stand together, in order. Default: one sequence.",
+        metavar="COLUMN",
+    )
+}
+
 RESUME = {
     "n_jobs": ESTIMATOR["n_jobs"],
+    **SEQUENCES,
     "array": DATA["array"],
     "header": DATA["header"],
 }
@@ -92,6 +111,12 @@ OUTPUT = {
     "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
 }
 
+INITS = '"k-means++"; others are "k-means||" (all rows, in a few passes) and "random"'
+CHAIN_INITS = '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows far apart) and "random"'
+CHAIN_OPTIONS = (
+    "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior", "init", "random_state", "n_init",
+    "n_jobs",
+)  # fmt: skip
 MIXTURE_OPTIONS = ("n_components", "family", "concentration", "learn_prior", "init", "random_state", "n_init", "n_jobs")
 
 MODELS = (
@@ -104,7 +129,7 @@ MODELS = (
             "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
-        {"n_components": "8", "moves": "no"},
+        {"n_components": "8", "moves": "no", "concentration": "1", "init": INITS},
     ),
     ModelEntry(
         "dp-mixture",
@@ -115,8 +140,48 @@ MODELS = (
             "stickbreak fit dp-mixture clusters.csv --seed 0 --out clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
-        {"n_components": "1, to begin with", "moves": "yes"},
+        {"n_components": "1, to begin with", "moves": "yes", "concentration": "1", "init": INITS},
         has_moves=True,
+    ),
+    ModelEntry(
+        "hmm",
+        "HMM",
+        "Fit a hidden Markov model with a fixed number of states to sequences of rows.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hmm walks.csv --sequence-id sequence --n-components 3 --seed 0 --out walks.stickbreak",
+        ),
+        CHAIN_OPTIONS,
+        {
+            "n_components": "8",
+            "moves": "no",
+            "concentration": "0.5, of each entry",
+            "start_concentration": "0.5, of each entry",
+            "stickiness": "0",
+            "init": CHAIN_INITS,
+        },
+        is_sequential=True,
+    ),
+    ModelEntry(
+        "hdp-hmm",
+        "HDPHMM",
+        "Fit a sticky HDP hidden Markov model to sequences of rows: uses as many states as the data support.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hdp-hmm walks.csv --sequence-id sequence --stickiness 10 --seed 0 --out walks.stickbreak",
+        ),
+        (*CHAIN_OPTIONS, "top_concentration", "root"),
+        {
+            "n_components": "25, a truncation",
+            "moves": "no",
+            "concentration": "0.5",
+            "start_concentration": "10",
+            "top_concentration": "10",
+            "stickiness": "0",
+            "root": "beta",
+            "init": CHAIN_INITS,
+        },
+        is_sequential=True,
     ),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
+from stickbreak.estimators.chains import ChainEstimator
 from stickbreak.stats import Array
 
 from .output import format_table, print_json, print_lines
@@ -39,7 +40,13 @@ def facts(model: Any) -> dict[str, Any]:
         "converged": model.converged_,
         "n_iter": model.n_iter_,
         "moves": _moves(model),
+        **_chain_facts(model),
     }
+
+
+def _chain_facts(model: Any) -> dict[str, Any]:
+    """Start and transitions, of models that have them."""
+    return {"start": model.startprob_, "transition": model.transmat_} if isinstance(model, ChainEstimator) else {}
 
 
 def _moves(model: Any) -> dict[str, dict[str, int]]:
@@ -75,6 +82,7 @@ def components(model: Any) -> list[dict[str, Any]]:
             "id": int(model.component_ids_[k]),
             "weight": float(model.weights_[k]),
             "rows": float(model.counts_[k]),
+            **({"duration": float(model.durations_[k])} if isinstance(model, ChainEstimator) else {}),
             **{name: values[k] for name, values in posterior.items()},
         }
         for k in range(model.n_components_)
@@ -87,24 +95,32 @@ def component_lines(model: Any) -> list[str]:
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
-    header = ["component", "rows", "weight", *(names if cells is not None else [])]
+    stays = model.durations_ if isinstance(model, ChainEstimator) else None
+    header = [model._noun, "rows", "weight", *(["stay"] if stays is not None else []), *(names if cells is not None else [])]
     rows = []
     for k in order[:MOST_COMPONENTS]:
-        inner = [] if cells is None else list(cells[k][:MOST_COLUMNS])
+        inner = [] if stays is None else [f"{stays[k]:.1f}"]
+        inner += [] if cells is None else list(cells[k][:MOST_COLUMNS])
         rows.append([str(k), f"{model.counts_[k]:.1f}", f"{model.weights_[k]:.4f}", *inner])
     lines = [
-        f"{type(model).__name__} of {model.n_effective_} components with rows ({model.n_components_} in all), "
+        f"{type(model).__name__} of {model.n_effective_} {model._noun}s with rows ({model.n_components_} in all), "
         f"{type(model._model.family).__name__}; {what}",
         *format_table(header, rows),
     ]
-    left_out = [f"{len(order) - MOST_COMPONENTS} more components"] * (len(order) > MOST_COMPONENTS)
+    left_out = [f"{len(order) - MOST_COMPONENTS} more {model._noun}s"] * (len(order) > MOST_COMPONENTS)
     left_out += [f"{model.n_features_in_ - MOST_COLUMNS} more columns"] * (model.n_features_in_ > MOST_COLUMNS)
     if left_out:
         lines.append(f"{' and '.join(left_out)}: see --json")
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
     if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
-    return lines
+    return lines + move_lines(model)
+
+
+def move_lines(model: Any) -> list[str]:
+    """What moves were tried on all data, in a line; none when there were none."""
+    found = [f"{own['accepted']} of {own['tried']} {kind}s" for kind, own in _moves(model).items() if own["tried"]]
+    return [f"moves kept: {', '.join(found)}"] if found else []
 
 
 def _cells(model: Any) -> tuple[str, list[list[str]] | None]:

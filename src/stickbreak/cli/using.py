@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import FileTable, open_like
+from stickbreak.estimators.chains import ChainEstimator
 from stickbreak.estimators.progress import Phase
-from stickbreak.estimators.tables import make_table
+from stickbreak.estimators.stacks import Stack
+from stickbreak.estimators.tables import Given
 from stickbreak.stats import Array
 
+from .fitting import find_sequences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 
 __all__ = ["predict_rows", "score_rows"]
@@ -26,9 +31,9 @@ def predict_rows(path: Path, data: Path, proba: bool, out: Path | None, options:
     """Labels, or probabilities, of all rows."""
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
-    model, table = _open(path, data, options, verbose)
-    parts = _parts(model.predict_proba if proba else model.predict, table, "predicting", verbose)
-    header = [f"component_{k}" for k in range(model.n_components_)] if proba else ["component"]
+    model, table, offsets = _open(path, data, options, verbose)
+    parts = _parts(model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose)
+    header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
     name = "probabilities" if proba else "labels"
     _answer(parts, header, table, out, name, options)
 
@@ -39,36 +44,49 @@ def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options:
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
-    model, table = _open(path, data, options, verbose)
-    parts = _parts(model.score_samples, table, "scoring", verbose)
+    model, table, offsets = _open(path, data, options, verbose)
+    parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
     if per_row:
         _answer(parts, ["log_density"], table, out, "log_densities", options)
         return
-    mean = sum(float(part.sum()) for part in parts) / table.n_rows
+    sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)  # rows that are context only have none
+    mean = float(sums[0] / sums[1])
     if options["json"]:
         print_json({"score": mean, "n_rows": table.n_rows})
     else:
         print_lines([f"{mean!r}"])
 
 
-def _open(path: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[Any, FileTable]:
-    """The model, and the data as a table that is fit for it: all rows are checked before anything is written."""
+def _open(path: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[Any, FileTable, Array | None]:
+    """The model, and the data as a table that is fit for it: all rows are checked before anything is written.
+
+    The third says where sequences end, for models of such.
+    """
     model = sb.load(path)
     model.verbose = 0
     if options["n_jobs"] is not None:
         model.n_jobs = options["n_jobs"]
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
-        table = open_like(data, names, phase.update, array=options["array"], header=options["header"])
-    make_table(model, table, model._model.family, reset=False)
-    return model, table
+        if options["sequence_id"] is not None and not isinstance(model, ChainEstimator):
+            raise ValueError(f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}")
+        columns, where = find_sequences(data, names, options["sequence_id"], options)
+        chosen = columns if where else names
+        table = open_like(data, chosen, phase.update, array=options["array"], header=options["header"])
+    checked = model._make_table(Given(table, **where), model._model.family, reset=False)
+    return model, table, checked.shape.given_offsets if isinstance(checked, Stack) else None
 
 
-def _parts(method: Callable[[FileTable], Array], table: FileTable, what: str, verbose: int) -> Iterator[Array]:
-    done = 0
+def _parts(method: Callable[..., Array], table: FileTable, offsets: Array | None, what: str, verbose: int) -> Iterator[Array]:
+    """Answers part by part; sequences, offsets (S + 1,), stay whole."""
+    done, cuts = 0, np.r_[np.arange(0, table.n_rows, PART_ROWS), table.n_rows]
+    if offsets is not None:
+        cuts = np.unique(offsets[np.searchsorted(offsets, cuts)])
     with Phase(what, bool(verbose)) as phase:
-        for part in table.parts(PART_ROWS):
-            yield method(part)
+        for begin, end in pairwise(cuts.tolist()):
+            part = replace(table, rows=table.rows[begin:end])
+            inside = {} if offsets is None else {"lengths": np.diff(offsets[(offsets >= begin) & (offsets <= end)])}
+            yield method(part, **inside)
             done += part.n_rows
             phase.update(done, table.n_rows)
 

@@ -50,4 +50,8 @@ def _use(name: str, path: Path) -> None:
                 engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)
                 model = sb.Mixture(2, family=name, inference=engine, random_state=0).fit(X)
             model.predict(X), model.predict_proba(X), model.score(X)
+        for cls in (sb.HMM, sb.HDPHMM):
+            chain = cls(2, family=name, inference=sb.MemoizedVB(max_iter=2), random_state=0).fit(rows, lengths=[12, 28])
+            chain.predict(rows), chain.score(rows), chain.decode(rows), chain.predict_proba(rows), chain.sample(5)
+        sb.HMM(2, family=name, inference=sb.HardEM(max_iter=2), random_state=0).fit(rows)
         sb.DPMixture(2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)).fit(path)

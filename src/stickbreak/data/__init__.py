@@ -1,14 +1,14 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
-from .batches import Batch
+from .batches import Batch, Windows
 from .lags import lag_rows
-from .readers import FileTable, open_like, open_table, read_pieces
-from .sequences import Sequences
+from .readers import FileTable, open_like, open_table, read_names, read_pieces
+from .sequences import Sequences, span_rows
 from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
 __all__ = [
     "Batch", "FileTable",
-    "Scale", "Sequences", "Shelf", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "lag_rows", "measure",
-    "name_columns", "open_like", "open_table", "read_pieces", "scratch",
+    "Scale", "Sequences", "Shelf", "Table", "Windows", "check_table", "compact", "is_on_disk", "is_sparse", "lag_rows", "measure",
+    "name_columns", "open_like", "open_table", "read_names", "read_pieces", "scratch", "span_rows",
 ]  # fmt: skip

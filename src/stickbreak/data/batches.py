@@ -7,17 +7,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LANE_ROWS", "MAX_LANES", "Batch"]
+__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Windows"]
 
 Array = npt.NDArray[Any]
 
 LANE_ROWS = 8192  # smaller lanes are not worth cutting: one costs about 0.1 ms of Python
+LANE_UNITS = 32  # sequences are inferred side by side: a lane of few is slow
 MAX_LANES = 16  # caps the number of useful workers inside one batch
+
+
+class Windows(NamedTuple):
+    """Units that are windows of longer sequences, with rows around them that are looked at but do not count (buffers).
+
+    lead, trail (S,) : buffer rows before and after each window
+    is_first (S,) : whether the unit begins where its sequence does
+    n_windows, n_sequences : windows that all data were cut into, and sequences
+    pair_share : the part of all pairs of neighbouring rows that such windows hold on average
+    edge_tol : use only as much of the buffers as it takes for the window's edges to change by less than this; None: all of them
+    """
+
+    lead: Array
+    trail: Array
+    is_first: Array
+    n_windows: int
+    n_sequences: int
+    pair_share: float
+    edge_tol: float | None = None
+
+    def part(self, lo: int, hi: int) -> Windows:
+        """Those of units lo..hi."""
+        return self._replace(lead=self.lead[lo:hi], trail=self.trail[lo:hi], is_first=self.is_first[lo:hi])
+
+    @property
+    def has_start(self) -> Array:
+        """(S,) whether the window itself holds the first row of its sequence."""
+        return self.is_first & (self.lead == 0)
 
 
 @dataclass(frozen=True)
@@ -29,6 +58,7 @@ class Batch:
     sets : (n,) which legal set restricts each row (index into the parameter "legal"; 0 allows every component), or None
     symbols : the batch's own vocabulary; rows then count positions in it. None for all symbols
     row_at, unit_at : where this part begins inside the batch it was cut from
+    windows : what is known of units that are windows of longer sequences; repeats are then 0 in their buffers
     """
 
     id: int
@@ -40,6 +70,7 @@ class Batch:
     row_at: int = 0
     unit_at: int = 0
     n_rows: int = -1
+    windows: Windows | None = None
 
     def __post_init__(self) -> None:
         if self.n_rows < 0:
@@ -52,7 +83,12 @@ class Batch:
 
     @property
     def n_units(self) -> float:
-        """Number of observations: rows, a repeated one counted as often as it repeats."""
+        """Number of units; where these are rows, a repeated one counted as often as it repeats."""
+        return self.n_observations if self.offsets is None else float(self.n_spans)
+
+    @property
+    def n_observations(self) -> float:
+        """Number of rows, a repeated one counted as often as it repeats."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
@@ -73,7 +109,7 @@ class Batch:
 
     def with_rows(self, rows: Any) -> Batch:
         """The same part with its rows in another form (prepared by a family)."""
-        return self._with(rows, self.offsets, self.repeats, self.sets, self.row_at, self.unit_at, self.n_rows)
+        return self._with(rows, self.offsets, self.repeats, self.sets, self.row_at, self.unit_at, self.n_rows, self.windows)
 
     def part(self, lo: int, hi: int) -> Batch:
         """Units lo..hi, as views where the rows allow it."""
@@ -81,24 +117,27 @@ class Batch:
         offsets = None if self.offsets is None else self.offsets[lo : hi + 1] - a
         repeats = None if self.repeats is None else self.repeats[a:b]
         sets = None if self.sets is None else self.sets[a:b]
-        return self._with(self.rows[a:b], offsets, repeats, sets, self.row_at + a, self.unit_at + lo, b - a)
+        windows = None if self.windows is None else self.windows.part(lo, hi)
+        return self._with(self.rows[a:b], offsets, repeats, sets, self.row_at + a, self.unit_at + lo, b - a, windows)
 
     def rows_between(self, begin: int, end: int) -> Batch:
         """Some rows of one unit, which the rest of it surrounds."""
         repeats = None if self.repeats is None else self.repeats[begin:end]
         sets = None if self.sets is None else self.sets[begin:end]
         offsets = np.array([0, end - begin])
-        return self._with(self.rows[begin:end], offsets, repeats, sets, self.row_at + begin, self.unit_at, end - begin)
+        return self._with(self.rows[begin:end], offsets, repeats, sets, self.row_at + begin, self.unit_at, end - begin, None)
 
     def _with(self, rows: Any, *rest: Any) -> Batch:
         """A part of this batch; spelled out because `replace` would be a tenth of a small block's time."""
-        offsets, repeats, sets, row_at, unit_at, n_rows = rest
-        return Batch(self.id, rows, offsets, repeats, sets, self.symbols, row_at, unit_at, n_rows)
+        offsets, repeats, sets, row_at, unit_at, n_rows, windows = rest
+        return Batch(self.id, rows, offsets, repeats, sets, self.symbols, row_at, unit_at, n_rows, windows)
 
     def lanes(self, count: int | None = None) -> list[Batch]:
         """Nearly equal parts, as many as the rows are worth."""
         if count is None:
             count = min(MAX_LANES, max(1, self.n_rows // LANE_ROWS))
+            if self.offsets is not None:
+                count = min(count, max(1, self.n_spans // LANE_UNITS))
         return self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
 
     def blocks(self, max_rows: int) -> list[Batch]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .spool import require_room, spool
 
-__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_pieces"]
+__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_names", "read_pieces"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
@@ -118,6 +118,12 @@ def open_like(
     has_names = path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
     columns = list(names) if names is not None and has_names else None
     return open_table(path, columns=columns, array=array, header=header, report=report)
+
+
+def read_names(path: str | os.PathLike[str], *, array: str | None = None, header: bool | None = None) -> tuple[str, ...] | None:
+    """Names of a file's columns; None where it has none."""
+    path = _check_path(path)
+    return None if path.suffix.lower() == ".npy" else _examine(path, array, header)[1]
 
 
 def read_pieces(

@@ -9,12 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .batches import Batch
+from .batches import Batch, Windows
 from .table import BATCH_ROWS, Table
 
-__all__ = ["Sequences"]
+__all__ = ["Sequences", "span_rows"]
 
 Array = npt.NDArray[Any]
+
+BATCH_UNITS = 64
+STEP_SEQUENCES = 64  # sequences of a step of stochastic inference when nobody says
+
+
+def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
+    """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,) of the spans in them."""
+    lengths = ends - begins
+    offsets = np.r_[0, np.cumsum(lengths)]
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths), offsets
 
 
 @dataclass(frozen=True)
@@ -35,14 +45,26 @@ class Sequences(Table):
         assert self.offsets is not None
         return len(self.offsets) - 1
 
+    @property
+    def n_units(self) -> float:
+        """Sequences."""
+        return float(self.n_spans)
+
+    @property
+    def step_size(self) -> int:
+        """Sequences of a step of stochastic inference when nobody says."""
+        return STEP_SEQUENCES
+
     def whole(self) -> Batch:
         """Everything as one batch."""
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto" aims at 20,000 rows each."""
+        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto": about 20,000 rows and
+        at least 64 sequences each, which are inferred side by side.
+        """
         if n_batches == "auto":
-            n_batches = max(1, round(self.n_rows / BATCH_ROWS))
+            n_batches = max(1, min(round(self.n_rows / BATCH_ROWS), self.n_spans // BATCH_UNITS))
         count = min(int(n_batches), self.n_spans)
         return [replace(part.alone(), id=i) for i, part in enumerate(self.whole().lanes(count))]
 
@@ -54,9 +76,7 @@ class Sequences(Table):
         """Some sequences, in their order."""
         assert self.offsets is not None
         chosen = np.sort(indices)
-        begins, lengths = self.offsets[chosen], np.diff(self.offsets)[chosen]
-        offsets = np.r_[0, np.cumsum(lengths)]
-        at = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
+        at, offsets = span_rows(self.offsets[chosen], self.offsets[chosen + 1])
         repeats, sets = (None if values is None else values[at] for values in (self.repeats, self.sets))
         return Batch(id, self.rows[at], offsets, repeats, sets)
 
@@ -74,6 +94,32 @@ class Sequences(Table):
         unit = self.whole().part(int(order[0]), int(order[0]) + 1)
         begin = int(rng.integers(unit.n_rows - size + 1))
         return unit.rows_between(begin, begin + size).alone()
+
+    def cut_windows(self, length: int, rng: np.random.Generator) -> Array:
+        """(W, 2) first row and end of windows that hold every row once: each sequence is cut every `length` rows.
+
+        The first cut falls after 1 to `length` rows, so that every pair of neighbours is cut with the same probability 1 / length.
+        Sequences are left whole when none is longer.
+        """
+        assert self.offsets is not None
+        bounds, lengths = self.offsets, np.diff(self.offsets)
+        if lengths.max() > length:
+            shifts = rng.integers(1, length + 1, self.n_spans)
+            cuts = [np.arange(a + o, b, length) for a, b, o in zip(self.offsets[:-1], self.offsets[1:], shifts, strict=True)]
+            bounds = np.unique(np.concatenate([self.offsets, *cuts]))
+        return np.column_stack([bounds[:-1], bounds[1:]])
+
+    def take_windows(self, bounds: Array, buffer: int, id: int = 0, **of_all: Any) -> Batch:
+        """Windows (m, 2) of rows as units, each with up to `buffer` rows on both sides that do not count; of_all: see Windows."""
+        assert self.offsets is not None
+        begins, ends = bounds[np.argsort(bounds[:, 0])].T
+        unit = np.searchsorted(self.offsets, begins, side="right") - 1
+        low, high = np.maximum(self.offsets[unit], begins - buffer), np.minimum(self.offsets[unit + 1], ends + buffer)
+        at, offsets = span_rows(low, high)
+        counts = (at >= np.repeat(begins, high - low)) & (at < np.repeat(ends, high - low))
+        repeats = counts * (1.0 if self.repeats is None else self.repeats[at])
+        windows = Windows(begins - low, high - ends, low == self.offsets[unit], n_sequences=self.n_spans, **of_all)
+        return Batch(id, self.rows[at], offsets, repeats, None if self.sets is None else self.sets[at], windows=windows)
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""

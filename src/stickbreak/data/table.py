@@ -24,6 +24,7 @@ __all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse"
 Array = npt.NDArray[Any]
 
 BATCH_ROWS = 20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
+STEP_ROWS = 1024  # rows of a step of stochastic inference when nobody says
 SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
 HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
 
@@ -63,7 +64,17 @@ class Table:
     @property
     def n_units(self) -> float:
         """Rows, repeats counted."""
+        return self.n_observations
+
+    @property
+    def n_observations(self) -> float:
+        """Rows, repeats counted: what bounds and tolerances are given for."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
+
+    @property
+    def step_size(self) -> int:
+        """Units of a step of stochastic inference when nobody says."""
+        return STEP_ROWS
 
     def whole(self) -> Batch:
         """Everything as one batch."""
@@ -235,7 +246,7 @@ def _moments(
     square = second / weight
     variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
     largest = np.where(np.isfinite(largest), largest, -1.0)
-    return Scale(n_columns, table.n_units, seen, mean, variance, square, largest, look_again=partial(_moments, table))
+    return Scale(n_columns, table.n_observations, seen, mean, variance, square, largest, look_again=partial(_moments, table))
 
 
 def _warn_of_empty_columns(empty: Array) -> None:

@@ -35,6 +35,7 @@ class TextSource:
     """An examined file: its separator, the names of its columns (None without a header), their number, and where the data begin.
 
     begin, row : first byte of the data, and the row of the file (counted from 1, header and blank lines too) that it belongs to
+    has_returns : whether lines end in a carriage return alone
     """
 
     path: Path
@@ -43,6 +44,7 @@ class TextSource:
     n_columns: int
     begin: int
     row: int
+    has_returns: bool = False
     n_rows = None  # not known before the end
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
@@ -56,6 +58,7 @@ class TextSource:
             while not is_last:
                 more = file.read(CHUNK)
                 is_last = not more
+                more = more.replace(b"\r", b"\n") if self.has_returns else more
                 if b"\0" in more:
                     raise ValueError(f"{self.path} holds NUL bytes: it is not UTF-8 text")
                 text += more
@@ -128,6 +131,8 @@ def open_text(path: Path, separator: str, header: bool | None = None) -> TextSou
     """Examine the first row. header: whether it holds names; None: it does if it has words and no number."""
     with path.open("rb") as file:
         head = file.read(MAX_RECORD)
+    has_returns = b"\r" in head and b"\n" not in head  # as on old Macintoshes
+    head = head.replace(b"\r", b"\n") if has_returns else head
     first = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
     words = first + len(head[first:]) - len(head[first:].lstrip(b" \r\n" if separator == "\t" else b" \t\r\n"))
     if words == len(head):
@@ -143,8 +148,8 @@ def open_text(path: Path, separator: str, header: bool | None = None) -> TextSou
         numbers = [read_number(cell) for cell in cells]
         header = None in numbers and all(v is None or np.isnan(v) for v in numbers)
     if not header:
-        return TextSource(path, separator, None, len(cells), begin, row)
-    return TextSource(path, separator, tuple(cells), len(cells), end, 1 + head.count(b"\n", 0, end))
+        return TextSource(path, separator, None, len(cells), begin, row, has_returns)
+    return TextSource(path, separator, tuple(cells), len(cells), end, 1 + head.count(b"\n", 0, end), has_returns)
 
 
 def _first_record(path: Path, head: bytes, begin: int, separator: str) -> tuple[list[str], int]:

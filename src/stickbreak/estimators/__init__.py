@@ -2,7 +2,12 @@
 
 from .comparison import ComparedModel, Comparison, compare
 from .files import load, register_part
+from .forecasts import Filtered, Forecast, OnlineFilter
 from .mixture import DPMixture, Mixture
 from .resumption import resume
+from .sequences import HDPHMM, HMM
 
-__all__ = ["ComparedModel", "Comparison", "DPMixture", "Mixture", "compare", "load", "register_part", "resume"]
+__all__ = [
+    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast", "Mixture", "OnlineFilter", "compare",
+    "load", "register_part", "resume",
+]  # fmt: skip

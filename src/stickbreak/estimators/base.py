@@ -2,67 +2,77 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stickbreak.data import Scale, Table, measure
+from stickbreak.data import Scale, Table, is_on_disk, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
-from stickbreak.inference import Engine, Result, Start, Trace, count_workers, read_checkpoint, run, workers
+from stickbreak.inference import BatchVB, Engine, MemoizedVB, Result, Start, count_workers, run, workers
+from stickbreak.initialize import from_previous
 from stickbreak.moves import explain
 from stickbreak.parameters import require_whole
-from stickbreak.persist import pack_fields, unpack_fields
-from stickbreak.stats import Array, Summary
+from stickbreak.stats import Array
 
 from .conventions import Conventions
-from .files import decode, encode, save
-from .frames import check_categories
-from .parts import check_concentration, check_learning, make_engine, make_family, make_seed
+from .keeping import Kept
+from .parts import check_learning, make_engine, make_family, make_seed
 from .progress import Progress
+from .streams import Streams
+from .tables import Given, legal_sets
 from .views import Views
 
 __all__ = ["Estimator"]
 
-NOT_IDENTITY = {
-    "checkpoint",
-    "checkpoint_every",
-    "callbacks",
-}  # settings that may differ between a fit and its resumption
 
+class Estimator(Streams, Kept, Views, Conventions):
+    """What fit and the learned attributes need; models add their data and their words.
 
-class Estimator(Views, Conventions):
-    """What fit, resume, save and the learned attributes need; models add their data and their words."""
+    PRIOR : arguments that are the prior's, under the names that it has for them.
+    """
+
+    PRIOR: ClassVar[tuple[str, ...]] = ("concentration",)
 
     _is_unbounded = False
+    _noun = "component"
 
     # ------------------------------------------------------------------------------------------ to be provided
 
-    def _make_model(self, family: Any, concentration: Any) -> Any:
-        """The model for a resolved family and a concentration that is known or a GammaPrior."""
+    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+        """The model for a resolved family, the prior's arguments (those named by PRIOR), and the rule that will fit it."""
         raise NotImplementedError
 
-    def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
-        """Where the fit begins."""
+    def _make_table(self, given: Given, family: Any, *, reset: bool) -> Any:
+        """The user's data, checked; `reset` learns names and number of the columns from them."""
         raise NotImplementedError
+
+    def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+        """A start from the data."""
+        raise NotImplementedError
+
+    def _default_engine(self, on_disk: bool) -> Engine:
+        """What `inference=None` stands for."""
+        return MemoizedVB() if on_disk else BatchVB()
 
     # ------------------------------------------------------------------------------------------ fitting
 
     def _check_arguments(self) -> None:
         """Before the data change what is learned."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
-        check_concentration(self.concentration)
         count_workers(self.n_jobs)
         engine = self._pick_engine(False)
         engine.check()
-        check_learning(self.learn_prior, make_family(self.family), self.concentration, engine)
+        check_learning(self.learn_prior, make_family(self.family), self._prior_of(self), engine)
 
-    def _pick_engine(self, prefer_memoized: bool) -> Engine:
-        return make_engine(self.inference, prefer_memoized=prefer_memoized, is_unbounded=self._is_unbounded)
+    def _prior_of(self, owner: Any) -> dict[str, Any]:
+        """The prior's arguments by name: the estimator's own, or those of a prior that was made from them."""
+        return {name: getattr(owner, name) for name in self.PRIOR}
+
+    def _pick_engine(self, on_disk: bool) -> Engine:
+        return make_engine(self.inference, self._default_engine(on_disk))
 
     def _engine(self, on_disk: bool) -> Engine:
         engine = self._pick_engine(on_disk)
@@ -73,24 +83,67 @@ class Estimator(Views, Conventions):
     def _with_progress(self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1) -> Engine:
         if not Progress.is_wanted(self.verbose):
             return engine
-        progress = Progress(engine.max_iter, table.n_units, start=start, n_starts=n_starts, shows=bool(self.verbose))
+        progress = Progress(engine.max_iter, table.n_observations, start=start, n_starts=n_starts, shows=bool(self.verbose))
         return replace(engine, callbacks=(*engine.callbacks, progress))
+
+    def _read(self, given: Given, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
+        """Checked data, and legal (S, K): which components each set of rows may use. Labels name permanent ids."""
+        self._check_arguments()
+        family = self._model.family if is_continued else make_family(self.family)
+        table = self._make_table(given, family, reset=not is_continued)
+        return self._limit(table, labels, is_continued)
+
+    def _limit(self, table: Any, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
+        """The data with the sets that labels put their rows in, and what those allow."""
+        if labels is None:
+            return table, None
+        n_ids = self._next_id if is_continued else self.n_components
+        sets, legal = legal_sets(self._row_labels(labels, table), table.n_rows, n_ids)
+        if is_continued:
+            legal = legal[:, self.component_ids_]
+        gone = np.flatnonzero(legal.sum(1) == 0)
+        if np.isin(gone, sets).any():
+            raise ValueError(f"labels holds {gone[0] - 1}, but the model has no component with that id any more")
+        return replace(table, sets=sets), legal
+
+    def _row_labels(self, labels: Any, table: Any) -> Any:
+        """The labels of the table's rows."""
+        return labels
+
+    def _prepare(self, given: Given, labels: Any) -> tuple[Any, Array | None, bool]:
+        """Checked arguments as data, their legal sets, and whether they live on disk."""
+        is_continued = self.warm_start and hasattr(self, "_counts")
+        if is_continued and not self._is_unbounded and self.n_components != self.n_components_:
+            raise ValueError(f"n_components={self.n_components} but the model to continue has {self.n_components_} {self._noun}s")
+        table, legal = self._read(given, labels, is_continued)
+        return table, legal, is_on_disk(table.rows)
+
+    def _make_start(self, model: Any, table: Any, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+        """Where the fit begins: from the data, or from the last fit."""
+        if self.warm_start and hasattr(self, "_counts"):
+            start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
+            return start if legal is None else replace(start, params=model.with_legal(start.params, legal))
+        return self._seed(model, table, legal, rng, pool)
+
+    def _row_names(self) -> Any:
+        """Names of the columns as the family reads them; None where the data have none."""
+        return getattr(self, "feature_names_in_", None)
 
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
-        names = getattr(self, "feature_names_in_", None)
+        names = self._row_names()
         family = make_family(self.family).locate(names, int(table.rows.shape[1]))
         with columns_named(names):
             scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
             scale = self._with_categories(scale, names)
         if table.n_rows < self.n_components:
             warnings.warn(
-                f"{table.n_rows} rows for {self.n_components} components: some will stay empty; a smaller n_components would do",
+                f"{table.n_rows} rows for {self.n_components} {self._noun}s: some will stay empty; a smaller n_components would do",
                 DataWarning,
                 stacklevel=4,
             )
         with columns_named(names):
-            return self._make_model(family.resolve(scale), self.concentration)
+            return self._make_model(family.resolve(scale), self._prior_of(self), self._pick_engine(False).rule())
 
     def _with_categories(self, scale: Scale, names: Any) -> Scale:
         """The scale with the columns' names; all categories of a column count as seen, for its dtype may list more."""
@@ -100,13 +153,17 @@ class Estimator(Views, Conventions):
             largest[at] = max(largest[at], len(values) - 1)
         return replace(scale, largest=largest, names=None if names is None else tuple(labels))
 
-    def _fit_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
+    def _continued_model(self, engine: Engine) -> Any:
+        """The fitted model, its priors as they are, for one more fit."""
+        return self._make_model(self._model.family, self._prior_of(self._model.prior), engine.rule())
+
+    def _fit_table(self, table: Any, legal: Array | None, on_disk: bool) -> Self:
         """Run the engine from n_init starts and keep the best."""
         engine = self._engine(on_disk)
         is_continued = self.warm_start and hasattr(self, "_counts")
         if is_continued and engine.checkpoint is not None:
             raise ValueError("checkpoint= cannot save a warm start, which needs the model it continues; use warm_start=False")
-        model = replace(self._model, learns=self.learn_prior) if is_continued else self._resolve(table)
+        model = self._continued_model(engine) if is_continued else self._resolve(table)
         seed = make_seed(self.random_state)
         best: Result | None = None
         n_starts = 1 if is_continued else int(self.n_init)
@@ -161,29 +218,34 @@ class Estimator(Views, Conventions):
         share = model.prior.mean(result.counts, result.params)
         self.weights_ = share / share.sum()
         self.__dict__.pop("_labels", None)
-        self._data_on_disk = None
-        if on_disk:
-            self._data_on_disk = table
-        else:
-            self._labels = model.decode(self._potentials(), table.whole(), pool)
+        self._data_on_disk = table if on_disk else None
+        if not on_disk:
+            self._labels = self._decode(table, self._potentials(), pool)
+
+    def _decode(self, table: Any, potentials: Any, pool: Any) -> Array:
+        """(n,) best component of each row, by the local step of the fitted rule."""
+        return np.asarray(self._rule.local_model(self._model).decode(potentials, table.whole(), pool))
 
     def _potentials(self) -> Any:
-        """Potentials of the fitted rule."""
+        """Potentials of the fitted rule, legal sets as in the fit."""
         return self._model.potentials(self._counts, self._params, self._rule)
 
     # ------------------------------------------------------------------------------------------ learned values
 
     @property
-    def labels_(self) -> Array:
+    def labels_(self) -> Any:
         """(n,) best component of each training row; for data on disk computed at the first look, never stored."""
+        return self._find_labels()
+
+    def _find_labels(self) -> Array:
         self._require_fitted()
         if "_labels" in self.__dict__:
             return self._labels
         if self._data_on_disk is None:
             raise AttributeError("labels_ are not kept in files; use predict(X)")
+        model, potentials = self._rule.local_model(self._model), self._potentials()
         with workers(self.n_jobs) as pool:
-            parts = [self._model.decode(self._potentials(), batch, pool) for batch in self._data_on_disk.batches()]
-        return np.concatenate(parts)
+            return np.concatenate([model.decode(potentials, batch, pool) for batch in self._data_on_disk.batches()])
 
     @property
     def counts_(self) -> Array:
@@ -204,18 +266,6 @@ class Estimator(Views, Conventions):
         """The family with its prior: as given or set from the data, and with `learn_prior` as learned."""
         self._require_fitted()
         return self._model.family
-
-    @property
-    def concentration_(self) -> float:
-        """Posterior mean of the concentration; where it was given as a number, that number."""
-        self._require_fitted()
-        return float(self._model.prior.concentration_posterior(self._counts).mean)
-
-    @property
-    def concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the concentration's posterior."""
-        self._require_fitted()
-        return self._model.prior.concentration_posterior(self._counts).quantile([0.025, 0.975])
 
     @property
     def posterior_(self) -> dict[str, Array]:
@@ -251,106 +301,3 @@ class Estimator(Views, Conventions):
     def __getstate__(self) -> dict[str, Any]:
         """Pickles leave data on disk where they are."""
         return {**self.__dict__, "_data_on_disk": None} if hasattr(self, "_counts") else self.__dict__.copy()
-
-    # ------------------------------------------------------------------------------------------ files
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no pickle."""
-        self._require_fitted()
-        save(self, path)
-
-    def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
-        return {
-            "family": encode(self._model.family, "family", arrays),
-            "concentration": encode(self._model.prior.concentration, "concentration", arrays),
-            "engine": encode(self._fitted_by, "engine", arrays),
-            "counts": pack_fields(self._counts, "counts", arrays),
-            "params": pack_fields(self._params, "params", arrays),
-            "numbers": {n: getattr(self._counts, n) for n in ("local_bound", "log_z", "n_units")},
-            "ids": [int(i) for i in self.component_ids_],
-            "next_id": int(self._next_id),
-            "n_steps": int(self._n_steps),
-            "lower_bound": float(self.lower_bound_),
-            "converged": bool(self.converged_),
-            "trace": self.trace_.to_dict(),
-            "n_features_in": int(self.n_features_in_),
-            "feature_names_in": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
-            "categories": [[column, list(values)] for column, values in self.categories_.items()],
-        }
-
-    def _unpack(self, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        counts = unpack_fields(saved["counts"], "counts", arrays)
-        concentration = check_concentration(decode(saved["concentration"], arrays))
-        self._model = self._make_model(decode(saved["family"], arrays), concentration)
-        self._fitted_by = decode(saved["engine"], arrays)
-        self._rule = self._fitted_by.rule()
-        local_bound, log_z, n_units = (float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units"))
-        self._counts = Summary(counts.layout, counts.arrays, local_bound, log_z, n_units)
-        self._params = unpack_fields(saved["params"], "params", arrays)
-        self.component_ids_ = np.array([int(i) for i in saved["ids"]])
-        self._next_id, self._n_steps = int(saved["next_id"]), int(saved["n_steps"])
-        self.n_components_ = len(self.component_ids_)
-        self.n_features_in_ = int(saved["n_features_in"])
-        names = saved["feature_names_in"]
-        self._check_shapes(None if names is None else len(names))
-        self.categories_ = {column: list(values) for column, values in saved.get("categories", ())}
-        check_categories(self.categories_, names, self.n_features_in_)
-        self.lower_bound_ = float(saved["lower_bound"])
-        self.converged_ = bool(saved["converged"])
-        self.trace_ = Trace.from_dict(saved["trace"])
-        self.n_iter_ = len(self.trace_)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        share = self._model.prior.mean(self._counts, self._params)
-        self.weights_ = share / share.sum()
-        self._data_on_disk = None
-
-    def _check_shapes(self, n_names: int | None) -> None:
-        """A file's numbers and arrays must fit each other: kernels trust them."""
-        columns = self._model.family.n_columns
-        if self.n_features_in_ != columns or (n_names is not None and n_names != columns):
-            raise ValueError(f"the model says {self.n_features_in_} columns, its family has {columns}")
-        self._model.family.locate(None, columns)  # raises where members do not share out the columns
-        if "legal" in self._params and self._params["legal"].shape[1:] != (self.n_components_,):
-            raise ValueError(f"legal has shape {self._params['legal'].shape} for {self.n_components_} components")
-        expected = self._model.zeros(self.n_components_)
-        for name, array in expected.arrays.items():
-            if self._counts[name].shape != array.shape or self._counts[name].dtype != np.float64:
-                raise ValueError(f"{name} has shape {self._counts[name].shape}; expected {array.shape}")
-            if not np.isfinite(self._counts[name]).all():
-                raise ValueError(f"{name} holds values that are not finite")
-            if expected.layout[name].nonnegative and (self._counts[name] < 0).any():
-                raise ValueError(f"{name} holds negative values")
-        found = {"weights": self._model.prior.mean(self._counts, self._params), **self._model.family.describe(self._counts)}
-        for name, array in found.items():
-            if not np.isfinite(array).all():
-                raise ValueError(f"the {name} that follow from the arrays are not finite")
-
-    # ------------------------------------------------------------------------------------------ checkpoints
-
-    def _settings(self, table: Table, engine: Engine, seed: int) -> dict[str, Any]:
-        """What identifies a fit: estimator, arguments, data."""
-        arrays: dict[str, Array] = {}
-        params = {k: encode(v, k, arrays) for k, v in self.get_params(deep=False).items() if k not in ("verbose", "n_jobs")}
-        params["inference"] = encode(engine, "inference", arrays)
-        for name in NOT_IDENTITY:
-            params["inference"]["params"].pop(name, None)
-        listed = {k: v.tolist() for k, v in arrays.items()}
-        text = json.loads(json.dumps({"params": params, "arrays": listed}))
-        columns = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        identity = {"estimator": type(self).__name__, "columns": columns, "arguments": text}
-        return {**identity, "data": table.fingerprint(), "seed": seed}
-
-    def _resume_table(self, table: Table, legal: Array | None, on_disk: bool) -> Self:
-        """Continue from the engine's checkpoint."""
-        engine = self._engine(on_disk)
-        if engine.checkpoint is None:
-            raise ValueError("resume needs an engine with checkpoint=, the file that the interrupted fit wrote")
-        expected = self._settings(table, engine, 0)
-        found, snapshot = read_checkpoint(engine.checkpoint, {k: v for k, v in expected.items() if k != "seed"})
-        model, seed = self._resolve(table), int(found["seed"])
-        settings = {**expected, "seed": seed}
-        with workers(self.n_jobs) as pool:
-            result = run(model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings)
-            self._learn(engine, result, table, on_disk, pool)
-        return self._finish(result, engine, result.is_interrupted)

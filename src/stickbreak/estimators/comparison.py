@@ -193,7 +193,7 @@ def _default_names(models: Sequence[Any]) -> list[str]:
 
 
 def _measure(model: Any, name: str, X: Any) -> ComparedModel:
-    rows, bound = float(model._counts.n_units), float(model.lower_bound_)
+    rows, bound = float(model.counts_.sum()), float(model.lower_bound_)
     return ComparedModel(
         name=name,
         model=type(model).__name__,

@@ -20,6 +20,8 @@ ASKED_OF_SKLEARN = frozenset(
         "get_metadata_routing",
         "set_fit_request",
         "set_partial_fit_request",
+        "set_predict_proba_request",
+        "set_predict_request",
         "set_score_request",
         "_get_metadata_request",
         "_get_class_level_metadata_request_values",

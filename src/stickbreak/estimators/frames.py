@@ -13,7 +13,7 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-__all__ = ["Categories", "check_categories", "column_names", "frame_kind", "read_frame"]
+__all__ = ["Categories", "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_text"]
 
 Categories = dict[Any, list[Any]]
 """Column name (position where there are no names) to its categories: number v stands for the v-th."""
@@ -65,6 +65,38 @@ def read_frame(X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | 
         elif not _is_number(column, kind) and not _is_truth(column, kind):  # scikit-learn reads booleans as 0 and 1
             changed[at] = _as_numbers(column, kind, label, reader)
     return _with_columns(X, kind, changed), found
+
+
+def is_text(X: Any) -> bool:
+    """Whether an array holds strings."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "OUT":
+        return False
+    return X.dtype.kind in "UT" or any(isinstance(value, str) for value in X.flat)
+
+
+def read_text(X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None) -> tuple[Array, Categories]:
+    """An array (n, D) of strings as numbers, and the categories that they stand for; None and NaN are missing."""
+    found: Categories = dict(known or {})
+    columns = []
+    for at, reader in enumerate(readers):
+        levels = _text_levels(X[:, at])
+        if known is None:
+            found[at] = _order(levels, at, reader)
+        elif at not in found:
+            raise ValueError(f"column {at} holds words such as {levels.values[0]!r}, but the model was fitted on numbers there")
+        columns.append(_number(levels, found[at], at, reader))
+    return np.column_stack(columns), found
+
+
+def _text_levels(column: Array) -> Levels:
+    missing = np.array([value is None or value != value for value in column.tolist()])
+    try:
+        values, codes = np.unique(column[~missing], return_inverse=True)
+    except TypeError:  # strings and numbers cannot be put in order
+        raise ValueError("X holds both strings and numbers; symbols are either: convert them to strings") from None
+    out = np.full(len(column), -1)
+    out[~missing] = codes
+    return Levels(values.tolist(), out, False)
 
 
 def check_categories(categories: Categories, names: Sequence[str] | None, n_columns: int) -> None:

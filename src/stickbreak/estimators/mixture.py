@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Table, is_on_disk, is_sparse
-from stickbreak.inference import (
-    Mover,
-    PowerDecay,
-    Result,
-    Start,
-    State,
-    Stochastic,
-    StochasticVB,
-    Streaming,
-    Trace,
-    run,
-    step,
-    workers,
-)
-from stickbreak.initialize import from_plusplus, from_previous, from_random, from_scalable
+from stickbreak.data import Table, is_sparse
+from stickbreak.inference import Engine, MemoizedVB, Start, workers
+from stickbreak.initialize import from_plusplus, from_random, from_scalable
 from stickbreak.models import dp_mixture, finite_mixture
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_whole
-from stickbreak.stats import Array, Tally
+from stickbreak.stats import Array
 
 from .base import Estimator
 from .files import register
-from .parts import FAMILIES, make_family, make_seed
+from .parts import FAMILIES, check_concentration, make_seed
 from .progress import Phase
-from .tables import check_weights, legal_sets, make_table
+from .tables import Given, check_weights, make_table
 
 __all__ = ["DPMixture", "Mixture"]
 
@@ -74,12 +62,6 @@ class _MixtureEstimator(Estimator):
         tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
         return tags
 
-    def _make_start(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
-        if self.warm_start and hasattr(self, "_counts"):
-            start = from_previous(self._counts, self._params, tuple(int(i) for i in self.component_ids_), table.n_units)
-            return start if legal is None else replace(start, params=model.start_params(self.n_components_, legal))
-        return self._seed(model, table, legal, rng, pool)
-
     def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         """A start from the data, by the method that `init` names."""
         K = int(self.n_components)
@@ -91,32 +73,13 @@ class _MixtureEstimator(Estimator):
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
 
     def _check_arguments(self) -> None:
+        check_concentration(self.concentration)
         super()._check_arguments()
         if self.init not in INITS:
             raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(INITS)}")
 
-    def _prepare(self, X: Any, labels: Any, sample_weight: Any) -> tuple[Table, Array | None, bool]:
-        """Checked arguments as a table, its legal sets, and whether it lives on disk."""
-        is_continued = self.warm_start and hasattr(self, "_counts")
-        if is_continued and not self._is_unbounded and self.n_components != self.n_components_:
-            raise ValueError(f"n_components={self.n_components} but the model to continue has {self.n_components_} components")
-        table, legal = self._read(X, labels, sample_weight, is_continued)
-        return table, legal, is_on_disk(table.rows)
-
-    def _read(self, X: Any, labels: Any, sample_weight: Any, is_continued: bool) -> tuple[Table, Array | None]:
-        """Checked rows, and legal (S, K): which components each set of rows may use. Labels name permanent ids."""
-        self._check_arguments()
-        family = self._model.family if is_continued else make_family(self.family)
-        table = make_table(self, X, family, sample_weight=sample_weight, reset=not is_continued)
-        if labels is None:
-            return table, None
-        sets, legal = legal_sets(labels, table.n_rows, self._next_id if is_continued else self.n_components)
-        if is_continued:
-            legal = legal[:, self.component_ids_]
-        gone = np.flatnonzero(legal.sum(1) == 0)
-        if np.isin(gone, sets).any():
-            raise ValueError(f"labels holds {gone[0] - 1}, but the model has no component with that id any more")
-        return replace(table, sets=sets), legal
+    def _make_table(self, given: Given, family: Any, *, reset: bool) -> Table:
+        return make_table(self, given.X, family, sample_weight=given.sample_weight, reset=reset)
 
     def fit(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X.
@@ -134,7 +97,7 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        return self._fit_table(*self._prepare(X, labels, sample_weight))
+        return self._fit_table(*self._prepare(Given(X, sample_weight), labels))
 
     def fit_predict(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Array:
         """Fit, then the best component of each row: `fit(X).labels_`."""
@@ -151,7 +114,7 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        return self._resume_table(*self._prepare(X, labels, sample_weight))
+        return self._resume_table(*self._prepare(Given(X, sample_weight), labels))
 
     def partial_fit(
         self,
@@ -177,76 +140,21 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        is_first = not hasattr(self, "_counts")
-        table, legal = self._read(X, labels, sample_weight, not is_first)
-        if total_samples is not None and not total_samples > 0:
-            raise ValueError(f"total_samples must be positive; got {total_samples!r}")
-        engine = self._pick_engine(True)
-        model = self._resolve(table) if is_first else replace(self._model, learns=self.learn_prior)
-        kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
-        accumulator = (
-            Streaming()
-            if total_samples is None
-            else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
-        )
-        with workers(self.n_jobs) as pool:
-            on_disk = is_on_disk(table.rows)
-            parts = table.parts() if on_disk else [table]
-            if is_first and total_samples is None and engine.mover().moves:
-                self._begin_stream(model, engine, parts[0], legal, pool)
-                is_first, model, parts = False, self._model, parts[1:]
-                if not parts:
-                    return self
-            state = self._stream_state(model, table, legal, accumulator, pool)
-            mover, moves, seen = engine.mover() if accumulator.is_exact else Mover(()), [], 0
-            seed, limited = make_seed(self.random_state), engine.limit(model)
-            with Phase("learning", bool(self.verbose)) as phase:
-                for part in parts:
-                    mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
-                    step(limited, engine.rule(), accumulator, state, part.whole(), mover.watches, pool)
-                    moves += mover.decide(model, state)
-                    for edit in model.upkeep(state.total.view()):
-                        state.edit(edit)
-                    seen += part.n_rows
-                    phase.update(seen, table.n_rows)
-            counts = state.total.summary()
-            params = model.start_params(len(state.ids))  # legal sets belong to the rows of one call
-            model = engine.rule().learn(model, counts)
-            bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
-            result = Result(
-                counts,
-                params,
-                state.ids,
-                state.next_id,
-                state.n_steps,
-                Trace(moves=[*(() if is_first else self.trace_.moves), *moves]),
-                np.nan if bound is None else bound,
-                is_converged=False,
-                model=model,
-            )
-            self._learn(engine, result, table, on_disk, pool)
-        return self
-
-    def _begin_stream(self, model: Any, engine: Any, table: Table, legal: Array | None, pool: Any) -> None:
-        """The first rows of a stream, fitted as rows in memory are; what they say is then added to."""
-        seed = make_seed(self.random_state)
-        start = self._make_start(model, table, legal, np.random.default_rng(seed), pool)
-        result = run(model, replace(engine, checkpoint=None), table, start, seed=seed, pool=pool)
-        params = model.start_params(len(result.ids))
-        self._learn(engine, replace(result, params=params), table, False, pool)
-
-    def _stream_state(self, model: Any, table: Table, legal: Array | None, accumulator: Any, pool: Any) -> State:
-        if hasattr(self, "_counts"):
-            ids = tuple(int(i) for i in self.component_ids_)
-            params = model.start_params(len(ids), legal)
-            n_steps = self._n_steps
-            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, lap=n_steps, n_steps=n_steps)
-        rng = np.random.default_rng(make_seed(self.random_state))
-        start = self._seed(model, table, legal, rng, pool)
-        ids = tuple(range(int(self.n_components)))
-        return accumulator.begin(start, ids, 1)
+        return self._stream(Given(X, sample_weight), labels, total_samples)
 
     # ------------------------------------------------------------------------------------------ using a fitted model
+
+    @property
+    def concentration_(self) -> float:
+        """Posterior mean of the concentration; where it was given as a number, that number."""
+        self._require_fitted()
+        return float(self._model.prior.concentration_posterior(self._counts).mean)
+
+    @property
+    def concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the concentration's posterior."""
+        self._require_fitted()
+        return self._model.prior.concentration_posterior(self._counts).quantile([0.025, 0.975])
 
     def _rows(self, X: Any) -> Table:
         self._require_fitted()
@@ -259,7 +167,7 @@ class _MixtureEstimator(Estimator):
         """
         table = self._rows(X)
         with workers(self.n_jobs) as pool:
-            return self._model.decode(self._potentials(), table.whole(), pool)
+            return self._decode(table, self._potentials(), pool)
 
     def predict_proba(self, X: Any) -> Array:
         """(n, K) posterior probability of each component, from the local step of the fitted rule.
@@ -383,8 +291,8 @@ class Mixture(_MixtureEstimator):
     [50, 50]
     """
 
-    def _make_model(self, family: Any, concentration: Any) -> Any:
-        return finite_mixture(family, concentration, learns=self.learn_prior)
+    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+        return finite_mixture(family, check_concentration(prior["concentration"]), learns=self.learn_prior)
 
 
 @register
@@ -467,5 +375,8 @@ class DPMixture(_MixtureEstimator):
             verbose=verbose,
         )
 
-    def _make_model(self, family: Any, concentration: Any) -> Any:
-        return dp_mixture(family, concentration, learns=self.learn_prior)
+    def _default_engine(self, on_disk: bool) -> Engine:
+        return MemoizedVB(moves=(Birth(), Merge(), Delete()))
+
+    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+        return dp_mixture(family, check_concentration(prior["concentration"]), learns=self.learn_prior)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from stickbreak.families.names import FAMILIES, make_family
-from stickbreak.inference import ENGINES, BatchVB, Engine, MeanLog, MemoizedVB
-from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.inference import ENGINES, Engine, MeanLog
 from stickbreak.parameters import require_positive
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import LearningFamily
@@ -26,26 +26,21 @@ def check_concentration(concentration: Any) -> Any:
     return concentration
 
 
-def check_learning(learn_prior: Any, family: Any, concentration: Any, engine: Engine) -> None:
-    """Raise ValueError for a prior that family or engine cannot learn."""
+def check_learning(learn_prior: Any, family: Any, numbers: Mapping[str, Any], engine: Engine) -> None:
+    """Raise ValueError for a prior, of the family or one of these numbers, that family or engine cannot learn."""
     if not isinstance(learn_prior, bool):
         raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
     if learn_prior and not isinstance(family, LearningFamily):
         raise ValueError(f"{type(family).__name__} has no method `learn`, so its prior cannot be learned; use learn_prior=False")
-    if (learn_prior or isinstance(concentration, GammaPrior)) and not isinstance(engine.rule(), MeanLog):
-        what = "learn_prior=True" if learn_prior else f"concentration={concentration!r}"
-        raise ValueError(f"{what} needs a variational engine (batch, memoized, stochastic); got {engine!r}")
+    learned = ["learn_prior=True"] * learn_prior + [f"{n}={v!r}" for n, v in numbers.items() if isinstance(v, GammaPrior)]
+    if learned and not isinstance(engine.rule(), MeanLog):
+        raise ValueError(f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}")
 
 
-def make_engine(inference: Any, *, prefer_memoized: bool, is_unbounded: bool) -> Engine:
-    """An engine from its name, the object itself, or the default.
-
-    That is batch in memory, memoized on disk, and memoized with all moves for unbounded models.
-    """
+def make_engine(inference: Any, default: Engine) -> Engine:
+    """An engine from its name, the object itself, or the default where there is neither."""
     if inference is None:
-        if is_unbounded:
-            return MemoizedVB(moves=(Birth(), Merge(), Delete()))
-        return MemoizedVB() if prefer_memoized else BatchVB()
+        return default
     if isinstance(inference, str):
         if inference not in ENGINES:
             raise ValueError(

@@ -104,8 +104,8 @@ class Phase:
 class Progress(Callback):
     """Laps of one start: lap, bound, components, rows per second, and the time that is left at most."""
 
-    def __init__(self, max_iter: int, n_units: float, *, start: int = 0, n_starts: int = 1, shows: bool = True) -> None:
-        self._max_iter, self._n_units = max_iter, n_units
+    def __init__(self, max_iter: int, n_observations: float, *, start: int = 0, n_starts: int = 1, shows: bool = True) -> None:
+        self._max_iter, self._n_observations = max_iter, n_observations
         self._start = f"start {start + 1}/{n_starts}, " if n_starts > 1 else ""
         self._display = Display(shows)
         self._began = time.monotonic()
@@ -122,11 +122,11 @@ class Progress(Callback):
         """Move the live line."""
         if self._seen == 0.0:
             self._laps_before = info.lap - 1  # not zero in a fit that was resumed
-        self._seen += info.n_units
-        in_lap = min(self._seen - self._before, self._n_units)
+        self._seen += info.n_observations
+        in_lap = min(self._seen - self._before, self._n_observations)
         rate, left = self._rate()
         facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M rows/s  < {_clock(left)} left"
-        self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_units)
+        self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations)
 
     def on_lap(self, record: LapRecord) -> None:
         """One line a lap."""
@@ -144,7 +144,7 @@ class Progress(Callback):
     def _rate(self) -> tuple[float, float]:
         """Rows per second, and the seconds that all laps that are left would take."""
         rate = self._seen / max(time.monotonic() - self._began, 1e-9)
-        return rate, ((self._max_iter - self._laps_before) * self._n_units - self._seen) / max(rate, 1e-9)
+        return rate, ((self._max_iter - self._laps_before) * self._n_observations - self._seen) / max(rate, 1e-9)
 
 
 def _clock(seconds: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from stickbreak.errors import CheckpointError, in_one_line
 from stickbreak.inference import read_checkpoint
 
+from .chains import ChainEstimator
 from .files import DAMAGE, ESTIMATORS, decode
 from .tables import open_rows
 
@@ -17,14 +18,23 @@ __all__ = ["resume"]
 
 
 def resume(
-    path: str | Path, X: Any, *, labels: Any = None, sample_weight: Any = None, n_jobs: int | None = None, verbose: int = 0
+    path: str | Path,
+    X: Any,
+    *,
+    lengths: Any = None,
+    sequence_id: Any = None,
+    labels: Any = None,
+    sample_weight: Any = None,
+    context: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Any:
     """Continue an interrupted fit from its checkpoint; the settings are in the file, the data must be the same.
 
     Parameters
     ----------
     path : the checkpoint.
-    X, labels, sample_weight : as given to the interrupted `fit`.
+    X, labels, sample_weight : as given to the interrupted `fit`; lengths, sequence_id, context : the same, of sequences.
     n_jobs : threads; results do not depend on it.
     verbose : show progress.
 
@@ -42,5 +52,10 @@ def resume(
         estimator = ESTIMATORS[settings["estimator"]](**params, n_jobs=n_jobs, verbose=verbose)
     except DAMAGE as error:
         raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
-    X = open_rows(X, settings.get("columns"), verbose)
-    return estimator.resume(X, labels=labels, sample_weight=sample_weight)
+    if not isinstance(sequence_id, str):  # a column of X, which the estimator reads by itself
+        X = open_rows(X, settings.get("columns"), verbose)
+    where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+    given = {name: value for name, value in where.items() if value is not None}
+    if given and not isinstance(estimator, ChainEstimator):
+        raise ValueError(f"{next(iter(given))} is for sequences; the checkpoint is of a {type(estimator).__name__}")
+    return estimator.resume(X, labels=labels, sample_weight=sample_weight, **given)

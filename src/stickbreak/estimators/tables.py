@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,21 @@ from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse
 from stickbreak.errors import columns_named
 from stickbreak.stats import Array
 
-from .frames import Categories, column_names, frame_kind, read_frame
+from .frames import Categories, column_names, frame_kind, is_text, read_frame, read_text
 from .progress import Phase
 
-__all__ = ["check_weights", "legal_sets", "make_table", "open_rows"]
+__all__ = ["Given", "check_rows", "check_weights", "join_sets", "legal_sets", "make_table", "open_rows", "read_rows"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What users pass as data. Of sequences also where each ends, and what came before each row; see the estimators."""
+
+    X: Any
+    sample_weight: Any = None
+    lengths: Any = None
+    sequence_id: Any = None
+    context: Any = None
 
 
 def open_rows(X: Any, names: Any = None, verbose: Any = 0) -> Any:
@@ -28,10 +40,34 @@ def open_rows(X: Any, names: Any = None, verbose: Any = 0) -> Any:
 
 def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None, reset: bool) -> Table:
     """Check and wrap the rows. Data on disk are checked as they are read, not now."""
+    rows, is_checked = read_rows(estimator, X, family, reset=reset)
+    table = Table(rows)
+    check_rows(table, family, getattr(estimator, "feature_names_in_", None), is_checked=is_checked, reset=reset)
+    return table if sample_weight is None else replace(table, repeats=check_weights(sample_weight, rows))
+
+
+def check_rows(table: Table, family: Any, names: Any, *, is_checked: bool, reset: bool) -> None:
+    """Refuse rows that the family cannot read; is_checked: what is not finite was refused already."""
+    if reset:
+        family = family.locate(names, int(table.rows.shape[1]))
+    if is_checked:
+        with columns_named(names):
+            family.check_rows(table.rows)
+    elif not reset:  # the first fit checks as it measures
+        check_table(table, family.check_rows, allow_missing=family.missing != "refused")
+
+
+def read_rows(estimator: Any, X: Any, family: Any, *, reset: bool) -> tuple[Any, bool]:
+    """The rows as numbers: an array, a memory map or CSR, with the columns of the fit; `reset` makes them those of the fit.
+
+    The second says whether values that are not finite were refused: those on disk are not read now.
+    """
     X = open_rows(X, None if reset else getattr(estimator, "feature_names_in_", None), estimator.verbose)
     categories: Categories = {}
     if frame_kind(X) is not None:
         X, categories = _read_columns(estimator, X, family, reset)
+    elif is_text(X):
+        X, categories = _read_text(estimator, X, family, reset)
     on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
     rows: Any
     if isinstance(X, FileTable):
@@ -41,23 +77,9 @@ def make_table(estimator: Any, X: Any, family: Any, *, sample_weight: Any = None
     if is_sparse(rows):
         rows = sparse.csr_array(rows)
         rows.sum_duplicates()
-    names = getattr(estimator, "feature_names_in_", None)
-    if reset:
-        family = family.locate(names, int(rows.shape[1]))
-    if not on_disk:
-        with columns_named(names):
-            family.check_rows(rows)
-    repeats = None
-    if sample_weight is not None:
-        repeats = check_weights(sample_weight, rows)
-        if not repeats.sum() > 0:
-            raise ValueError("sample_weight is zero for every row; at least one must be positive")
-    table = Table(rows, repeats)
-    if on_disk and not reset:  # the first fit checks as it measures
-        check_table(table, family.check_rows, allow_missing=family.missing != "refused")
     if reset:
         estimator.categories_ = categories
-    return table
+    return rows, not on_disk
 
 
 def _read_columns(estimator: Any, X: Any, family: Any, reset: bool) -> tuple[Any, Categories]:
@@ -69,6 +91,16 @@ def _read_columns(estimator: Any, X: Any, family: Any, reset: bool) -> tuple[Any
     if n_columns != estimator.n_features_in_ or (fitted is not None and list(fitted) != names):
         return X, estimator.categories_
     return read_frame(X, family.readers(n_columns), estimator.categories_)
+
+
+def _read_text(estimator: Any, X: Array, family: Any, reset: bool) -> tuple[Any, Categories]:
+    """An array of strings as numbers, where all its columns are read as categories; others are left for scikit-learn to refuse."""
+    if X.ndim != 2 or X.shape[1] == 0 or (not reset and X.shape[1] != estimator.n_features_in_):
+        return X, {}
+    readers = family.readers(X.shape[1]) if not reset else family.locate(None, X.shape[1]).readers(X.shape[1])
+    if any(reader.max_categories == 0 for reader in readers):
+        return X, {}
+    return read_text(X, readers, None if reset else estimator.categories_)
 
 
 def _check_file(estimator: Any, table: FileTable, reset: bool) -> Array:
@@ -134,7 +166,10 @@ def check_weights(sample_weight: Any, rows: Any) -> Array:
     """(n,) weights of the rows as floats, refused if negative, not finite or of another length."""
     from sklearn.utils.validation import _check_sample_weight
 
-    return np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    weights = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    return weights
 
 
 def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Array]:
@@ -153,3 +188,11 @@ def legal_sets(labels: Any, n_rows: int, n_components: int) -> tuple[Array, Arra
     legal[0] = 1.0
     legal[np.arange(1, n_labels + 1), np.arange(n_labels)] = 1.0
     return found + 1, legal
+
+
+def join_sets(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Row sets (n,) and legal (S, K) where rows must obey both of two such pairs; set 0 allows all components."""
+    (sets, legal), (others, limits) = first, second
+    found, joined = np.unique(sets * len(limits) + others, return_inverse=True)
+    both = legal[found // len(limits)] * limits[found % len(limits)]
+    return joined + 1, np.concatenate([np.ones((1, legal.shape[1])), both])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Views"]
+__all__ = ["Views", "choose_rows"]
 
 MAX_ROWS = 2000  # rows in a picture: enough to see the shape, few enough to draw at once
 AXES = {
@@ -80,6 +80,16 @@ class Views:
         'weight'
         >>> plt.close(ax.figure)
         """
+        self._check_picture(panel, ax)
+        rows = labels = None
+        if X is not None:
+            table = self._rows(X)
+            rows = table.rows[choose_rows(table.n_rows)]
+            labels = self._model.decode(self._potentials(), Table(rows).whole())
+        return self._draw(panel, ax, rows=rows, labels=labels, columns=columns)
+
+    def _check_picture(self, panel: Any, ax: Any) -> None:
+        """Refuse a picture that cannot be drawn, before data are read for it."""
         self._require_fitted()
         require_extra("matplotlib", "plot", "plot")
         from stickbreak import plots
@@ -88,17 +98,15 @@ class Views:
         _check_panel(panel, list(names))
         if panel is None and ax is not None:
             raise ValueError(f"ax takes one panel; name it: {', '.join(map(repr, names))}")
-        fitted = self._fitted_view(plots.Fitted, X, columns)
+
+    def _draw(self, panel: str | None, ax: Any, *, columns: Sequence[int | str] | None, **more: Any) -> Any:
+        """One panel or all; `more` are the rest of what a picture is drawn from, see plots.Fitted."""
+        from stickbreak import plots
+
+        fitted = self._fitted_view(plots.Fitted, columns, more)
         return plots.draw_figure(fitted) if panel is None else plots.draw_panel(fitted, panel, ax)
 
-    def _fitted_view(self, make: Any, X: Any, columns: Sequence[int | str] | None) -> Any:
-        rows = labels = None
-        if X is not None:
-            table = self._rows(X)
-            n = table.n_rows
-            chosen = np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))  # the same rows each time
-            rows = table.rows[chosen]
-            labels = self._model.decode(self._potentials(), Table(rows).whole())
+    def _fitted_view(self, make: Any, columns: Sequence[int | str] | None, more: dict[str, Any]) -> Any:
         return make(
             structure=self._model.structure,
             family=self._model.family,
@@ -110,11 +118,14 @@ class Views:
             names=self._column_names(),
             objective=self._rule.objective,
             is_converged=self.converged_,
-            rows=rows,
-            labels=labels,
             columns=None if columns is None else tuple(self._positions(columns)),
-            noun=self._model.axis,
+            noun=self._noun,
+            **more,
         )
+
+    def _chain_values(self, axis: str) -> dict[str, Any]:
+        """What else a model has to show, with the names of its axes."""
+        return {}
 
     def _column_names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
@@ -128,12 +139,12 @@ class Views:
         known = {name: d for d, name in enumerate(self._column_names())}
         found = []
         for column in columns:
-            if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < self.n_features_in_:
+            if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(known):
                 found.append(int(column))
             elif isinstance(column, str) and column in known:
                 found.append(known[column])
             else:
-                raise ValueError(f"columns holds {column!r}; positions are 0 to {self.n_features_in_ - 1}, names {_some(known)}")
+                raise ValueError(f"columns holds {column!r}; positions are 0 to {len(known) - 1}, names {_some(known)}")
         return found
 
     def to_xarray(self) -> Any:
@@ -159,11 +170,18 @@ class Views:
         values: dict[str, Any] = {"weight": (axis, self.weights_), "count": (axis, self.counts_)}
         for name, array in self.posterior_.items():
             values[name] = ((axis, *summary_axes(name, array.shape[1:], self.n_features_in_)), array)
+        values |= self._chain_values(axis)
         trace = self.trace_
         values |= {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
         values["n_components"] = ("lap", trace.n_components.astype(np.int64))
         features = self.feature_names_in_.astype(str) if hasattr(self, "feature_names_in_") else np.arange(self.n_features_in_)
-        known = {axis: self.component_ids_, "feature": features, "other_feature": features, "lap": 1 + np.arange(len(trace))}
+        known = {
+            axis: self.component_ids_,
+            f"next_{axis}": self.component_ids_,
+            "feature": features,
+            "other_feature": features,
+            "lap": 1 + np.arange(len(trace)),
+        }
         used = {d for dims, _ in values.values() for d in ((dims,) if isinstance(dims, str) else dims)}
         about = {
             "estimator": repr(self),
@@ -174,6 +192,11 @@ class Views:
             "stickbreak": __version__,
         }
         return xarray.Dataset(values, coords={name: known[name] for name in known if name in used}, attrs=about)
+
+
+def choose_rows(n: int) -> Array:
+    """Which of n rows to draw: the same each time."""
+    return np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))
 
 
 def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[str, ...]:

@@ -34,6 +34,11 @@ class BaseFamily(Parameters):
     """What NaN means: an error; a row that does not count as a whole; an entry that does not count; one with a factor of its own;
     what the member that reads the column says."""
 
+    @property
+    def lags(self) -> int:
+        """How many of the rows before it a row must carry; none where rows are judged one by one."""
+        return 0
+
     max_categories = 0
     """How many categories (strings, booleans) a column of a data frame may have; none where columns hold numbers."""
 
@@ -108,9 +113,7 @@ class BaseFamily(Parameters):
 def require_draws(family: Any) -> None:
     """A clear error for a family that cannot draw its parameters."""
     if not isinstance(family, DrawingFamily):
-        raise ValueError(
-            f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine such as BatchVB"
-        )
+        raise ValueError(f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine")
 
 
 # ---------------------------------------------------------------------------------------------- missing entries

@@ -160,7 +160,7 @@ class Bernoulli(BaseFamily):
         return self.log_mean(counts)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> BinaryScores:
-        """log p and log(1 - p) at probabilities drawn from the posterior."""
+        """Logs of p and 1 - p at probabilities drawn from the posterior."""
         on, off = (log_gamma_draws(x, rng) for x in self._posterior(counts))
         total = np.logaddexp(on, off)
         return BinaryScores(on - total, off - total)

@@ -38,6 +38,12 @@ class LaggedMoments(quadratic.FullMoments):
         return D, n_columns - D
 
     @property
+    def lags(self) -> int:
+        """How many of the rows before it a row carries."""
+        require_whole(order=self.order)
+        return int(self.order)
+
+    @property
     def n_values(self) -> int:
         """D, columns of a value."""
         return self.n_features // (1 + self.order)

@@ -29,8 +29,8 @@ from .partial import PartialRows, collect_partial, divide_rows, expect_partial, 
 
 __all__ = [
     "FAR", "Collecting", "DrawnScores", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows",
-    "cholesky", "draw_deviations", "draw_factors", "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full", "prepare_full", "prepare_standardized", "spread",
-    "unpack_symmetric",
+    "cholesky", "draw_deviations", "draw_factors", "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full",
+    "prepare_full", "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5

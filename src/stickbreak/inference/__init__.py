@@ -1,14 +1,14 @@
 """Rules, accumulators and the engine. Names no model."""
 
-from .accumulate import Accumulator, Memoized, Stochastic, Streaming
+from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint
 from .engine import Callback, Engine, Result, run, step
-from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB
+from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
 from .executors import count_workers, workers
 from .memory import Memory, RamMemory, SpillingMemory, Visit
 from .proposals import Move, Mover, Proposal, Sample, Scene
 from .records import MoveRecord
-from .rules import Draw, Hard, LogMean, MeanLog, Mode
+from .rules import Draw, Hard, LogMean, MeanLog, Mode, WindowMeanLog
 from .schedules import PowerDecay
 from .state import Info, Start, State
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
@@ -54,8 +54,11 @@ __all__ = [
     "StochasticVB",
     "Stopping",
     "Streaming",
+    "SubchainVB",
+    "Subchains",
     "Trace",
     "Visit",
+    "WindowMeanLog",
     "count_workers",
     "read_checkpoint",
     "run",

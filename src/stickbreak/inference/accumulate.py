@@ -12,7 +12,7 @@ from .memory import SpillingMemory, Visit
 from .schedules import PowerDecay
 from .state import Start, State
 
-__all__ = ["Accumulator", "Memoized", "Stochastic", "Streaming"]
+__all__ = ["Accumulator", "Memoized", "Stochastic", "Streaming", "Subchains"]
 
 
 class Accumulator(Protocol):
@@ -113,6 +113,25 @@ class Stochastic:
 
     def end_lap(self, state: State) -> None:
         """Nothing to re-sum."""
+
+
+@dataclass(frozen=True)
+class Subchains(Stochastic):
+    """As Stochastic, for batches of windows of sequences; fields are scaled so that averages over all cuts are those of all data.
+
+    Every row is in one window: n_windows over the batch's. Pairs of neighbours ("transition") are sometimes cut: that over
+    `pair_share`. First rows ("start") are rarely seen: they are scaled to all sequences when they are, and else stay as they are.
+    """
+
+    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+        """A step of the natural gradient; with rate 1 on whole sequences it is a step of variational Bayes."""
+        assert batch.windows is not None
+        rate, windows = self.schedule.rate(state.n_steps + 1), batch.windows
+        factor, n_starts = windows.n_windows / batch.n_spans, int(windows.has_start.sum())
+        kept = {} if n_starts else {"start": 1.0}
+        total = state.total.summary().scale(1.0 - rate, kept)
+        own = {"transition": rate * factor / windows.pair_share, "start": rate * windows.n_sequences / max(n_starts, 1)}
+        state.total = Tally(total).add(new.scale(rate * factor, own))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ NOTHING = Fields({}, {})
 class Snapshot:
     """State, history, visits of the lap in progress, learned hyperparameters, and what moves have under way.
 
-    visits : (log_z, n_units, rows checked, rows missed) of each
+    visits : (log_z, n_observations, rows checked, rows missed) of each
     """
 
     state: State

@@ -44,7 +44,17 @@ class Data(Protocol):
 
     @property
     def n_units(self) -> float:
-        """Rows, repeats counted."""
+        """Units, repeats counted."""
+        ...
+
+    @property
+    def n_observations(self) -> float:
+        """Rows, repeats counted: what tolerances are given for."""
+        ...
+
+    @property
+    def step_size(self) -> int:
+        """Units of a step of stochastic inference when nobody says."""
         ...
 
     def whole(self) -> Batch:
@@ -240,11 +250,11 @@ class _Loop:
         rule = self.rule.at(self.seed, state.n_steps)
         new = step(self.model, rule, self.accumulator, state, batch, watches, self.pool)
         state.position += 1
-        self.visits.append((new.log_z, new.n_units, *count_missed(new)))
+        self.visits.append((new.log_z, batch.n_observations, *count_missed(new)))
         bound = self.bound() if self.engine.trace_visits else None
         if bound is not None:
             self.trace.visits.append(bound)
-        return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, new.n_units, state.n_components)
+        return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, batch.n_observations, state.n_components)
 
     def end_lap(self) -> LapRecord:
         """Fresh sums, upkeep, order, learned priors, bound."""
@@ -312,7 +322,7 @@ def run(
                 raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
     interrupted = stopped = False
-    converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_units)
+    converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_observations)
     try:
         while not stopped and len(trace) < engine.max_iter:
             if not loop.begin_lap(converged):
@@ -358,4 +368,4 @@ def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[boo
             callback.on_lap(record)
     except StopIteration:
         return False, True
-    return engine.stopping().is_converged(loop.trace, loop.data.n_units), False
+    return engine.stopping().is_converged(loop.trace, loop.data.n_observations), False

@@ -8,23 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Sequences
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
-from .accumulate import Accumulator, Memoized, Stochastic
+from .accumulate import Accumulator, Memoized, Stochastic, Subchains
 from .candidates import CandidateWatch
 from .engine import Data, Engine, Visits
 from .proposals import Move, Mover
-from .rules import Draw, Hard, MeanLog, Mode
+from .rules import Draw, Hard, MeanLog, Mode, WindowMeanLog
 from .schedules import PowerDecay
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import Trace
 
-__all__ = ["EM", "ENGINES", "BatchVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB"]
+__all__ = ["EM", "ENGINES", "BatchVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB", "SubchainVB"]
 
 
+MOST_BUFFER, EDGE_TOL = 128, 1e-3  # of adaptive buffers
 ORDER = 1  # sets the draws of batches apart from those of starts, which use the same seed
 
 
@@ -181,27 +182,43 @@ class MemoizedVB(_MovingEngine):
         return FixedBatches(data.batches(self.n_batches), self.shuffle)
 
 
+@dataclass(frozen=True)
+class RandomWindows:
+    """Windows of sequences, drawn without replacement: each lap cuts the sequences anew and deals the pieces out to batches."""
+
+    data: Sequences
+    length: int
+    batch_size: int
+    buffer: int
+    edge_tol: float | None
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap; nearly, since cuts at the ends of sequences vary."""
+        return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All rows once."""
+        rng = np.random.default_rng([seed, ORDER, lap])
+        bounds = self.data.cut_windows(self.length, rng)
+        is_whole = len(bounds) == self.data.n_spans
+        of_all = {
+            "n_windows": len(bounds),
+            "pair_share": 1.0 if is_whole else 1.0 - 1.0 / self.length,
+            "edge_tol": self.edge_tol,
+        }
+        for i, part in enumerate(np.array_split(rng.permutation(len(bounds)), min(self.n_batches, len(bounds)))):
+            yield self.data.take_windows(bounds[part], self.buffer, i, **of_all)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class StochasticVB(_LimitedEngine):
-    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no memory, no exact bound on the way.
-
-    Parameters
-    ----------
-    batch_size : rows of a step.
-    kappa, delay : the step size at step t is (delay + t) ** -kappa.
-    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
-    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
-    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
-    """
-
-    batch_size: int = 1024
+class _StochasticEngine(Engine):
     kappa: float = 0.6
     delay: float = 10.0
 
     def check(self) -> None:
         """Also the step sizes."""
         super().check()
-        require_whole(batch_size=self.batch_size)
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
             raise ValueError(
                 f"kappa must lie in [0, 1] and delay be zero or positive; got kappa={self.kappa!r}, delay={self.delay!r}"
@@ -211,26 +228,100 @@ class StochasticVB(_LimitedEngine):
         """Variational Bayes."""
         return MeanLog()
 
-    def accumulator(self, data: Data) -> Accumulator:
-        """(1 - rate) * total + rate * scaled new."""
-        return Stochastic(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
-
     def stopping(self) -> Stopping:
         """By the noisy monitor."""
         return MonitorStopping(self.tol)
 
-    def plan(self, data: Data) -> Visits:
-        """Random batches."""
-        return RandomBatches(data, self.batch_size)
-
     def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
         """The exact bound of the final globals, by one pass over the data."""
-        potentials = model.potentials(counts, params, self.rule())
+        rule = MeanLog()
+        potentials = model.potentials(counts, params, rule)
         found = Tally(counts.empty())
         for batch in data.batches("auto"):
-            restricted = model.potentials(counts.restrict(batch.symbols), params, self.rule())
+            restricted = model.potentials(counts.restrict(batch.symbols), params, rule)
             found.add(model.local_step(restricted, batch, None, (), pool)[0])
         return float(model.bound_at(counts, params, potentials, found.summary()))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StochasticVB(_LimitedEngine, _StochasticEngine):
+    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no memory, no exact bound on the way.
+
+    Parameters
+    ----------
+    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows, 64 sequences.
+    kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
+    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    batch_size: int | None = None
+
+    def check(self) -> None:
+        """Also the batches."""
+        super().check()
+        if self.batch_size is not None:
+            require_whole(batch_size=self.batch_size)
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * scaled new."""
+        return Stochastic(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches."""
+        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SubchainVB(_StochasticEngine):
+    """Stochastic variational Bayes on windows of very long sequences: a step looks at a few windows, and at some rows around each.
+
+    Windows are smoothed together with the rows around them (buffers), which tell where the chain comes from and goes to; beyond
+    those it is taken to be in its long-run distribution. Only the windows' own rows and steps count. Each lap cuts the sequences
+    at new places, so that on average every row, step and start counts once.
+
+    Parameters
+    ----------
+    subchain_length : rows of a window, at least 2.
+    n_subchains : windows of a step.
+    buffer : rows that are looked at on each side of a window. "adaptive": 8, 16, 32, ..., 128 rows, until the posterior of the row
+        at the window's edge, given that side, changes by less than 0.001 (the sum over states of absolute differences).
+    kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    subchain_length: int = 1000
+    n_subchains: int = 16
+    buffer: int | str = "adaptive"
+
+    def check(self) -> None:
+        """Also the windows."""
+        super().check()
+        require_whole(n_subchains=self.n_subchains, subchain_length=self.subchain_length)
+        if self.subchain_length < 2:
+            raise ValueError(f"subchain_length must be at least 2, or no window holds a step; got {self.subchain_length}")
+        if self.buffer != "adaptive":
+            is_whole = isinstance(self.buffer, int | np.integer) and not isinstance(self.buffer, bool)
+            if not is_whole or int(self.buffer) < 0:
+                raise ValueError(f'buffer must be "adaptive" or a whole number of rows, 0 or more; got {self.buffer!r}')
+
+    def rule(self) -> Rule:
+        """Variational Bayes."""
+        return WindowMeanLog()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * new, each field scaled by its own number."""
+        return Subchains(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
+
+    def plan(self, data: Data) -> Visits:
+        """Random windows."""
+        if not isinstance(data, Sequences):
+            raise ValueError("SubchainVB cuts sequences into windows, and these data have none; use StochasticVB")
+        is_adaptive = self.buffer == "adaptive"
+        buffer = MOST_BUFFER if is_adaptive else int(self.buffer)
+        return RandomWindows(data, self.subchain_length, self.n_subchains, buffer, EDGE_TOL if is_adaptive else None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -320,4 +411,5 @@ ENGINES: dict[str, type[Engine]] = {
     "em": EM,
     "hard-em": HardEM,
     "gibbs": Gibbs,
+    "subchain": SubchainVB,
 }

@@ -147,7 +147,7 @@ class Scene:
         shares = self.model.shares(potentials, batch, self.pool)
         if batch.repeats is not None:
             shares = shares * batch.repeats[:, None]
-        return Sample(batch, shares, self.data.n_units / batch.n_units)
+        return Sample(batch, shares, self.data.n_observations / batch.n_observations)
 
     def may_try(self, kind: str, slots: Sequence[int]) -> bool:
         """Whether the components at some positions are free, and this candidate is due."""
@@ -156,9 +156,10 @@ class Scene:
         ids = tuple(self.ids[k] for k in slots)
         return self.attempts.may_try(kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled)
 
-    def give_up(self, kind: str, slots: Sequence[int]) -> None:
-        """Remember that a candidate was not worth watching."""
-        self.attempts.fail(kind, tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots], self.lap)
+    def give_up(self, kind: str, slots: Sequence[int], times: int = 1) -> None:
+        """Remember that a candidate was not worth watching; times: for how many attempts that speaks."""
+        for _ in range(times):
+            self.attempts.fail(kind, tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots], self.lap)
 
 
 class Proposal(Protocol):

@@ -15,7 +15,7 @@ from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary
 
-__all__ = ["Draw", "Hard", "LogMean", "MeanLog", "Mode"]
+__all__ = ["Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMeanLog"]
 
 DRAWS = 2  # sets these random numbers apart from those of starts and batches, which use the same seed
 
@@ -36,13 +36,17 @@ class _BaseRule:
         """The same for every visit: no random numbers are used."""
         return self
 
+    def potentials(self, model: Any, counts: Summary, params: Fields) -> Any:
+        """The model's, under this rule."""
+        return model.potentials(counts, params, self)
+
     def local_model(self, model: Any) -> Any:
         """The model whose local step the rule takes."""
         return model
 
     def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
         """Parameters that are not functions of the counts, refreshed."""
-        return model.global_step(total, params)  # type: ignore[no-any-return]
+        return model.global_step(total, params)
 
     def n_used(self, model: Any, total: Summary) -> int | None:
         """Rows are shared out: components hold parts of them."""
@@ -52,7 +56,7 @@ class _BaseRule:
         self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch under the potentials of `counts`."""
-        potentials = model.potentials(counts, params, self)
+        potentials = self.potentials(model, counts, params)
         watches = [w.at(model, counts, batch, self) for w in watches]
         found, warm = self.local_model(model).local_step(potentials, batch, warm, watches, pool)
         self.check(found)
@@ -92,6 +96,15 @@ class MeanLog(_BaseRule):
     def learn(self, model: Any, total: Summary) -> Any:
         """What the model learns of its priors raises the bound."""
         return model.learn(total)
+
+
+@dataclass(frozen=True)
+class WindowMeanLog(MeanLog):
+    """Expected log, for windows of sequences that begin anywhere."""
+
+    def potentials(self, model: Any, counts: Summary, params: Fields) -> Any:
+        """Those of whole sequences, and where windows begin."""
+        return model.window_potentials(counts, params, self)
 
 
 @dataclass(frozen=True)
@@ -173,7 +186,7 @@ class Draw(_BaseRule):
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`draw` of a family or table; `log_mean` for readers."""
-        return table.log_mean if self.rng is None else partial(table.draw, rng=self.rng)  # type: ignore[no-any-return]
+        return table.log_mean if self.rng is None else partial(table.draw, rng=self.rng)
 
     def local_model(self, model: Any) -> Any:
         """The model that draws labels."""
@@ -191,7 +204,7 @@ class Draw(_BaseRule):
 
     def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
         """Drawn once a visit; the end of a lap changes nothing."""
-        return params if self.rng is None else model.redraw(total, params, self.rng)  # type: ignore[no-any-return]
+        return params if self.rng is None else model.redraw(total, params, self.rng)
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
         """The log joint of data, labels and what is stored (a root): no bound, and it goes up and down."""

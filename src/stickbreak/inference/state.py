@@ -31,7 +31,7 @@ class Info:
     batch: int
     bound: float | None
     log_z: float
-    n_units: float
+    n_observations: float
     n_components: int
 
 

@@ -13,22 +13,22 @@ __all__ = ["AllLaps", "BoundStopping", "MonitorStopping", "Stopping"]
 class Stopping(Protocol):
     """Judges a trace."""
 
-    def is_converged(self, trace: Trace, n_units: float) -> bool:
+    def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether the fit is done."""
         ...
 
 
 @dataclass(frozen=True)
 class BoundStopping:
-    """Done when a lap raises the bound by less than `tol` nats per unit."""
+    """Done when a lap raises the bound by less than `tol` nats per observation."""
 
     tol: float
 
-    def is_converged(self, trace: Trace, n_units: float) -> bool:
+    def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether the last lap gained less than tol."""
         if len(trace) < 2 or trace[-1].bound is None or trace[-2].bound is None:
             return False
-        return abs(trace[-1].bound - trace[-2].bound) < self.tol * n_units
+        return abs(trace[-1].bound - trace[-2].bound) < self.tol * n_observations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MonitorStopping:
     tol: float
     patience: int = 5
 
-    def is_converged(self, trace: Trace, n_units: float) -> bool:
+    def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether the last laps show no progress."""
         if len(trace) <= self.patience:
             return False
@@ -52,6 +52,6 @@ class AllLaps:
 
     n_laps: int
 
-    def is_converged(self, trace: Trace, n_units: float) -> bool:
+    def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether all laps have been made."""
         return len(trace) >= self.n_laps

@@ -18,6 +18,9 @@ from .plusplus import SAMPLE_ROWS, examples_of_sets
 
 __all__ = ["choose_blocks", "from_blocks"]
 
+MAX_CANDIDATES = 1000  # blocks that a start chooses from: all their pairs are compared
+MAX_NUMBERS = 1 << 24  # numbers that the statistics of all candidates may take: about 128 MB
+
 
 def choose_blocks(
     batch: Batch, n_blocks: int, length: int, rng: np.random.Generator, within: Array | None = None
@@ -45,13 +48,21 @@ def choose_blocks(
 
 
 def from_blocks(
-    model: Any, data: Data, n_components: int, rng: np.random.Generator, *, length: int = 20, legal: Array | None = None
+    model: Any,
+    data: Data,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    length: int = 20,
+    candidates: int = 1,
+    legal: Array | None = None,
 ) -> Start:
     """Random contiguous blocks of `length` rows of (a sample of) the sequences, one for each component [H16, 6.6].
 
+    candidates : blocks to choose from, for each component: those that are far apart are kept, as in k-means++. 1 keeps them all.
     Components beyond the blocks that find room are empty. A legal set with a single component seeds that one by its own rows.
     """
-    require_whole(length=length)
+    require_whole(length=length, candidates=candidates)
     batch = data.sample(SAMPLE_ROWS, rng)
     labels = np.full(batch.n_rows, -1)
     own = examples_of_sets(batch, legal, rng)
@@ -60,8 +71,38 @@ def from_blocks(
         assert batch.sets is not None
         labels[(legal[batch.sets] > 0).sum(1) + (legal[batch.sets, slot] <= 0) == 1] = slot
     free = [k for k in range(n_components) if k not in own]
-    for slot, (begin, end) in zip(free, choose_blocks(batch, len(free), length, rng, labels < 0), strict=False):
+    plain = replace(batch, sets=None)
+    blocks = choose_blocks(batch, _affordable(model, candidates, len(free)), length, rng, labels < 0)
+    if len(blocks) > len(free):
+        blocks = _far_apart(model, plain, blocks, len(free), rng)
+    for slot, (begin, end) in zip(free, blocks, strict=False):
         block = labels[begin:end]
         block[block < 0] = slot
-    seed = count_labels(model, replace(batch, sets=None), labels, n_components)
-    return Start(seed, model.start_params(n_components, legal))
+    return Start(count_labels(model, plain, labels, n_components), model.start_params(n_components, legal))
+
+
+def _affordable(model: Any, candidates: int, n_components: int) -> int:
+    """How many blocks to look at: their statistics, and the divergences of all pairs, must fit into little memory."""
+    if candidates == 1:
+        return n_components
+    numbers = sum(array.size for array in model.family.zeros(1).values())
+    return max(n_components, min(candidates * n_components, MAX_CANDIDATES, MAX_NUMBERS // max(1, numbers)))
+
+
+def _far_apart(
+    model: Any, batch: Batch, blocks: list[tuple[int, int]], n_blocks: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Some of the blocks: each new one with probability proportional to the divergence of its mean from the nearest one chosen."""
+    labels = np.full(batch.n_rows, -1)
+    for slot, (begin, end) in enumerate(blocks):
+        labels[begin:end] = slot
+    means = model.family.smoothed_mean(count_labels(model, batch, labels, len(blocks)))
+    apart = np.maximum(model.family.bregman(means, means), 0.0)
+    chosen = [int(rng.integers(len(blocks)))]
+    while len(chosen) < n_blocks:
+        weight = apart[:, chosen].min(1)
+        weight[chosen] = 0.0
+        if not weight.sum() > 0:
+            weight = np.where(np.isin(np.arange(len(blocks)), chosen), 0.0, 1.0)
+        chosen.append(int(rng.choice(len(blocks), p=weight / weight.sum())))
+    return [blocks[c] for c in chosen]

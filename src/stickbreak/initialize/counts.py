@@ -37,7 +37,7 @@ def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary
         shares[mine[known], known] = block.repeats_or_ones()[known]
         scores.collect(model.family.prepare(block.rows), shares.T, out)
         model.structure.count(mine, block, out)
-    known_rows = labels >= 0
-    n_units = float(batch.repeats_or_ones()[known_rows].sum())
+    n_known = float(batch.repeats_or_ones()[labels >= 0].sum())
+    n_units = batch.n_units * n_known / max(batch.n_observations, 1e-300)  # as many units as those rows are worth
     part = Summary(empty.layout, out, n_units=n_units, index=empty.index)
     return Tally(zeros).add(part).summary()

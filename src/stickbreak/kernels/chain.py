@@ -16,22 +16,19 @@ from typing import NamedTuple
 import numpy as np
 
 from .chain_lanes import (
-    EXPONENT,
     IS_BAD,
-    PRODUCT,
-    TOPS,
-    backward_chunk,
+    backward_lanes,
     begin_lanes,
     finish_backward,
     finish_forward,
-    forward_chunk,
+    forward_lanes,
     load_lanes,
+    log_scales,
     place_carry,
     plan_lanes,
     store_lanes,
 )
 from .chain_rows import (
-    LOG_2,
     TILE,
     Tables,
     add_log_steps,
@@ -46,36 +43,50 @@ from .chain_rows import (
     write_shares,
 )
 
-__all__ = ["linear_tables", "smooth"]
+__all__ = ["Buffers", "linear_tables", "smooth"]
 
-# Measured, and only for speed. Sequences side by side: as many as keep a step's tables in the first cache, within these limits.
-STEP_NUMBERS, MIN_LANES, MAX_LANES = 3072, 64, 256
+# Measured, and only for speed.
+LANES, MIN_LANES = 256, 64  # sequences side by side: fewer if they are so long that a table would have more than
+BLOCK_NUMBERS = 1 << 22  # numbers
 MANY_STATES = 32  # from here on the steps of lanes are matrix products
-CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the second cache
+CHUNK_NUMBERS = 1 << 17  # of a table between two matrix products for its counts: it stays in the cache
 WINDOW = 8192  # rows within which sequences of like length are looked for: others are far away in memory
-FEW = 3  # lanes that are not worth it: sequences that outlive by far all but so many of their block are done alone
+LONG = 256  # rows from which on a sequence may be done alone: if it outlives by far all but a few of its block
+FEW = ((8, 8), (16, 16), (96, 48), (math.inf, 20))  # (states up to, sequences): with no more of them, lanes are not worth it
 
 
-def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None):
+class Buffers(dict[str, np.ndarray]):
+    """Memory that is used again and again, by one thread: fresh memory costs as much as the work on it."""
+
+    def take(self, name, *shape):
+        """An array of this shape; what it holds is left over from the last user of the name."""
+        size = math.prod(shape)
+        if name not in self or len(self[name]) < size:
+            self[name] = np.empty(size)
+        return self[name][:size].reshape(shape)
+
+
+def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None, buffers=None):
     """Forward-backward: posteriors of all rows and expected counts of all sequences.
 
     Returns log_z (S,) and shares_t (K, n): posteriors times the weight of their sequence; its transpose is what families collect.
     Adds, weighted, p(z_1) to start (K,) and the sum over steps of p(z_t, z_(t + 1)) to transition (K, K).
     out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself, which is then used up.
-    tables: `linear_tables` of the potentials, if they are at hand.
+    tables: `linear_tables` of the potentials, if they are at hand. buffers: a `Buffers` that one thread uses for all its calls.
     """
     K, lengths = len(log_start), np.diff(offsets)
     weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
     shares_t = np.empty(evidence_t.shape) if out is None else out
-    tables, buffers = linear_tables(log_start, log_transition) if tables is None else tables, _Buffers()
+    tables = linear_tables(log_start, log_transition) if tables is None else tables
+    buffers = Buffers() if buffers is None else buffers
     log_z, steps = np.empty(len(lengths)), np.zeros((K, K))
     job = _Job(evidence_t, log_start, log_transition, tables, offsets, weights, log_z, shares_t, start, steps, transition)
-    alone, blocks = _share_out(lengths, K)
-    for block in blocks:
-        alone.extend(_smooth_block(job, block, buffers))
-    for s in alone:
-        _smooth_alone(job, s, buffers)
-    transition += steps * tables.transition[:, :K]
+    for alone, blocks in _share_out(lengths, K):
+        for block in blocks:
+            alone.extend(_smooth_block(job, block, buffers))
+        for s in alone:
+            _smooth_alone(job, s, buffers)
+    transition += steps * tables.transition[:K, :K]
     return log_z, shares_t
 
 
@@ -95,32 +106,23 @@ class _Job(NamedTuple):
     transition: np.ndarray
 
 
-class _Buffers(dict[str, np.ndarray]):
-    """Memory that is used again and again within a call: fresh memory costs more than the work on it."""
-
-    def take(self, name, *shape):
-        """An array of this shape; what it holds is left over from the last user of the name."""
-        size = math.prod(shape)
-        if name not in self or len(self[name]) < size:
-            self[name] = np.empty(size)
-        return self[name][:size].reshape(shape)
-
-
 def _share_out(lengths, n_states):
-    """Sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
-    most = max(MIN_LANES, min(MAX_LANES, STEP_NUMBERS // n_states // TILE * TILE))
-    alone, blocks = [], []
+    """In windows: sequences to be done alone, and blocks of sequences to be done side by side, each sorted by decreasing length."""
+    most = max(MIN_LANES, min(LANES, BLOCK_NUMBERS // (n_states * int(lengths.max()))))
+    few = next(sequences for states, sequences in FEW if n_states <= states)
     for first, last in pairwise(_windows(lengths, 2 * most)):
+        alone, blocks = [], []
         order = first + np.argsort(-lengths[first:last], kind="stable")
         n_blocks = -(-len(order) // most)
         cuts = [len(order) * b // n_blocks for b in range(n_blocks + 1)]
         for block in (order[begin:end] for begin, end in pairwise(cuts)):
-            longest = lengths[block[: FEW + 1]].tolist()
-            rare = len(block) if len(block) <= FEW else sum(length > 2 * longest[FEW] for length in longest[:FEW])
+            longest = lengths[block[: few + 1]].tolist()
+            least = max(LONG - 1, 2 * longest[few] if len(block) > few else 0)
+            rare = sum(length > least for length in longest[:few])
             alone.extend(block[:rare].tolist())
             if rare < len(block):
                 blocks.append(block[rare:])
-    return alone, blocks
+        yield alone, blocks
 
 
 def _windows(lengths, n_least):
@@ -136,7 +138,7 @@ def _windows(lengths, n_least):
 def _smooth_alone(job, s, buffers):
     """Sequence s in the linear domain, or in the log domain if that fails."""
     begin, end, K, width = int(job.offsets[s]), int(job.offsets[s + 1]), len(job.log_start), len(job.tables.start)
-    T, chunk = end - begin, max(TILE, CHUNK_NUMBERS // width)
+    T, chunk = end - begin, max(TILE, CHUNK_NUMBERS // (8 * width))
     rows, weights, top, scale = buffers.take("rows", T, width), buffers.take("weights", T, width), np.empty(T), np.empty(T)
     load_rows(job.evidence_t, begin, rows, top)
     if forward_rows(job.tables.start.copy(), job.tables.transition, rows, weights, scale) < T:
@@ -193,7 +195,8 @@ def _smooth_block(job, block, buffers):
     if is_bad.any():
         rest = block[~is_bad]
         return [*block[is_bad].tolist(), *(_smooth_block(job, rest, buffers) if len(rest) else [])]
-    log_scale = flags[EXPONENT, :n] * LOG_2 + np.log(state[PRODUCT, :n]) + state[TOPS, :n]
+    log_scale = np.empty(n)
+    log_scales(state, flags, log_scale)
     job.log_z[block] = log_scale + job.tables.start_shift + (lengths - 1) * job.tables.step_shift
     _backward(job, lanes, job.weights[block], buffers)
     return []
@@ -220,7 +223,7 @@ def _forward(job, lanes, buffers):
     _, K, size = lanes.rows.shape
     width = lanes.message.shape[1]
     state, flags, top = np.empty((3, width)), np.empty((2, width), dtype=np.int64), buffers.take("top", size)
-    go, transposed = _forward_products if K >= MANY_STATES else forward_chunk, np.ascontiguousarray(job.tables.transposed[:, :K])
+    go, transposed = _forward_products if K >= MANY_STATES else forward_lanes, job.tables.transposed[:K]
     for c, (first, last) in enumerate(pairwise(lanes.bounds)):
         plan, tables = (lanes.alive, lanes.position, first, last), (lanes.rows[c], lanes.weights[c], lanes.inverse[c])
         go(job.evidence_t, lanes.begins, job.tables.start, transposed, *plan, lanes.message, state, flags, top, *tables)
@@ -233,7 +236,7 @@ def _backward(job, lanes, repeats, buffers):
     width, n = lanes.message.shape[1], len(repeats)
     ends, carry = np.zeros(width), np.zeros((K, width))
     ends[:n] = repeats
-    go, transition = _backward_products if K >= MANY_STATES else backward_chunk, np.ascontiguousarray(job.tables.transition[:, :K])
+    go, transition = _backward_products if K >= MANY_STATES else backward_lanes, job.tables.transition[:K]
     future = buffers.take("future", K, size)
     for c in range(len(lanes.bounds) - 2, -1, -1):
         first, last = lanes.bounds[c], lanes.bounds[c + 1]
@@ -247,29 +250,38 @@ def _backward(job, lanes, repeats, buffers):
 def _forward_products(
     evidence_t, begins, start, transposed, alive, position, first, last, message, state, flags, top, rows, weights, inverse
 ):
-    """`forward_chunk` with matrix products."""
+    """`forward_lanes` with matrix products."""
     if first == 0:
         begin_lanes(start, message, state, flags)
     load_lanes(evidence_t, begins, alive, position, first, last, state, top, rows)
-    places, counts = (position - position[first]).tolist(), alive.tolist()
-    for t in range(first, last):
+    (places, counts), table = _lists(alive, position, first, last), transposed[:, : len(message)]
+    for t in range(last - first):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
         finish_forward(message, state, flags, rows, at, end - at, counts[t], weights, inverse)
-        np.matmul(transposed, weights[:, at : at + after], out=message[:, :after])
+        np.matmul(table, weights[:, at : at + after], out=message[:, :after])
 
 
 def _backward_products(
     carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, future, shares_t
 ):
-    """`backward_chunk` with matrix products."""
-    places, counts, ones = (position - position[first]).tolist(), alive.tolist(), np.ones(len(repeats))
-    place_carry(carry, inverse, places[last - 1], places[last] - places[last - 1], future)
-    for t in range(last - 1, first - 1, -1):
+    """`backward_lanes` with matrix products."""
+    (places, counts), table = _lists(alive, position, first, last), transition[:, : len(message)]
+    ones, n = np.ones(len(repeats)), last - first
+    place_carry(carry, inverse, places[n - 1], places[n] - places[n - 1], future)
+    for t in range(n - 1, -1, -1):
         at, end, after = places[t], places[t + 1], places[t + 2] - places[t + 1]
-        np.matmul(transition, future[:, at : at + after], out=message[:, :after])
-        room = at - places[t - 1] if t > 0 else end - at
-        scale, target, start = (inverse, future, at - room) if t > first else (ones, carry, 0)
-        finish_backward(
-            message, rows, weights, inverse, at, end - at, counts[t], counts[t + 1], repeats, scale, start, target, start, room
-        )
+        np.matmul(table, future[:, at : at + after], out=message[:, :after])
+        if t > 0:
+            before, scale, target = places[t - 1], inverse, future
+            room = at - before
+        else:
+            before, scale, target = 0, ones, carry
+            room = int(position[first] - position[first - 1]) if first > 0 else end - at
+        lanes = at, end - at, counts[t], counts[t + 1]
+        finish_backward(message, rows, weights, inverse, *lanes, repeats, scale, before, target, before, room)
     store_lanes(rows, begins, alive, position, first, last, shares_t)
+
+
+def _lists(alive, position, first, last):
+    """Places within the chunk and lanes alive, from time `first` on, as lists: the loop over time is Python's."""
+    return (position[first : last + 2] - position[first]).tolist(), alive[first : last + 1].tolist()

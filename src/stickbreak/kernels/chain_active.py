@@ -58,8 +58,8 @@ def forward_active(start, table, rows, index, out_weights, out_scale):
             step_active(out_weights[t - 1], index[t - 1], index[t], table, predicted)
         total, weights = 0.0, out_weights[t]
         for a in range(L):
-            value = start[index[t, a]] if t == 0 else predicted[a] * inverse
-            weights[a] = value * rows[t, a] if value > LOST else 0.0
+            value = start[index[t, a]] if t == 0 else predicted[a]
+            weights[a] = value * inverse * rows[t, a] if value > LOST else 0.0
             total += weights[a]
         out_scale[t] = total
         if not total > TINY:
@@ -166,8 +166,8 @@ def smooth_sequences(evidence, support, offsets, repeats, start, table, shifts, 
 def smooth_active(evidence, support, log_start, log_transition, offsets, weights=None, *, start, transition, tables=None):
     """Forward-backward over the states of support (n, L): log_z (S,) and shares (n, L), with evidence (n, L).
 
-    Adds counts to start (K,) and transition (K, K), as `chain.smooth` does. tables: `linear_tables` of the potentials, if they are at
-    hand: for many states they cost as much as the rows. log_z = -inf: no path stays within the support.
+    Adds counts to start (K,) and transition (K, K), as `chain.smooth` does. tables: `linear_tables` of the potentials, if at hand:
+    for many states they cost as much as the rows. log_z = -inf: no path stays within the support.
     """
     tables = linear_tables(log_start, log_transition) if tables is None else tables
     K = len(log_start)
@@ -175,7 +175,7 @@ def smooth_active(evidence, support, log_start, log_transition, offsets, weights
     log_z, shares, steps = np.empty(len(repeats)), np.empty(support.shape), np.zeros((K, K))
     shifts = np.array([tables.start_shift, tables.step_shift])
     smooth_sequences(evidence, support, offsets, repeats, tables.start, tables.transition, shifts, log_z, shares, start, steps)
-    transition += steps * tables.transition[:, :K]
+    transition += steps * tables.transition[:K, :K]
     for s in np.flatnonzero(log_z == -np.inf):
         begin, end = int(offsets[s]), int(offsets[s + 1])
         potentials = log_start, log_transition, repeats[s]

@@ -8,15 +8,17 @@ sums over states are taken in the order of `chain_rows`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .chain_rows import LOST, TILE, TINY
+from .chain_rows import LOG_2, LOST, TILE, TINY
 from .compile import kernel
 from .rows import exp_fast
 
 __all__ = [
-    "EXPONENT", "IS_BAD", "PRODUCT", "TOPS", "backward_chunk", "begin_lanes", "finish_backward", "finish_forward", "forward_chunk",
-    "load_lanes", "place_carry", "plan_lanes", "store_lanes",
+    "IS_BAD", "backward_lanes", "begin_lanes", "finish_backward", "finish_forward",
+    "forward_lanes", "load_lanes", "log_scales", "place_carry", "plan_lanes", "store_lanes",
 ]  # fmt: skip
 
 GROUP = 32  # lanes whose rows are fetched together: so many cache lines that all stay at hand while TILE times are taken from them
@@ -85,36 +87,30 @@ def load_lanes(evidence_t, begins, alive, position, first, last, state, top, out
 
 @kernel
 def multiply_lanes(table, source, at, width, out):
-    """Out (K, lanes)[:, :width] = table (K, K) @ source (K, R)[:, at : at + width]; two sums of four terms at a time."""
-    K = table.shape[0]
+    """Out (K, lanes)[:, :width] = table (K, W) @ source (K, R)[:, at : at + width]; two sums of four terms at a time.
+
+    table is padded with zeros to fours, source is not: the last terms of fewer are taken with care, and come out the same.
+    """
+    K = out.shape[0]
     for j in range(K):
         target = out[j]
         for s in range(width):
             target[s] = 0.0
-    for j in range(0, K - 1, 2):
-        o, p, g, h = out[j], out[j + 1], table[j], table[j + 1]
-        for i in range(0, K - 3, 4):
-            a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
-            e, f, q, r, y, z = h[i], h[i + 1], h[i + 2], h[i + 3], source[i + 2, at : at + width], source[i + 3, at : at + width]
-            for s in range(width):
-                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
-                p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
-        for i in range(K - K % 4, K):
-            a, e, w = g[i], h[i], source[i, at : at + width]
-            for s in range(width):
-                o[s] += a * w[s]
-                p[s] += e * w[s]
-    if K % 2 == 1:
-        o, g = out[K - 1], table[K - 1]
-        for i in range(0, K - 3, 4):
-            a, b, c, d, w, x = g[i], g[i + 1], g[i + 2], g[i + 3], source[i, at : at + width], source[i + 1, at : at + width]
-            y, z = source[i + 2, at : at + width], source[i + 3, at : at + width]
-            for s in range(width):
-                o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
-        for i in range(K - K % 4, K):
-            a, w = g[i], source[i, at : at + width]
-            for s in range(width):
-                o[s] += a * w[s]
+    for j in range(0, K, 2):
+        o, p, g, h = out[j], out[min(j + 1, K - 1)], table[j], table[min(j + 1, K - 1)]
+        is_pair = j + 1 < K
+        for i in range(0, K, 4):
+            a, b, c, d = g[i], g[i + 1], g[i + 2], g[i + 3]
+            e, f, q, r = h[i], h[i + 1], h[i + 2], h[i + 3]
+            w, x = source[i, at : at + width], source[min(i + 1, K - 1), at : at + width]
+            y, z = source[min(i + 2, K - 1), at : at + width], source[min(i + 3, K - 1), at : at + width]
+            if is_pair:
+                for s in range(width):
+                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
+                    p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
+            else:
+                for s in range(width):
+                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
 
 
 @kernel
@@ -126,16 +122,16 @@ def weigh_lanes(predicted, inverse, rows, at, out, out_total):
     for k in range(K):
         source, row, target = predicted[k], rows[k, at:], out[k, at:]
         for s in range(width):
-            value = source[s] * inverse[s]
-            target[s] = value * row[s] if value > LOST else 0.0
+            target[s] = source[s] * inverse[s] * row[s] if source[s] > LOST else 0.0
     for k in range(0, K - 3, 4):
         a, b, c, d = out[k, at:], out[k + 1, at:], out[k + 2, at:], out[k + 3, at:]
         for s in range(width):
             out_total[s] += (a[s] + b[s]) + (c[s] + d[s])
-    for k in range(K - K % 4, K):
-        a = out[k, at:]
+    if K % 4 > 0:
+        first = K - K % 4
+        a, b, c = out[first, at:], out[min(first + 1, K - 1), at:], out[K - 1, at:]
         for s in range(width):
-            out_total[s] += a[s]
+            out_total[s] += (a[s] + b[s]) + c[s] if K % 4 == 3 else (a[s] + b[s] if K % 4 == 2 else a[s])
 
 
 @kernel
@@ -164,16 +160,35 @@ def finish_forward(predicted, state, flags, rows, at, width, n_alive, out_weight
 
 
 @kernel
-def forward_lanes(predicted, state, flags, transposed, rows, alive, position, first, last, out_weights, out_inverse):
-    """Forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
+def forward_lanes(
+    evidence_t,
+    begins,
+    start,
+    transposed,
+    alive,
+    position,
+    first,
+    last,
+    message,
+    state,
+    flags,
+    top,
+    out_rows,
+    out_weights,
+    out_inverse,
+):
+    """Load and forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
 
-    predicted (K, lanes): that of the first time on entry, of time `last` on return, still to be divided by the latest scale.
+    message (K, lanes): prediction of the first time on entry, of time `last` on return, still to be divided by the latest scale.
     """
+    if first == 0:
+        begin_lanes(start, message, state, flags)
+    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
     base = position[first]
     for t in range(first, last):
         at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        finish_forward(predicted, state, flags, rows, at, width, alive[t], out_weights, out_inverse)
-        multiply_lanes(transposed, out_weights, at, after, predicted)
+        finish_forward(message, state, flags, out_rows, at, width, alive[t], out_weights, out_inverse)
+        multiply_lanes(transposed, out_weights, at, after, message)
 
 
 @kernel
@@ -208,8 +223,25 @@ def place_carry(carry, inverse, at, width, out_future):
 
 
 @kernel
-def backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future):
-    """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares.
+def store_lanes(shares, begins, alive, position, first, last, out):
+    """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
+    base = position[first]
+    for t0 in range(first, last, TILE):
+        t1 = min(t0 + TILE, last)
+        for k in range(shares.shape[0]):
+            target = out[k]
+            for s0 in range(0, alive[t0], GROUP):
+                for t in range(t0, t1):
+                    source = shares[k, position[t] - base :]
+                    for s in range(s0, min(s0 + GROUP, alive[t])):
+                        target[begins[s] + t] = source[s]
+
+
+@kernel
+def backward_lanes(
+    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
+):
+    """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares, and are stored.
 
     repeats (lanes,): weights of the sequences. out_future (K, R): in the columns of time t what the step to t + 1 is worth.
     carry (K, lanes): that of the last time on entry, of the time before the first on return, still to be divided by its scale.
@@ -226,71 +258,14 @@ def backward_lanes(carry, transition, rows, weights, inverse, alive, position, f
         )
         multiply_lanes(transition, out_future, at, after, message)
         room = at + base - position[t - 1] if t > 0 else width
-        if t > first:
-            finish_backward(
-                message,
-                rows,
-                weights,
-                inverse,
-                at,
-                width,
-                alive[t],
-                n_next,
-                repeats,
-                inverse,
-                at - room,
-                out_future,
-                at - room,
-                room,
-            )
-        else:
-            finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, ones, 0, carry, 0, room)
-
-
-@kernel
-def store_lanes(shares, begins, alive, position, first, last, out):
-    """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
-    base = position[first]
-    for t0 in range(first, last, TILE):
-        t1 = min(t0 + TILE, last)
-        for k in range(shares.shape[0]):
-            target = out[k]
-            for s0 in range(0, alive[t0], GROUP):
-                for t in range(t0, t1):
-                    source = shares[k, position[t] - base :]
-                    for s in range(s0, min(s0 + GROUP, alive[t])):
-                        target[begins[s] + t] = source[s]
-
-
-@kernel
-def forward_chunk(
-    evidence_t,
-    begins,
-    start,
-    transposed,
-    alive,
-    position,
-    first,
-    last,
-    message,
-    state,
-    flags,
-    top,
-    out_rows,
-    out_weights,
-    out_inverse,
-):
-    """`load_lanes` and `forward_lanes` from time `first` to `last`."""
-    if first == 0:
-        begin_lanes(start, message, state, flags)
-    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
-    forward_lanes(message, state, flags, transposed, out_rows, alive, position, first, last, out_weights, out_inverse)
-
-
-@kernel
-def backward_chunk(
-    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
-):
-    """`backward_lanes` and `store_lanes` from time `last` to `first`."""
-    backward_lanes(carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, out_future)
+        is_inner = t > first  # else its future belongs to the chunk before
+        scale, target, before = inverse if is_inner else ones, out_future if is_inner else carry, at - room if is_inner else 0
+        finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, scale, before, target, before, room)
     store_lanes(rows, begins, alive, position, first, last, out_shares)
+
+
+@kernel
+def log_scales(state, flags, out):
+    """Out (n,): logarithms of the products of scales, and largest evidences, of the first n lanes."""
+    for s in range(out.shape[0]):
+        out[s] = flags[EXPONENT, s] * LOG_2 + math.log(state[PRODUCT, s]) + state[TOPS, s]

@@ -12,7 +12,7 @@ import numpy as np
 from .chain_rows import TINY, filter_rows, linear_tables, log_forward, log_sums
 from .compile import kernel
 
-__all__ = ["draw", "filter_step", "filtered", "viterbi"]
+__all__ = ["draw", "filter_step", "filtered", "predict_step", "viterbi"]
 
 
 # ---- the best path -------------------------------------------------------------------------------------------------
@@ -116,12 +116,17 @@ def _filter_in_logs(evidence_t, log_start, log_transition):
     return shares, np.where(log_z == -np.inf, -np.inf, log_z - np.where(before == -np.inf, 0.0, before))
 
 
+def predict_step(log_message, log_transition):
+    """Log p(z_(t + 1) | x_1 .. x_t) (K,) from log_message (K,), log p(z_t | x_1 .. x_t)."""
+    return log_sums(np.ascontiguousarray((log_message[:, None] + log_transition).T))
+
+
 def filter_step(log_message, evidence, log_start, log_transition):
     """One more row of a chain that is still growing, O(K^2): log p(z_t | x_1 .. x_t) (K,) and log p(x_t | x_1 .. x_(t - 1)).
 
     log_message (K,) is what the row before gave, None for the first row; evidence (K,). Logarithms, so that nothing is ever lost.
     """
-    predicted = log_start if log_message is None else log_sums(np.ascontiguousarray((log_message[:, None] + log_transition).T))
+    predicted = log_start if log_message is None else predict_step(log_message, log_transition)
     joint = predicted + evidence
     log_step = float(log_sums(joint[None])[0])
     return (joint - log_step if log_step > -np.inf else joint), log_step

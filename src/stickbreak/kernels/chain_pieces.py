@@ -103,8 +103,9 @@ def _filter(evidence_t, log_message, tables):
     load_rows(evidence_t, 0, rows, top)
     predicted = tables.start.copy()
     if log_message is not None:
-        predicted = np.empty(width)
-        step_rows(np.exp(log_message), tables.transition, predicted)
+        message, predicted = np.zeros(width), np.zeros(width)
+        message[: len(log_message)] = np.exp(log_message)
+        step_rows(message, tables.transition.ravel(), predicted)
     good = forward_rows(predicted, tables.transition, rows, weights, scale)
     if good < T:
         return rows, weights, scale, np.nan if np.isnan(scale[good]) else -np.inf
@@ -127,7 +128,7 @@ def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, weight
     steps = weights[:-1, :K].T @ futures[1:, :K]
     if log_message is not None:
         steps += np.outer(np.exp(log_message), futures[0, :K])
-    transition += steps * tables.transition[:, :K]
+    transition += steps * tables.transition[:K, :K]
     with np.errstate(divide="ignore"):
         return shares_t, np.log(message[:K])
 

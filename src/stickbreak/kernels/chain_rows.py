@@ -28,7 +28,7 @@ LOG_2 = math.log(2.0)
 
 
 class Tables(NamedTuple):
-    """Linear potentials: start (W,), transition (K, W), transposed (K, W), zero from K to W; log shifts that were taken off."""
+    """Linear potentials: start (W,), transition and transposed (W, W), zero from K to W; log shifts that were taken off."""
 
     start: np.ndarray
     transition: np.ndarray
@@ -42,11 +42,10 @@ def linear_tables(log_start, log_transition):
     K = len(log_start)
     width = -(-K // TILE) * TILE
     shifts = [float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())]
-    start, transition, transposed = np.zeros(width), np.zeros((K, width)), np.zeros((K, width))
+    start, transition = np.zeros(width), np.zeros((width, width))
     start[:K] = np.exp(log_start - shifts[0])
-    transition[:, :K] = np.exp(log_transition - shifts[1])
-    transposed[:, :K] = transition[:, :K].T
-    return Tables(start, transition, transposed, *shifts)
+    transition[:K, :K] = np.exp(log_transition - shifts[1])
+    return Tables(start, transition, np.ascontiguousarray(transition.T), *shifts)
 
 
 # ---- the linear domain ---------------------------------------------------------------------------------------------
@@ -80,33 +79,36 @@ def load_rows(evidence_t, begin, out, out_top):
 
 
 @kernel
-def step_rows(message, table, out):
-    """Out (W,) = message (K,) @ table (K, W), four terms at a time."""
-    K, width = table.shape
-    for j in range(width):
-        out[j] = 0.0
-    for i in range(0, K - 3, 4):
+def step_rows(message, flat, out):
+    """Out (W,) = message (W,) @ table (W, W), given flat; terms are added up in fours, and these one after the other.
+
+    Eight lines of the table at a time, by one pointer: the fewer pointers, the less a vectorized loop has to check first.
+    """
+    width = out.shape[0]
+    for i in range(0, width, TILE):
         a, b, c, d = message[i], message[i + 1], message[i + 2], message[i + 3]
-        w, x, y, z = table[i], table[i + 1], table[i + 2], table[i + 3]
-        for j in range(width):
-            out[j] += (a * w[j] + b * x[j]) + (c * y[j] + d * z[j])
-    for i in range(K - K % 4, K):
-        a, w = message[i], table[i]
-        for j in range(width):
-            out[j] += a * w[j]
+        e, f, g, h = message[i + 4], message[i + 5], message[i + 6], message[i + 7]
+        x = flat[i * width : (i + TILE) * width]
+        if i == 0:
+            for j in range(width):
+                low = (a * x[j] + b * x[width + j]) + (c * x[2 * width + j] + d * x[3 * width + j])
+                high = (e * x[4 * width + j] + f * x[5 * width + j]) + (g * x[6 * width + j] + h * x[7 * width + j])
+                out[j] = low + high
+        else:
+            for j in range(width):
+                low = (a * x[j] + b * x[width + j]) + (c * x[2 * width + j] + d * x[3 * width + j])
+                high = (e * x[4 * width + j] + f * x[5 * width + j]) + (g * x[6 * width + j] + h * x[7 * width + j])
+                out[j] = (out[j] + low) + high
 
 
 @kernel
-def weigh_row(predicted, inverse, likelihood, K, out):
+def weigh_row(predicted, inverse, likelihood, out):
     """Out (W,) = predicted (W,) * inverse * likelihood (W,). Returns its sum, four terms at a time."""
     for j in range(out.shape[0]):
-        value = predicted[j] * inverse
-        out[j] = value * likelihood[j] if value > LOST else 0.0
+        out[j] = predicted[j] * inverse * likelihood[j] if predicted[j] > LOST else 0.0
     total = 0.0
-    for j in range(0, K - 3, 4):
+    for j in range(0, out.shape[0], 4):
         total += (out[j] + out[j + 1]) + (out[j + 2] + out[j + 3])
-    for j in range(K - K % 4, K):
-        total += out[j]
     return total
 
 
@@ -117,11 +119,11 @@ def forward_rows(predicted, transition, rows, out_weights, out_scale):
     predicted (W,): that of the first row on entry, used up. Returns the number of rows before the first scale that is nearly zero
     or not a number.
     """
-    T, inverse = rows.shape[0], 1.0
+    T, inverse, flat = rows.shape[0], 1.0, transition.reshape(transition.size)
     for t in range(T):
         if t > 0:
-            step_rows(out_weights[t - 1], transition, predicted)
-        out_scale[t] = weigh_row(predicted, inverse, rows[t], transition.shape[0], out_weights[t])
+            step_rows(out_weights[t - 1], flat, predicted)
+        out_scale[t] = weigh_row(predicted, inverse, rows[t], out_weights[t])
         if not out_scale[t] > TINY:
             return t
         inverse = 1.0 / out_scale[t]  # is ready when the next step is, as that does not wait for it
@@ -137,14 +139,14 @@ def backward_rows(message, transposed, rows, weights, scale, first, last, out_me
     last - 1 on entry, of the row before `first` on return. It is set to zero where no path leads to, since a state that explains
     many rows far better but cannot be reached would overflow.
     """
-    width = rows.shape[1]
+    width, flat = rows.shape[1], transposed.reshape(transposed.size)
     for t in range(last - 1, first - 1, -1):
         keep, future, row, weight = out_message[t - first], out_future[t - first], rows[t], weights[t]
         inverse = 1.0 / scale[t - 1] if t > 0 else 1.0
         for j in range(width):
             keep[j] = message[j] if weight[j] > LOST else 0.0
             future[j] = keep[j] * row[j] * inverse
-        step_rows(future, transposed, message)
+        step_rows(future, flat, message)
 
 
 @kernel
@@ -160,14 +162,15 @@ def write_shares(weights, message, begin, out):
 
 @kernel
 def sum_logs(scale, top):
-    """Sum of log(scale) + top, both (T,), scales positive: by one product, its exponent counted apart."""
+    """Sum of log(scale) + top, both (T,), scales above TINY: by one product, its exponent counted apart in every other row."""
     product, exponent, total = 1.0, np.int64(0), 0.0
     for t in range(scale.shape[0]):
         product *= scale[t]
         total += top[t]
-        bits = np.float64(product).view(np.int64)
-        exponent += (bits >> 52) - 1023
-        product = np.int64((bits & 0xFFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
+        if t % 2 == 1 or t == scale.shape[0] - 1:
+            bits = np.float64(product).view(np.int64)
+            exponent += (bits >> 52) - 1023
+            product = np.int64((bits & 0xFFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
     return exponent * LOG_2 + math.log(product) + total
 
 
@@ -183,11 +186,12 @@ def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, 
         for t in range(offsets[s], end, BLOCK):
             last = min(t + BLOCK, end)
             if t > offsets[s]:
-                step_rows(out_weights[t - 1], transition, predicted)
+                step_rows(out_weights[t - 1], transition.reshape(transition.size), predicted)
                 for k in range(start.shape[0]):
                     predicted[k] *= 1.0 / out_scale[t - 1]
             load_rows(evidence_t, t, rows[: last - t], out_top[t:last])
-            if forward_rows(predicted, transition, rows[: last - t], out_weights[t:last], out_scale[t:last]) < last - t:
+            likelihoods, weights, scale = rows[: last - t], out_weights[t:last], out_scale[t:last]
+            if forward_rows(predicted, transition, likelihoods, weights, scale) < last - t:
                 break
 
 
@@ -208,7 +212,8 @@ def smooth_rows(evidence_t, start, transition, transposed, offsets, out_weights,
         if not out_is_bad[s]:
             for k in range(start.shape[0]):
                 message[k] = 1.0 / scale[T - 1]
-            backward_rows(message, transposed, rows, weights, scale, 0, T, out_message[begin:end], out_future[begin:end])
+            outs = out_message[begin:end], out_future[begin:end]
+            backward_rows(message, transposed, rows, weights, scale, 0, T, outs[0], outs[1])
 
 
 # ---- the log domain ------------------------------------------------------------------------------------------------

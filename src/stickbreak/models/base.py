@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from stickbreak.protocols import (
     LearningFamily,
     Limiting,
     Local,
+    Ordered,
     Piecewise,
     Pool,
     Prior,
@@ -29,6 +30,7 @@ from stickbreak.protocols import (
     Scores,
     Structure,
     Watch,
+    WindowPrior,
 )  # fmt: skip
 from stickbreak.stats import SYMBOL, Edit, Field, Fields, Permute, Summary, Tally, join
 from stickbreak.structures import BestOnly, DrawOnly
@@ -85,11 +87,16 @@ class Model:
 
     def start_params(self, n_components: int, legal: Array | None = None) -> Fields:
         """Global values that are not a function of the counts: a root's shares, and which components a legal set may use."""
-        params = self.prior.start(n_components, self.axis)
-        if legal is None:
-            return params
-        layout = {**params.layout, "legal": Field((None, self.axis), merge="max")}
-        return Fields(layout, {**params.arrays, "legal": np.asarray(legal, dtype=float)})
+        return self.with_legal(self.prior.start(n_components, self.axis), legal)
+
+    def with_legal(self, params: Fields, legal: Array | None) -> Fields:
+        """The same parameters with these legal sets (S, K), or with none."""
+        layout = {name: field for name, field in params.layout.items() if name != "legal"}
+        arrays = {name: params[name] for name in layout}
+        if legal is not None:
+            layout["legal"] = Field((None, self.axis), merge="max")
+            arrays["legal"] = np.asarray(legal, dtype=float)
+        return Fields(layout, arrays)
 
     def potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
         """The rule applied to every table, once a step; evidence is computed later, block by block."""
@@ -98,6 +105,15 @@ class Model:
             log_legal = np.where(params["legal"] > 0, 0.0, -np.inf)
         tables = self.prior.potentials(counts, params, rule)
         return ModelPotentials(tables, rule.pick(self.family)(counts), counts.empty(), log_legal)
+
+    def window_potentials(self, counts: Summary, params: Fields, rule: Rule) -> ModelPotentials:
+        """Potentials for windows of sequences, which begin anywhere."""
+        if not isinstance(self.prior, WindowPrior):
+            raise ValueError(
+                f"{type(self.prior).__name__} has no windows: SubchainVB is for hidden Markov models; use StochasticVB"
+            )
+        whole = self.potentials(counts, params, rule)
+        return replace(whole, tables={**whole.tables, **self.prior.window_tables(counts, params)})
 
     def predictive(self, counts: Summary, params: Fields) -> ModelPotentials:
         """Potentials for held-out scores: the family's parameters integrated out, the prior at its posterior means."""
@@ -115,6 +131,7 @@ class Model:
                 raise ValueError(
                     f"{type(part).__name__} has no method `{method}`, which Gibbs needs; use BatchVB or another engine"
                 )
+        assert isinstance(self.prior, DrawingPrior)
         return replace(self, prior=self.prior.for_draws())
 
     def drawing(self, rng: np.random.Generator) -> Model:
@@ -239,6 +256,27 @@ class Model:
         """(n, D) rows with missing entries replaced by their means under the components, weighted by the rows' shares."""
         return np.concatenate(list(pool(partial(_impute_lane, self, potentials, counts), batch.lanes())))
 
+    def filter(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n, K) what the rows up to each row, and itself, say of its component: for ordered rows."""
+        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, _all_shares), batch.lanes())))
+
+    def filter_last(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(units, K) what all rows of a unit say of the component of its last row: for ordered rows."""
+        return np.concatenate(list(pool(partial(_filter_lane, self, potentials, _last_shares), batch.lanes())))
+
+    def log_steps(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(n,) log predictive density of each row given those before it: for ordered rows."""
+        found = np.concatenate(list(pool(partial(_filter_lane, self, potentials, _all_steps), batch.lanes())))
+        _require_finite(float(found.sum()), potentials)
+        return found
+
+    def best_paths(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> tuple[Array, Array]:
+        """The most probable labelling (n,) of each unit as a whole, and its log weight (units,): for ordered rows."""
+        found = list(pool(partial(_paths_lane, self, potentials), batch.lanes()))
+        paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        _require_finite(float(values.sum()), potentials)
+        return paths, values
+
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(units,) log normalizer of each unit: log predictive density under predictive potentials."""
         return np.concatenate(list(pool(partial(_evidence_lane, self, potentials), batch.lanes())))
@@ -259,7 +297,7 @@ def _inferred(
     """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
-        if isinstance(model.structure, Piecewise) and block.n_rows > 2 * max_rows:
+        if isinstance(model.structure, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
             yield from _infer_units(model, potentials, block, max_rows, out)
             continue
         prepared = block.with_rows(model.family.prepare(block.rows))
@@ -317,6 +355,11 @@ def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    if isinstance(model.structure, Piecewise) and lane.repeats is None:
+        out, tables = np.empty((lane.n_rows, potentials.empty.size(model.axis))), dict(potentials.empty.empty().arrays)
+        for block, _, local in _inferred(model, potentials, lane.alone(), None, tables):
+            out[block.row_at : block.row_at + block.n_rows] = local.shares
+        return out
     return np.concatenate([_shares(model, potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 
@@ -328,6 +371,44 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     _require_finite(local.log_z, potentials)
     shares = np.ascontiguousarray(local.shares)
     return shares if block.repeats is None else shares / block.repeats[:, None]
+
+
+def _filter_lane(model: Model, potentials: ModelPotentials, pick: Callable[..., Array], lane: Batch) -> Array:
+    """What `pick` takes of a filter, block by block; a unit that no block can hold comes in pieces."""
+    structure, max_rows = model._inner, model.block_rows(potentials.empty.size(model.axis))
+    assert isinstance(structure, Ordered)
+    parts: list[Array] = []
+    for block in lane.blocks(max_rows):
+        if block.n_rows <= 2 * max_rows:
+            prepared = block.with_rows(model.family.prepare(block.rows))
+            parts.append(pick(structure.filter(potentials, prepared), block, True))
+            continue
+        for u in range(block.n_spans):
+            unit = block.part(u, u + 1)
+            for piece, found in structure.filter_pieces(model, potentials, unit, max_rows):
+                parts.append(pick(found, piece, piece.row_at + piece.n_rows == unit.row_at + unit.n_rows))
+    return np.concatenate(parts)
+
+
+def _all_shares(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    return found[0]
+
+
+def _all_steps(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    return found[1]
+
+
+def _last_shares(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array:
+    """Of the last row of each unit that ends here."""
+    assert part.offsets is not None
+    return found[0][part.offsets[1:] - 1] if is_end else found[0][:0]
+
+
+def _paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[Array, Array]:
+    structure = model._inner
+    assert isinstance(structure, Ordered)
+    found = [structure.viterbi(potentials, block) for _, block in _prepared(model, potentials, lane)]
+    return np.concatenate([path for path, _ in found]), np.concatenate([value for _, value in found])
 
 
 def _impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:

@@ -63,11 +63,11 @@ class Birth(Parameters):
         found: list[Proposal] = []
         for target in self._targets(scene)[: self.max_targets]:
             taken = (target, *nearest(scene, target, max(0, self._failures(scene, target) - 1)))
-            shaped = self._shape(scene, taken)
-            if shaped is None:
-                scene.give_up("birth", (target,))
+            counts, gain = self._shape(scene, taken)
+            if counts is None:
+                # newborns that all joined again say that those with fewer would too
+                scene.give_up("birth", (target,), times=2 if gain == 0.0 else 1)
                 continue
-            counts, gain = shaped
             found.append(RedistributionProposal("birth", taken, _watch(scene, taken, counts, len(taken)), gain))
         return found
 
@@ -97,10 +97,9 @@ class Birth(Parameters):
         """
         model, newborns, taken, expected = scene.model, [], [], 0.0
         for target in self._targets(scene)[: self.max_targets]:
-            shaped = self._shape(scene, (target,))
-            if shaped is None:
+            counts, _ = self._shape(scene, (target,))
+            if counts is None:
                 continue
-            counts = shaped[0]
             old = scene.total.permute(model.axis, [target] * counts.size(model.axis))
             alike = _gain_together(model, old, counts)
             new = np.flatnonzero(alike < 0)
@@ -132,8 +131,10 @@ class Birth(Parameters):
     def _failures(self, scene: Scene, target: int) -> int:
         return scene.attempts.failures("birth", (scene.ids[target],))
 
-    def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary, float] | None:
+    def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary | None, float]:
         """Counts of newborns, by a little fit to the rows of some components, and its gain; None when it would not pay even there.
+
+        Then a gain of zero means that they joined until there were as many as before.
 
         The first attempt begins with n_newborn of them, the next with half. When those have failed, neighbours join the
         target (`taken` has them): their rows are dealt out together.
@@ -141,7 +142,7 @@ class Birth(Parameters):
         model, failures = scene.model, self._failures(scene, taken[0])
         table = rows_of(model, scene.sample, taken)
         if table is None:
-            return None
+            return None, -np.inf
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
         n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
@@ -154,7 +155,9 @@ class Birth(Parameters):
         )
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
-        return None if counts.size(model.axis) < 2 or gain <= 0 else (counts, gain)
+        if gain > 0 and counts.size(model.axis) > 1:
+            return counts, gain
+        return None, 0.0 if counts.size(model.axis) <= n_free else gain
 
     @staticmethod
     def _price(scene: Scene) -> float:

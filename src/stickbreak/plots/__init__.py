@@ -4,6 +4,7 @@ A structure says which panels its models have (`panels_of`), a family how its co
 drawing of its own, `grid_of` for a heat map. All three are `functools.singledispatch`: a new structure or family registers.
 """
 
+from .chains import draw_durations, draw_strips, draw_transitions
 from .components import draw_components, draw_members
 from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
@@ -17,9 +18,12 @@ __all__ = [
     "Grid",
     "Panel",
     "draw_components",
+    "draw_durations",
     "draw_figure",
     "draw_members",
     "draw_panel",
+    "draw_strips",
+    "draw_transitions",
     "grid_of",
     "panels_of",
     "shape_of",

@@ -19,21 +19,30 @@ def draw_panel(fitted: Fitted, name: str, ax: Axes | None = None) -> Axes:
     """Draw one panel into `ax`, or into a new figure; returns its Axes."""
     panel = panels_of(fitted.structure)[name]
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.5, 5.5) if panel.is_large else (5.0, 3.2), layout="constrained")
+        size = (10.0, 3.2) if panel.is_wide else (6.5, 5.5) if panel.is_large else (5.0, 3.2)
+        _, ax = plt.subplots(figsize=size, layout="constrained")
     panel.draw(fitted, ax)
     return ax
 
 
 def draw_figure(fitted: Fitted) -> Figure:
-    """Small panels in a column at the left, large ones beside it."""
-    panels = panels_of(fitted.structure).values()
-    small, large = [p for p in panels if not p.is_large], [p for p in panels if p.is_large]
-    figure = plt.figure(
-        figsize=(4.2 + 6.3 * len(large), max(5.6, 2.8 * len(small))), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
-    )
-    grid = figure.add_gridspec(1, 1 + len(large), width_ratios=[4.0] + [6.3] * len(large))
-    _draw_all(figure, grid[0].subgridspec(len(small), 1), small, fitted)
-    for at, panel in enumerate(large, start=1):
+    """Wide panels at the top; below, small ones in columns of two or three at the left, large ones beside them."""
+    panels = list(panels_of(fitted.structure).values())
+    wide = [p for p in panels if p.is_wide]
+    large = [p for p in panels if p.is_large]
+    small = [p for p in panels if not p.is_wide and not p.is_large]
+    height = 3 if len(small) == 3 else 2
+    columns = [small[i : i + height] for i in range(0, len(small), height)]
+    rows = [2.6] * len(wide) + [max(5.6, 2.8 * max(len(c) for c in columns))]
+    size = (4.2 * len(columns) + 6.3 * len(large), sum(rows))
+    figure = plt.figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
+    outer = figure.add_gridspec(len(rows), 1, height_ratios=rows)
+    for at, panel in enumerate(wide):
+        panel.draw(fitted, figure.add_subplot(outer[at]))
+    grid = outer[len(wide)].subgridspec(1, len(columns) + len(large), width_ratios=[4.0] * len(columns) + [6.3] * len(large))
+    for at, column in enumerate(columns):
+        _draw_all(figure, grid[at].subgridspec(len(column), 1), column, fitted)
+    for at, panel in enumerate(large, start=len(columns)):
         panel.draw(fitted, figure.add_subplot(grid[at]))
     return figure
 

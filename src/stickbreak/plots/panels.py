@@ -14,14 +14,15 @@ from .components import draw_components
 from .style import MUTED, PALETTE, color_of, set_titles, tidy
 from .view import Fitted, plural
 
-__all__ = ["Panel", "draw_trace", "draw_weights", "panels_of"]
+__all__ = ["Panel", "crowd_ticks", "draw_trace", "draw_weights", "panels_of"]
 
 
 class Panel(NamedTuple):
-    """A part of the picture. A large one takes the height of the figure, small ones share a column."""
+    """A part of the picture. A wide one takes the figure's width, at its top; a large one the height below; small ones share."""
 
     draw: Callable[[Fitted, Axes], None]
     is_large: bool = False
+    is_wide: bool = False
 
 
 @singledispatch
@@ -91,8 +92,13 @@ def draw_weights(fitted: Fitted, ax: Axes) -> None:
     ax.set_ylabel("weight", fontsize=9)
     ax.margins(y=0.2)
     tidy(ax)
-    ax.tick_params(axis="x", labelsize=8 if len(shown) <= 9 else 7)
+    crowd_ticks(ax, len(shown))
     set_titles(ax, f"weights, with expected {plural('row', 2)}", fitted.left_out)
+
+
+def crowd_ticks(ax: Axes, n: int) -> None:
+    """Names of n components below an axis: smaller and upright where there are many."""
+    ax.tick_params(axis="x", labelsize=8 if n <= 9 else 7, labelrotation=0 if n <= 9 else 90)
 
 
 def _round_rows(n: float) -> str:

@@ -28,6 +28,7 @@ class Fitted:
     rows, labels : some rows (m, D) and their components (m,), to draw with the components
     columns : positions of the columns to draw; None lets the picture choose
     noun : what a component is called
+    paths : components of the rows of some sequences, one array each; transition (K, K), durations (K,): of chains
     """
 
     structure: Any
@@ -44,6 +45,9 @@ class Fitted:
     labels: Array | None = None
     columns: tuple[int, ...] | None = None
     noun: str = "component"
+    paths: Sequence[Array] = ()
+    transition: Array | None = None
+    durations: Array | None = None
 
     @cached_property
     def shown(self) -> Array:

@@ -15,7 +15,9 @@ from stickbreak.stats import Field, Fields, Summary
 
 from .dirichlet import ROWS
 
-__all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness"]
+__all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "stationary"]
+
+SMOOTHING = 1e-8  # of a step to any state: chains of several parts, or that end in one, have a stationary distribution too
 
 
 class RowPseudo(NamedTuple):
@@ -77,6 +79,10 @@ class RowCounts:
         prior = self.pseudo(params, len(counts["start"]))
         return {name: ROWS.log_mean(counts[name], getattr(prior, name)) for name in ("start", "transition")}
 
+    def window_tables(self, counts: Counts, params: Fields) -> dict[str, Any]:
+        """window_start (K,): log of the share of time that a chain with the expected rows spends in each state in the long run."""
+        return {"window_start": np.log(stationary(np.exp(self.predictive(counts, params)["transition"])))}
+
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each state: those that units begin with, and those that steps lead to."""
         return np.asarray(counts["start"] + counts["transition"].sum(0))
@@ -93,6 +99,17 @@ class RowCounts:
     def order(self, total: Summary) -> Array | None:
         """The order of states does not matter."""
         return None
+
+
+def stationary(transition: Array) -> Array:
+    """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of every state.
+
+    That makes it unique. It solves share (I - transition + 1 1') = 1'.
+    """
+    K = len(transition)
+    rows = (transition + SMOOTHING) / (1.0 + K * SMOOTHING)
+    share = np.maximum(np.linalg.solve((np.eye(K) - rows + 1.0).T, np.ones(K)), SMOOTHING**2)
+    return np.asarray(share / share.sum())
 
 
 @dataclass(frozen=True, eq=False)

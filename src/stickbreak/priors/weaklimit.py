@@ -3,7 +3,7 @@
     b ~ Dirichlet(top_concentration / K, ...),   start row ~ Dirichlet(start_concentration b),
     row j ~ Dirichlet(concentration b + stickiness e_j)
 
-For many states this approaches the HDP [FS11]. Given the counts, and rows integrated out, b is drawn by way of how many of the
+For many states this approaches the HDP [FSJW11]. Given the counts, and rows integrated out, b is drawn by way of how many of the
 steps of each row asked the root for their target (`draw_tables`): a count of those is all that the root sees. A step from j to j
 may have asked the stickiness instead, which is then taken back.
 """
@@ -77,7 +77,7 @@ class WeakLimitRows(RowCounts):
         return replace(params, arrays={**params.arrays, "root": np.maximum(root, np.finfo(float).tiny)})
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """log p(labels | root) + log p(root): the prior's part of the log joint."""
+        """Logs of p(labels | root) and p(root), added: the prior's part of the log joint."""
         prior, K = self.pseudo(params, len(total["start"])), len(total["start"])
         each = self.top_concentration / K
         value = float(gammaln(self.top_concentration) - K * gammaln(each) + (each - 1.0) * np.log(self.shares(params)).sum())

@@ -38,8 +38,10 @@ class BestOnly:
         return self.inner.log_evidence(potentials, block)
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.decode(potentials, block)
+        """The best labelling of every unit, which need not be the best component of every row."""
+        return self.inner.best(potentials, block)
+
+    best = decode
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """As the wrapped structure."""

@@ -18,12 +18,13 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain import smooth
 from stickbreak.kernels.chain_merges import merge_gains
-from stickbreak.kernels.chain_paths import draw, filtered, viterbi
+from stickbreak.kernels.chain_paths import draw, filtered, predict_step, viterbi
 from stickbreak.kernels.chain_pieces import forward_pieces, smooth_piece
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
 
 from .independent import judge
+from .windows import smooth_windows
 
 __all__ = ["Chain"]
 
@@ -57,6 +58,10 @@ class Chain:
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """Posterior shares of every row, expected starts and steps."""
         logits = judge(potentials, block).T
+        if block.windows is not None:
+            log_z, shares = smooth_windows(logits, potentials, block, block.windows, out)
+            self._require_possible(log_z, block)
+            return Local(float(log_z.sum()), shares.T)
         log_z, shares = smooth(
             logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
             start=out["start"], transition=out["transition"], out=logits,
@@ -156,6 +161,19 @@ class Chain:
         """p(z_t | rows up to t) (n, K), and log p(row t | rows before it) (n,)."""
         return filtered(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets)
 
+    def filter_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
+    ) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
+        """One long sequence, n_rows at a time, first to last: each piece as given, and what `filter` says of it."""
+        start = potentials["start"]
+        for begin in range(0, raw.n_rows, n_rows):
+            piece = raw.rows_between(begin, min(begin + n_rows, raw.n_rows))
+            logits = judge(potentials, piece.with_rows(model.family.prepare(piece.rows))).T
+            found = filtered(logits, start, potentials["transition"], piece.offsets)
+            yield piece, found
+            with np.errstate(divide="ignore"):  # states that cannot be
+                start = predict_step(np.log(found[0][-1]), potentials["transition"])
+
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) the component with the largest posterior share of each row; ties go to the first."""
         tables = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
@@ -164,6 +182,16 @@ class Chain:
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """The most probable path (n,) of each sequence, and its log weight (S,)."""
         return viterbi(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets)
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the most probable path of each sequence."""
+        return self.viterbi(potentials, block)[0]
+
+    def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
+        """(n,) paths before any row is seen, of the lengths that offsets (S + 1,) have."""
+        n = int(offsets[-1])
+        silent = np.zeros((len(potentials["start"]), n))
+        return draw(silent, potentials["start"], potentials["transition"], offsets, rng.random(n))[0]
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) a path of each sequence, drawn from the posterior."""

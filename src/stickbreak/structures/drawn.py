@@ -48,6 +48,10 @@ class DrawOnly:
         """As the wrapped structure."""
         return self.inner.decode(potentials, block)
 
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """As the wrapped structure."""
+        return self.inner.best(potentials, block)
+
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """As the wrapped structure."""
         return self.inner.sample(potentials, block, rng)

@@ -177,6 +177,8 @@ class Independent:
         """(n,) best component; ties go to the first."""
         return self._best(potentials, block)[0]
 
+    best = decode
+
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
         return self._draw(potentials, block, rng.random(block.n_rows), np.ones(block.n_rows))[0]

@@ -1,0 +1,267 @@
+"""Hidden Markov models with a fixed number of states, or with as many as the data support up to a truncation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stickbreak.errors import StickbreakWarning
+from stickbreak.inference import Engine, Hard, MemoizedVB, Mode
+from stickbreak.models import finite_hmm, hdp_hmm
+from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.priors import DirichletRows, HDPRows
+from stickbreak.stats import Fields
+
+from .chains import ChainEstimator
+from .dictionaries import Dictionary, make_dictionary
+from .files import register
+from .parts import make_family
+
+__all__ = ["HDPHMM", "HMM"]
+
+
+@register
+class HMM(ChainEstimator):
+    """Bayesian hidden Markov model with a fixed number of states.
+
+    Every row of the transition table, and the start row, has a Dirichlet prior of its own.
+
+    Parameters
+    ----------
+    n_components : number of states.
+    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
+        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
+        kinds.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
+        for data in memory, `MemoizedVB` for data on disk.
+    concentration, start_concentration : prior count of each entry of a transition row, and of the start row. Near zero, EM is
+        maximum likelihood.
+    stickiness : extra prior count of staying in a state.
+    start_prior, transition_prior : (K,) and (K, K) prior counts entry by entry, in place of the three numbers; zero marks what is
+        impossible. Under EM they are hmmlearn's `startprob_prior` and `transmat_prior` less one.
+    allowed : for one column of symbols, which states each may have: a mapping from symbol (a word, or its number) to a list of
+        states. Symbols that it lacks may have all.
+    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
+    random_state : seed.
+    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
+        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
+        or "random" (random rows).
+    n_init : starts to try; the best bound wins.
+    n_jobs : threads; results do not depend on it. -1 is all.
+    warm_start : begin from the last fit.
+    verbose : show progress.
+
+    Attributes
+    ----------
+    n_components_, n_effective_ : states; those with at least one row.
+    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
+    weights_, counts_ : (K,) shares of the rows; expected rows.
+    durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
+    posterior_, means_, covariances_ : posterior summaries of the states.
+    family_ : the family with its prior, as set from the data or learned.
+    component_ids_ : (K,) permanent ids.
+    labels_ : state of each training row, (n,) or a list.
+    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
+    n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
+
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> sequences = [np.repeat([-4.0, 4.0, -4.0], 30)[:, None] + rng.normal(size=(90, 1)) for _ in range(3)]
+    >>> model = sb.HMM(2, random_state=0).fit(sequences)
+    >>> model.means_.round().ravel().tolist(), model.durations_.round().tolist()
+    ([4.0, -4.0], [26.0, 51.0])
+    >>> [states.shape for states in model.predict(sequences)]
+    [(90,), (90,), (90,)]
+    """
+
+    PRIOR = ("concentration", "start_concentration", "stickiness", "start_prior", "transition_prior")
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        family: Any = "gaussian",
+        inference: Any = None,
+        concentration: float = 0.5,
+        start_concentration: float = 0.5,
+        stickiness: float = 0.0,
+        start_prior: Any = None,
+        transition_prior: Any = None,
+        allowed: Any = None,
+        learn_prior: bool = False,
+        random_state: Any = None,
+        init: str = "blocks",
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.family = family
+        self.inference = inference
+        self.concentration = concentration
+        self.start_concentration = start_concentration
+        self.stickiness = stickiness
+        self.start_prior = start_prior
+        self.transition_prior = transition_prior
+        self.allowed = allowed
+        self.learn_prior = learn_prior
+        self.random_state = random_state
+        self.init = init
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        DirichletRows(**self._prior_of(self)).pseudo(Fields({}, {}), int(self.n_components))
+        if self.allowed is not None and make_family(self.family).max_categories == 0:
+            raise ValueError(f"allowed is for families of symbols such as Categorical; got family={self.family!r}")
+
+    def _dictionary(self) -> Dictionary | None:
+        if self.allowed is None:
+            return None
+        if self.n_features_in_ != 1:
+            raise ValueError(f"allowed is for one column of symbols; X has {self.n_features_in_}")
+        return make_dictionary(self.allowed, self.categories_, int(self.n_components))
+
+    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+        return finite_hmm(family, learns=self.learn_prior, **prior)
+
+
+@register
+class HDPHMM(ChainEstimator):
+    """Hidden Markov model with a (sticky) hierarchical Dirichlet process over its states: uses as many as the data support.
+
+    All rows of the transition table are centered on the shares of one root. A fit begins with `n_components` and tries births,
+    merges and deletes, each kept only if it raises the bound of the whole data; `explain_moves` tells what happened. With an engine
+    that has no moves, such as `MemoizedVB()`, the number is a truncation: states that the data do not ask for stay empty, and
+    `n_effective_` counts those in use.
+
+    Parameters
+    ----------
+    n_components : number of states to begin with.
+    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
+        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
+        kinds.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
+        `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+    stickiness : extra prior count of staying in a state, 0 or at least 0.001.
+    concentration : of the transition rows around the root's shares; small values give sparse rows that differ from each other.
+    start_concentration : of the start row around the root's shares.
+    top_concentration : of the root's sticks; large values expect many states.
+        Each of these four is a number, or a `GammaPrior` to learn it.
+    root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of states; "point", a point estimate
+        as in older work, whose bound cannot.
+    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
+    random_state : seed.
+    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
+        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
+        or "random" (random rows).
+    n_init : starts to try; the best bound wins.
+    n_jobs : threads; results do not depend on it. -1 is all.
+    warm_start : begin from the last fit.
+    verbose : show progress.
+
+    Attributes
+    ----------
+    n_components_, n_effective_ : states; those with at least one row.
+    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
+    weights_, counts_ : (K,) shares of the rows; expected rows.
+    durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
+    posterior_, means_, covariances_ : posterior summaries of the states.
+    family_ : the family with its prior, as set from the data or learned.
+    component_ids_ : (K,) permanent ids.
+    labels_ : state of each training row, (n,) or a list.
+    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
+    n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
+    concentration_, start_concentration_, stickiness_ : as given, or as learned.
+
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> sequences = [np.repeat([-6.0, 0.0, 6.0], 30)[:, None] + rng.normal(size=(90, 1)) for _ in range(4)]
+    >>> model = sb.HDPHMM(10, stickiness=10, random_state=0).fit(sequences)
+    >>> model.n_effective_
+    3
+    """
+
+    PRIOR = ("concentration", "start_concentration", "top_concentration", "stickiness", "root")
+    _is_unbounded = True
+
+    def __init__(
+        self,
+        n_components: int = 25,
+        *,
+        family: Any = "gaussian",
+        inference: Any = None,
+        stickiness: Any = 0.0,
+        concentration: Any = 0.5,
+        start_concentration: Any = 10.0,
+        top_concentration: Any = 10.0,
+        root: str = "beta",
+        learn_prior: bool = False,
+        random_state: Any = None,
+        init: str = "blocks",
+        n_init: int = 1,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.family = family
+        self.inference = inference
+        self.stickiness = stickiness
+        self.concentration = concentration
+        self.start_concentration = start_concentration
+        self.top_concentration = top_concentration
+        self.root = root
+        self.learn_prior = learn_prior
+        self.random_state = random_state
+        self.init = init
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _default_engine(self, on_disk: bool) -> Engine:
+        # the bound of a point estimate cannot choose the number of states
+        return MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
+
+    def _check_arguments(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StickbreakWarning)  # of a point estimate: said when the model is made
+            HDPRows(**self._prior_of(self))
+        super()._check_arguments()
+
+    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+        model = hdp_hmm(family, learns=self.learn_prior, **prior)
+        if not isinstance(rule, Mode | Hard):
+            return model
+        assert isinstance(model.prior, HDPRows)
+        return replace(model, prior=model.prior.for_modes())
+
+    @property
+    def concentration_(self) -> float:
+        """Of the transition rows: as given, or as learned where a GammaPrior was given."""
+        return self._numbers().rows
+
+    @property
+    def start_concentration_(self) -> float:
+        """Of the start row: as given, or as learned where a GammaPrior was given."""
+        return self._numbers().start
+
+    @property
+    def stickiness_(self) -> float:
+        """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
+        return self._numbers().stickiness
+
+    def _numbers(self) -> Any:
+        self._require_fitted()
+        return self._model.prior.concentrations(self._params)

@@ -1,0 +1,86 @@
+"""Sequences on the command line: the same answers as Python's, whole sequences in every part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.running import command, files_in, write_csv  # noqa: F401
+from sequence_cases import make_sequences
+
+import stickbreak as sb
+
+CASE = make_sequences("gaussian")
+FIT = ("--n-components", 3, "--seed", 0, "--sequence-id", "who")
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    return write_csv(tmp_path / "rows.csv", np.column_stack([CASE.stacked[:, 0], CASE.ids, CASE.stacked[:, 1]]), "x,who,y")
+
+
+@pytest.mark.parametrize("name", ["hmm", "hdp-hmm"])
+def test_fit_predict_and_score_are_those_of_python(name, data, command, monkeypatch):  # noqa: F811
+    done = command("fit", name, data, *FIT, "--stickiness", 2, "--out", "m.stickbreak", "--json")
+    assert done.code == 0, done.err
+    cls = sb.HMM if name == "hmm" else sb.HDPHMM
+    model = cls(3, stickiness=2.0, random_state=0, inference=sb.MemoizedVB()).fit(CASE.sequences)
+    found = json.loads(done.out)
+    assert found["lower_bound"] == pytest.approx(model.lower_bound_, rel=1e-12)
+    assert found["columns"] == ["x", "y"]
+    np.testing.assert_allclose(found["transition"], model.transmat_, rtol=1e-9)
+    monkeypatch.setattr("stickbreak.cli.using.PART_ROWS", 50)  # several parts, which must not cut a sequence
+    labels = command("predict", "m.stickbreak", data, "--sequence-id", "who").out.split()
+    assert labels[0] == "state"
+    np.testing.assert_array_equal(np.array(labels[1:], dtype=int), np.concatenate(model.labels_))
+    assert command("predict", "m.stickbreak", data, "--sequence-id", "who", "--proba", "--out", "p.npy").code == 0
+    np.testing.assert_allclose(np.load("p.npy"), np.concatenate(model.predict_proba(CASE.sequences)), atol=1e-9)
+    score = float(command("score", "m.stickbreak", data, "--sequence-id", "who").out)
+    assert score == pytest.approx(model.score(CASE.sequences), rel=1e-10)
+    shown = command("show", "m.stickbreak").out
+    assert f"{model.n_effective_} states with rows" in shown
+    assert "stay" in shown
+    assert json.loads(command("show", "m.stickbreak", "--json").out)["components"][0]["duration"] > 1
+
+
+def test_autoregressions_are_scored_by_the_rows_that_they_model(command, tmp_path):  # noqa: F811
+    case = make_sequences("autoregressive", (80, 60))
+    path = write_csv(tmp_path / "rows.csv", np.column_stack([case.ids, case.stacked]), "who,x,y")
+    done = command("fit", "hmm", path, *FIT, "--family", "autoregressive", "--out", "m.stickbreak", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    score = float(command("score", "m.stickbreak", path, "--sequence-id", "who").out)
+    expected = sb.HMM(3, family="autoregressive", random_state=0, inference=sb.MemoizedVB()).fit(case.sequences)
+    assert score == pytest.approx(expected.score(case.sequences), rel=1e-10)
+
+
+def test_a_fit_is_resumed(data, command):  # noqa: F811
+    fit = ("fit", "hdp-hmm", data, *FIT, "--n-batches", 2, "--quiet")
+    assert command(*fit, "--checkpoint", "c", "--checkpoint-every", 0, "--out", "a.stickbreak").code == 0
+    done = command("resume", "c", data, "--sequence-id", "who", "--out", "b.stickbreak", "--quiet")
+    assert done.code == 0, done.err
+    assert sb.load("a.stickbreak").lower_bound_ == sb.load("b.stickbreak").lower_bound_
+
+
+BAD = {
+    "no such column": (("fit", "hmm", "rows.csv", "--sequence-id", "when"), "has no column 'when', which --sequence-id names"),
+    "a stream": (("fit", "hmm", "rows.csv", "--sequence-id", "who", "--stream"), "No such option: --stream"),
+    "ids that come back": (("fit", "hmm", "rows.csv", "--sequence-id", "x"), "sequence_id"),
+    "a mixture": (("predict", "m.stickbreak", "rows.csv", "--sequence-id", "who"), "--sequence-id is for models of sequences"),
+    "stickiness": (("fit", "hmm", "rows.csv", "--stickiness", "-1"), "stickiness must be zero or a positive number"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_calls_are_one_line_and_write_nothing(case, data, command, tmp_path):  # noqa: F811
+    sb.Mixture(1).fit(CASE.stacked).save(tmp_path / "m.stickbreak")
+    if case == "ids that come back":
+        write_csv(tmp_path / "rows.csv", np.column_stack([np.arange(10) % 2, np.arange(10.0), np.arange(10)]), "x,who,y")
+    before = files_in(tmp_path)
+    arguments, message = BAD[case]
+    done = command(*arguments, *(["--out", "n.stickbreak"] if arguments[0] == "fit" else []))
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert files_in(tmp_path) == before
