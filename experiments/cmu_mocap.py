@@ -70,9 +70,12 @@ def run() -> Experiment:
     ]
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     spread = (usage(best, data) > 0.05).sum(0)
-    rows.append(Row("best run: trials in which a state takes over 5% of the rows", f"median {np.median(spread):.0f}, most {spread.max()}"))
+    rows.append(
+        Row("best run: trials in which a state takes over 5% of the rows", f"median {np.median(spread):.0f}, most {spread.max()}")
+    )
     text = (
-        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the 124 of "
+        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the "
+        "124 of "
         f"the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion captures; "
         f"{BATCHES} batches, at most 100 laps, two seeds; there are no labels."
     )

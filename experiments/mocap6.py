@@ -87,7 +87,9 @@ def draw(fit: Fit, data: Sequences, truth: np.ndarray, names: list[str]) -> str:
     figure, panels = plt.subplots(data.n_spans, 1, figsize=(11, 9), layout="constrained")
     for s, panel in enumerate(panels):
         part = slice(*data.offsets[s : s + 2])
-        panel.imshow([truth[part], matched[part]], aspect="auto", cmap=colors, vmin=-0.5, vmax=len(names) - 0.5, interpolation="none")
+        panel.imshow(
+            [truth[part], matched[part]], aspect="auto", cmap=colors, vmin=-0.5, vmax=len(names) - 0.5, interpolation="none"
+        )
         panel.set_yticks([0, 1], ["exercise", "state"])
         at = np.flatnonzero(np.diff(labels[part], prepend=-1))
         for begin, end in zip(at, np.r_[at[1:], len(labels[part])], strict=True):
@@ -109,9 +111,11 @@ def run() -> Experiment:
     rows = [row for size, fits in found.items() for row in rows_of(size, fits, data, truth)]
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     setting_text = (
-        "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression of order 1, coefficients about the "
+        "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression of order 1, coefficients about "
+        "the "
         "identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no intercept); sticky HDP-HMM, stickiness 100, "
-        "concentration 0.5, start 10, top 10; every sequence a batch; births, merges, deletes. Labels: the largest marginal. Peers: "
+        "concentration 0.5, start 10, top 10; every sequence a batch; births, merges, deletes. Labels: the largest marginal. "
+        "Peers: "
         "the same priors."
     )
     return Experiment("Six motion captures", setting_text, rows, "", draw(best, data, truth, names))

@@ -16,9 +16,7 @@ from .frame import span
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 ROWS = {"concentration": 0.5, "start_concentration": 10.0, "top_concentration": 10.0}  # of the peers, in every HDP-HMM here
-TOY_MEANS = np.array(
-    [(0, 20), (20, 0), (-30, -30), (30, -30), (-20, 0), (0, -20), (30, 30), (-30, 30)], dtype=float
-)
+TOY_MEANS = np.array([(0, 20), (20, 0), (-30, -30), (30, -30), (-20, 0), (0, -20), (30, 30), (-30, 30)], dtype=float)
 
 
 def as_sequences(parts: list[np.ndarray]) -> Sequences:
@@ -49,8 +47,7 @@ def labels_of(fit: Fit, batch: Batch) -> np.ndarray:
 def log_steps(fit: Fit, batch: Batch) -> np.ndarray:
     """(n,) log predictive density of each row given those before it; parameters integrated out, rows at their means."""
     found = fit.result
-    prepared = batch.with_rows(found.model.family.prepare(batch.rows))
-    return np.asarray(found.model.structure.filter(found.model.predictive(found.counts, found.params), prepared)[1])
+    return np.asarray(found.model.log_steps(found.model.predictive(found.counts, found.params), batch))
 
 
 def log_scores(fit: Fit, batch: Batch) -> np.ndarray:

@@ -85,7 +85,9 @@ def draw(found: dict[str, np.ndarray]) -> str:
         for j, line in enumerate(lines):
             right.plot([0, *EXTRA], [0.0, *line], "o-", color=f"C{i}", alpha=0.5, label=None if j else name)
     right.axhline(0, color="0.5", linestyle=":")
-    right.set(xticks=[0, *EXTRA], xlabel="empty topics", ylabel="change of the objective (nats)", title="Labels fixed, 10 topics in use")
+    right.set(
+        xticks=[0, *EXTRA], xlabel="empty topics", ylabel="change of the objective (nats)", title="Labels fixed, 10 topics in use"
+    )
     right.legend()
     return save_picture(figure, "surrogate")
 
@@ -122,12 +124,15 @@ def run() -> Experiment:
         for i, extra in enumerate(EXTRA)
     ]
     text = (
-        f"E1, E2. Log normalizer of a document's Dirichlet at the prior's mean shares (top concentration {TOP:g}) against its lower "
-        f"bound. Then {DOCUMENTS} documents of {TOKENS} tokens with fixed labels in {TOPICS} topics, concentration 0.5: the objective "
+        f"E1, E2. Log normalizer of a document's Dirichlet at the prior's mean shares (top concentration {TOP:g}) against its "
+        "lower "
+        f"bound. Then {DOCUMENTS} documents of {TOKENS} tokens with fixed labels in {TOPICS} topics, concentration 0.5: the "
+        "objective "
         f"at its best root, with empty topics and without; ten draws."
     )
     words = (
-        "The bound of a Beta posterior pays for every empty topic, that of a point estimate is paid for it: only the first can choose "
+        "The bound of a Beta posterior pays for every empty topic, that of a point estimate is paid for it: only the first can "
+        "choose "
         "how many there are. The gap grows with the concentration: above about 1 the surrogate is loose."
     )
     return Experiment("The surrogate bound", text, rows, words, draw(found))
