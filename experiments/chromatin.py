@@ -134,10 +134,8 @@ def run() -> Experiment:
     ]
     text = (
         "E11, on one chromosome of one cell type. GM12878, chromosome 11, 10 binary marks in bins of 200 bases. HDP-HMM of the "
-        "first "
-        f"{n_train:,} bins, concentration 0.5, start 10, top 10, not sticky; Beta(0.1, 0.3); births, merges and deletes. Held "
-        "out: the "
-        f"{TEST:,} bins after them, from the filtered state. Peers: the same, 25 laps."
+        f"first {n_train:,} bins, concentration 0.5, start 10, top 10, not sticky; Beta(0.1, 0.3); births, merges and deletes. "
+        f"Held out: the {TEST:,} bins after them, from the filtered state. Peers: the same, 25 laps."
     )
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     return Experiment("Chromatin", text, rows, "", draw(best, names))

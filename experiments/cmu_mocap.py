@@ -61,8 +61,8 @@ def run() -> Experiment:
     rows = [
         Row(
             name,
-            f"bound {span((fit.result.bound for fit in fits), 0)}; states {states(fits)}, "
-            f"with a row {span(fit.n_effective for fit in fits)}; "
+            f"bound {span((fit.result.bound for fit in fits), 0)}; states {states(fits)}, with a row "
+            f"{span(fit.n_effective for fit in fits)}; "
             f"laps {span(len(fit.result.trace) for fit in fits)}; CPU s {span((fit.seconds for fit in fits), 0)}",
             published.get(name, ""),
         )
@@ -74,9 +74,8 @@ def run() -> Experiment:
         Row("best run: trials in which a state takes over 5% of the rows", f"median {np.median(spread):.0f}, most {spread.max()}")
     )
     text = (
-        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the "
-        "124 of "
-        f"the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion captures; "
-        f"{BATCHES} batches, at most 100 laps, two seeds; there are no labels."
+        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the 124 "
+        "of the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion "
+        f"captures; {BATCHES} batches, at most 100 laps, two seeds; there are no labels."
     )
     return Experiment("119 motion captures", text, rows, "", draw(best, data, descriptions))

@@ -92,13 +92,12 @@ def run() -> Experiment:
         rows.append(Row(f"{name}: states; bound; rates of the best", figures))
     text = (
         f"107 yearly counts. Poisson rates ~ Gamma(1, 1/20). Finite: prior count 1 of every entry, best of {n_starts} starts. "
-        "HDP-HMM: "
-        "concentration 0.5, start 10, top 10; births, merges, deletes."
+        "HDP-HMM: concentration 0.5, start 10, top 10; births, merges, deletes."
     )
     words = (
         "Bounds of finite models leave out the log K! of their equal orderings. hmmlearn's likelihood rises with every state. "
-        "From one "
-        "state births find little in so short a chain; from six, merges and deletes end with two states or three, by the start."
+        "From one state births find little in so short a chain; from six, merges and deletes end with two states or three, by the "
+        "start."
     )
     pictured = {f"finite, {len(best.result.ids)} states": best, "HDP-HMM from 6, stickiness 10": moving[6, 10.0]}
     return Experiment("Earthquakes", text, rows, words, draw(pictured, years, data))

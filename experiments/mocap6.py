@@ -112,10 +112,8 @@ def run() -> Experiment:
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     setting_text = (
         "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression of order 1, coefficients about "
-        "the "
-        "identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no intercept); sticky HDP-HMM, stickiness 100, "
-        "concentration 0.5, start 10, top 10; every sequence a batch; births, merges, deletes. Labels: the largest marginal. "
-        "Peers: "
-        "the same priors."
+        "the identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no intercept); sticky HDP-HMM, stickiness "
+        "100, concentration 0.5, start 10, top 10; every sequence a batch; births, merges, deletes. Labels: the largest marginal. "
+        "Peers: the same priors."
     )
     return Experiment("Six motion captures", setting_text, rows, "", draw(best, data, truth, names))

@@ -125,9 +125,8 @@ def run() -> Experiment:
     ]
     text = (
         f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances from "
-        "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start "
-        "10, top 10; "
-        f"95 of 100 sequences to learn from. Starts: k-means++ on rows. Stochastic: {BATCH} sequences a step, step size "
+        "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start 10, "
+        f"top 10; 95 of 100 sequences to learn from. Starts: k-means++ on rows. Stochastic: {BATCH} sequences a step, step size "
         "t**-0.6. Held out: parameters integrated out, rows at their means, where the publication draws parameters from q."
     )
     return Experiment("One pass", text, rows, "", draw(found))

@@ -63,12 +63,9 @@ def run() -> Experiment:
         rows.append(row_of(f"batch, {laps} lap{'s' if laps > 1 else ''}", fits, batch))
     text = (
         f"E18, on another chain: the {n_train:,} first bins of chromatin (10 binary marks), HDP-HMM of {STATES} states, prior as "
-        "there; "
-        f"starts by k-means++ on rows, three seeds. Windows: one pass, {ROWS_OF_A_STEP:,} rows a step, step size (10 + t)**-0.6. "
-        "Held "
-        f"out: the last {HELD_OUT:,} bins, from the filtered state. Bounds are those of the last parameters, by a pass over all "
-        "bins, "
-        "which is in the CPU seconds."
+        f"there; starts by k-means++ on rows, three seeds. Windows: one pass, {ROWS_OF_A_STEP:,} rows a step, step size (10 + "
+        f"t)**-0.6. Held out: the last {HELD_OUT:,} bins, from the filtered state. Bounds are those of the last parameters, by a "
+        "pass over all bins, which is in the CPU seconds."
     )
     return Experiment("Windows of a long chain", text, rows, "", draw(scores, batch))
 
@@ -76,7 +73,7 @@ def run() -> Experiment:
 def row_of(name: str, fits: list[Fit], scores: list[float]) -> Row:
     """Held-out figures, bound, time."""
     figures = (
-        f"held-out a bin {span(scores, 4)}; bound {span(fit.result.bound for fit in fits)}; "
-        f"states with a bin {span(fit.n_effective for fit in fits)}; CPU s {span((fit.seconds for fit in fits), 1)}"
+        f"held-out a bin {span(scores, 4)}; bound {span(fit.result.bound for fit in fits)}; states with a bin "
+        f"{span(fit.n_effective for fit in fits)}; CPU s {span((fit.seconds for fit in fits), 1)}"
     )
     return Row(name, figures, "gains by buffers where windows are short" if name.startswith("windows of 2") else "")

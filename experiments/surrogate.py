@@ -125,14 +125,11 @@ def run() -> Experiment:
     ]
     text = (
         f"E1, E2. Log normalizer of a document's Dirichlet at the prior's mean shares (top concentration {TOP:g}) against its "
-        "lower "
-        f"bound. Then {DOCUMENTS} documents of {TOKENS} tokens with fixed labels in {TOPICS} topics, concentration 0.5: the "
-        "objective "
-        f"at its best root, with empty topics and without; ten draws."
+        f"lower bound. Then {DOCUMENTS} documents of {TOKENS} tokens with fixed labels in {TOPICS} topics, concentration 0.5: the "
+        "objective at its best root, with empty topics and without; ten draws."
     )
     words = (
         "The bound of a Beta posterior pays for every empty topic, that of a point estimate is paid for it: only the first can "
-        "choose "
-        "how many there are. The gap grows with the concentration: above about 1 the surrogate is loose."
+        "choose how many there are. The gap grows with the concentration: above about 1 the surrogate is loose."
     )
     return Experiment("The surrogate bound", text, rows, words, draw(found))

@@ -65,8 +65,8 @@ def rows_of(stickiness: float, found: dict[str, list[Fit]], data: Sequences, tru
         bounds = "no bound" if is_drawn else f"bound {span((fit.result.bound for fit in fits), 1)}"
         figures = (
             f"{right} of {len(fits)} with 8 states and Hamming under 0.01; states with a row {span(used)} (of {states(fits)}); "
-            f"Hamming {span(distances, 4)}; {bounds}; laps {span(len(fit.result.trace) for fit in fits)}; "
-            f"CPU s {span((fit.seconds for fit in fits), 1)}"
+            f"Hamming {span(distances, 4)}; {bounds}; laps {span(len(fit.result.trace) for fit in fits)}; CPU s "
+            f"{span((fit.seconds for fit in fits), 1)}"
         )
         published = PUBLISHED.get(name) or PUBLISHED.get((stickiness, name), "")
         rows.append(Row(f"stickiness {stickiness:g}: {name}", figures, published, PEER.get((stickiness, name), "")))
@@ -100,9 +100,9 @@ def run() -> Experiment:
     found = {stickiness: follow(make(data, stickiness)) for stickiness in STICKINESS}
     rows = [row for stickiness, fits in found.items() for row in rows_of(stickiness, fits, data, truth)]
     setting = (
-        "E7. 32 sequences of 1,000 rows, eight states in a circle (each stayed in with probability 0.999), Gaussians in the plane. "
-        "Sticky HDP-HMM: concentration 0.5, start 10, top 10; prior mean 0, strength 1e-4, 4 degrees of freedom, scatter I; "
-        f"8 batches, starts from random blocks of 20 rows. At most {LAPS} laps; Gibbs makes {SWEEPS} sweeps (weak limit of 50 "
+        "E7. 32 sequences of 1,000 rows, eight states in a circle (each stayed in with probability 0.999), Gaussians in the "
+        "plane. Sticky HDP-HMM: concentration 0.5, start 10, top 10; prior mean 0, strength 1e-4, 4 degrees of freedom, scatter "
+        f"I; 8 batches, starts from random blocks of 20 rows. At most {LAPS} laps; Gibbs makes {SWEEPS} sweeps (weak limit of 50 "
         "states), and its states are those with a row in the last one."
     )
     return Experiment("Toy of eight states", setting, rows, "", draw(found))

@@ -83,10 +83,8 @@ def run() -> Experiment:
         rows.append(Row(name, figures, "", peer_row(train, speakers, test, known, size) if size in (1, 3, 5) else ""))
     text = (
         "270 utterances of nine speakers to learn from and 370 to tell apart, as given; 12 coefficients a row, 7 to 29 rows. One "
-        "hidden "
-        f"Markov model for each speaker, full Gaussians, default priors; finite ones are the best of {STARTS} starts by the "
-        "bound. An "
-        "utterance is given to the speaker under whose model, parameters integrated out, it is likeliest."
+        f"hidden Markov model for each speaker, full Gaussians, default priors; finite ones are the best of {STARTS} starts by the "
+        "bound. An utterance is given to the speaker under whose model, parameters integrated out, it is likeliest."
     )
     return Experiment("Japanese vowels", text, rows)
 
