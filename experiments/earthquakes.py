@@ -80,7 +80,10 @@ def run() -> Experiment:
         Row("finite: bounds by number of states", _by_size(fit.result.bound for fit in found)),
         Row("finite: states of the best bound, their rates", f"{len(best.result.ids)}: {rates(best)}"),
         Row(
-            "log likelihood by number of states", "", "", "hmmlearn, run here: " + _by_size(best_peer(counts, k) for k in SIZES[:4])
+            "log likelihood by number of states",
+            "-",
+            "",
+            "hmmlearn, run here: " + _by_size(best_peer(counts, k) for k in SIZES[:4]),
         ),
     ]
     moving = {}
@@ -96,8 +99,8 @@ def run() -> Experiment:
     )
     words = (
         "Bounds of finite models leave out the log K! of their equal orderings. hmmlearn's likelihood rises with every state. "
-        "From one state births find little in so short a chain; from six, merges and deletes end with two states or three, by the "
-        "start."
+        "From one state births find little in so short a chain; from six, merges and deletes end with two states, whose rates "
+        "depend on the start."
     )
     pictured = {f"finite, {len(best.result.ids)} states": best, "HDP-HMM from 6, stickiness 10": moving[6, 10.0]}
     return Experiment("Earthquakes", text, rows, words, draw(pictured, years, data))

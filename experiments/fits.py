@@ -17,7 +17,7 @@ from stickbreak.models import dp_mixture
 
 from .frame import assert_rises
 
-__all__ = ["Fit", "Setting"]
+__all__ = ["Fit", "Setting", "Starter"]
 
 Starter = Callable[[Any, Table, int, np.random.Generator], Start]
 
