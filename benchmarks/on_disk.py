@@ -20,29 +20,16 @@ NOTE = """\
 holds the pass for default priors and the start too."""
 
 CODE = """
-import json, re, sys, threading, time
+import json, sys, time
 import stickbreak as sb
-
-def anonymous():
-    with open("/proc/self/status") as status:
-        return int(re.search(r"RssAnon:\\s+(\\d+)", status.read())[1]) / 1024
-
-peak, done = [0.0], threading.Event()
-
-def watch():
-    while not done.wait(0.02):
-        peak[0] = max(peak[0], anonymous())
+from benchmarks.anonymous import AnonymousPeak
 
 model = sb.Mixture(int(sys.argv[2]), inference=sb.MemoizedVB(max_iter=2), random_state=0)
-before = anonymous()
-watcher = threading.Thread(target=watch, daemon=True)
-watcher.start()
-cpu, wall = time.process_time(), time.perf_counter()
-model.fit(sys.argv[1])
-cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-done.set()
-watcher.join()
-print(json.dumps({"before": before, "peak": peak[0], "cpu": cpu, "wall": wall, "bound": model.lower_bound_}))
+with AnonymousPeak() as memory:
+    cpu, wall = time.process_time(), time.perf_counter()
+    model.fit(sys.argv[1])
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+print(json.dumps({"before": memory.before, "peak": memory.peak, "cpu": cpu, "wall": wall, "bound": model.lower_bound_}))
 """
 
 

@@ -19,6 +19,8 @@ from .frame import QUICK, Experiment, MissingDataError
 EXPERIMENTS = (
     "faithful", "galaxies", "asterisk", "digits", "overfitting",
     "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
+    "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
+    "earthquakes", "one_pass", "subchains", "surrogate",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 

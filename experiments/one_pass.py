@@ -1,0 +1,167 @@
+"""One pass of stochastic inference against sweeps of batch inference, on a million rows of a ten-state chain."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import stickbreak as sb
+from stickbreak.data import Sequences, Table
+from stickbreak.inference import LapRecord, Start
+from stickbreak.initialize import from_blocks, from_plusplus
+
+from .fits import Fit, Setting, Starter
+from .frame import Experiment, Row, is_quick, save_picture, seeds, span
+from .sequences import infinite, log_scores
+
+STATES, TRUNCATION = 10, 20
+SEQUENCES, LENGTH = 250, 4000
+BATCHES = (2, 4, 8, 16)  # sequences of a step
+SWEEPS = 60
+FAMILY = sb.Gaussian(mean=0.0, mean_strength=0.1, dof=7.0, covariance=0.25)  # scatter I
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Held-out log predictives a row and CPU seconds from one start: of a batch sweep, of many, and of one pass by its step."""
+
+    first: float
+    last: float
+    seconds: float
+    once: dict[int, float]
+    once_seconds: dict[int, float]
+
+
+class Clock(sb.Callback):
+    """CPU seconds at the end of each lap, since it was made."""
+
+    def __init__(self) -> None:
+        self.began, self.laps = time.process_time(), list[float]()
+
+    def on_lap(self, record: LapRecord) -> None:
+        """Note the time."""
+        self.laps.append(time.process_time() - self.began)
+
+
+def draw_parameters(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (10, 2) and factors (10, 2, 2) of covariances from the prior; rows (11, 10) ~ Dirichlet(1), where chains start last."""
+    covariances = []
+    for _ in range(STATES):  # inverse Wishart with scatter I and 7 degrees of freedom
+        normals = rng.standard_normal((7, 2))
+        covariances.append(np.linalg.inv(normals.T @ normals))
+    factors = np.linalg.cholesky(covariances)
+    means = np.einsum("kij,kj->ki", factors, rng.standard_normal((STATES, 2))) / np.sqrt(0.1)
+    return means, factors, rng.dirichlet(np.ones(STATES), STATES + 1)
+
+
+def draw_chains(n_sequences: int, length: int, seed: int) -> np.ndarray:
+    """(S, T, 2) rows."""
+    rng = np.random.default_rng([seed, 12])
+    means, factors, rows = draw_parameters(rng)
+    edges = rows.cumsum(1)[:, :-1]
+    path, state = np.empty((length, n_sequences), dtype=int), np.full(n_sequences, STATES)
+    for t, uniforms in enumerate(rng.random((length, n_sequences))):
+        state = path[t] = (uniforms[:, None] > edges[state]).sum(1)
+    noise = rng.standard_normal((n_sequences, length, 2))
+    return means[path.T] + np.einsum("stij,stj->sti", factors[path.T], noise)
+
+
+def split(chains: np.ndarray) -> tuple[Sequences, Sequences]:
+    """95 of 100 sequences to learn from, the others to judge by."""
+    n_train, length = round(0.95 * len(chains)), chains.shape[1]
+    return tuple(
+        Sequences(part.reshape(-1, 2), offsets=length * np.arange(len(part) + 1)) for part in (chains[:n_train], chains[n_train:])
+    )  # type: ignore[return-value]
+
+
+def per_row(fit: Fit, test: Sequences) -> float:
+    """Held-out log predictive a row."""
+    return float(log_scores(fit, test.whole()).sum()) / test.n_rows
+
+
+def single_rows(model: Any, data: Table, size: int, rng: np.random.Generator) -> Start:
+    """A random row for each state."""
+    return from_blocks(model, data, size, rng, length=1)
+
+
+STARTS: dict[str, Starter] = {"k-means++": from_plusplus, "random rows": single_rows}
+
+
+def fit_pass(setting: Setting, start: Start, batch_size: int, seed: int) -> tuple[Fit, float]:
+    """One pass with the published step sizes, and its CPU seconds without the pass for the final bound."""
+    clock = Clock()
+    engine = sb.StochasticVB(batch_size=batch_size, kappa=0.6, delay=0.0, max_iter=1, callbacks=[clock])
+    return setting.fit(engine, start, seed), clock.laps[0]
+
+
+def compare(setting: Setting, test: Sequences, starter: Starter, seed: int) -> Comparison:
+    """All passes and sweeps from one start."""
+    start = setting.start(TRUNCATION, seed, starter)
+    clock = Clock()
+    many = setting.fit(sb.BatchVB(max_iter=SWEEPS, tol=1e-6, callbacks=[clock]), start)
+    passes = {size: fit_pass(setting, start, size, seed) for size in BATCHES}
+    return Comparison(
+        per_row(setting.fit(sb.BatchVB(max_iter=1), start), test),
+        per_row(many, test),
+        float(np.median(np.diff(clock.laps, prepend=0.0))),
+        {size: per_row(fit, test) for size, (fit, _) in passes.items()},
+        {size: seconds for size, (_, seconds) in passes.items()},
+    )
+
+
+def rows_of(name: str, found: list[Comparison]) -> list[Row]:
+    """The figures of one kind of start; every size of a step that was tried."""
+    rows = [
+        Row(f"{name}: held-out a row, one batch sweep", span((one.first for one in found), 4)),
+        Row(f"{name}: held-out a row, batch after at most {SWEEPS} sweeps", span((one.last for one in found), 4)),
+        Row(f"{name}: CPU seconds of a batch sweep", span((one.seconds for one in found), 2)),
+    ]
+    for size in BATCHES:
+        behind = [one.last - one.once[size] for one in found]
+        ratio = [one.once_seconds[size] / one.seconds for one in found]
+        met = sum(gap <= 0.01 and times <= 1.3 for gap, times in zip(behind, ratio, strict=True))
+        figures = (
+            f"held-out {span((one.once[size] for one in found), 4)}, behind the batch by {span(behind, 4)}; time over that of one "
+            f"sweep {span(ratio, 2)}; both as wanted in {met} of {len(found)}"
+        )
+        rows.append(
+            Row(f"{name}: one pass, {size} sequences a step", figures, "on par, about 1", "wanted: within 0.01, at most 1.3")
+        )
+    return rows
+
+
+def draw(found: dict[str, list[Comparison]]) -> str:
+    """How far one pass is behind the batch's end, against its time in sweeps; a line for each start."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for i, (name, comparisons) in enumerate(found.items()):
+        for j, one in enumerate(comparisons):
+            times = [one.once_seconds[size] / one.seconds for size in BATCHES]
+            axes.plot(times, [one.last - one.once[size] for size in BATCHES], "o-", color=f"C{i}", label=None if j else name)
+    axes.axhline(0.01, color="0.5", linestyle=":")
+    axes.axvline(1.3, color="0.5", linestyle=":")
+    axes.set(xlabel="time of the pass, in batch sweeps", ylabel="held-out nats a row behind the batch's end")
+    axes.legend(title=f"start; steps of {', '.join(map(str, BATCHES))} sequences")
+    return save_picture(figure, "one_pass")
+
+
+def run() -> Experiment:
+    """Three starts of each kind."""
+    n_sequences, length = (40, 500) if is_quick() else (SEQUENCES, LENGTH)
+    train, test = split(draw_chains(n_sequences, length, 0))
+    setting = infinite(train, FAMILY)
+    fit_pass(setting, setting.start(TRUNCATION, 0, from_plusplus), BATCHES[0], 0)  # compiles the kernels
+    found = {name: [compare(setting, test, starter, seed) for seed in seeds(3)] for name, starter in STARTS.items()}
+    rows = [row for name, comparisons in found.items() for row in rows_of(name, comparisons)]
+    text = (
+        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances from "
+        "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start 10, "
+        "top 10; 95 of 100 sequences to learn from. Stochastic: step size t**-0.6. The publication starts from draws of the prior "
+        "and judges by draws of parameters from q; here starts are k-means++ on rows or a random row for each state, and "
+        "parameters are integrated out, rows at their means."
+    )
+    return Experiment("One pass", text, rows, "", draw(found))
