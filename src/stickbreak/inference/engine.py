@@ -311,7 +311,8 @@ def run(
     model = engine.limit(model)
     if isinstance(start, Snapshot):
         state, trace = engine.accumulator(data).resume(start.state), start.trace
-        if state.total.view().size(model.axis) != state.n_components:
+        counted = state.total.view()
+        if not any(model.axis in f.axes for f in counted.layout.values()) or counted.size(model.axis) != state.n_components:
             raise CheckpointError(f"the checkpoint names {state.n_components} components but counts others: it is damaged")
         model = model.with_learned(start.learned)
     else:
