@@ -1,9 +1,8 @@
-"""Many Markov chains side by side: one lane for each sequence, one vector instruction for several of them.
+"""Many Markov chains side by side: eight sequences at a time, one in each lane of a vector.
 
-Tables are (K, R), a column for each row of a sequence, sorted by time: the lanes at time t have columns position[t] to
-position[t + 1], of which the first alive[t] are in use, since the lanes are sorted by decreasing length. The others fill up a
-cache line: their likelihood is 1 and what later rows say of them 0, so that they count for nothing. No lane knows of another, and
-sums over states are taken in the order of `chain_rows`.
+A group is eight sequences of like length. Its tables are (T, K, 8), T the longest. A lane that has ended, or that is left out and
+has length 0, has likelihood 0 and scale 1 from there on, and what later rows say of it is 0, so that it counts for nothing. No
+lane knows of another, and sums over states are taken in the order of `chain_rows`: a sequence has the same bits in both.
 """
 
 from __future__ import annotations
@@ -12,260 +11,279 @@ import math
 
 import numpy as np
 
-from .chain_rows import LOG_2, LOST, TILE, TINY
+from .chain_rows import LOG_2, LOST, LOWEST_TOP, TINY
 from .compile import kernel
 from .rows import exp_fast
+from .vectors import EIGHT, at_least, exponent, fill, fma, gather, larger, load, mantissa, scatter, spread, store, turn
 
-__all__ = [
-    "IS_BAD", "backward_lanes", "begin_lanes", "finish_backward", "finish_forward",
-    "forward_lanes", "load_lanes", "log_scales", "place_carry", "plan_lanes", "store_lanes",
-]  # fmt: skip
+__all__ = ["plan_groups", "smooth_lanes"]
 
-GROUP = 32  # lanes whose rows are fetched together: so many cache lines that all stay at hand while TILE times are taken from them
-# Rows of a block's state (3, lanes): one over the last scale; product of all scales, without exponent; sum of largest evidences.
-LATEST, PRODUCT, TOPS = 0, 1, 2
-EXPONENT, IS_BAD = 0, 1  # of its flags (2, lanes): exponent of that product; whether a scale was nearly zero or not a number
+GROUP, TIME, IS_OUT = 0, 1, 2  # of a cursor: the group that is next, the time within it (0: its beginning), then its lanes left out
+
+TIMES = 64  # whose rows are fetched together, state after state: memory is fast in its own order
 
 
 @kernel
-def plan_lanes(lengths, out_alive, out_position):
-    """Lanes alive at each time, out_alive (T + 1,), and out_position (T + 2,), for lengths (S,) that decrease, the first T."""
-    T, n_alive = out_alive.shape[0] - 1, lengths.shape[0]
-    out_position[0] = 0
-    for t in range(T + 1):
-        while n_alive > 0 and lengths[n_alive - 1] <= t:
-            n_alive -= 1
-        out_alive[t] = n_alive
-        out_position[t + 1] = out_position[t] + (n_alive + TILE - 1) // TILE * TILE
+def plan_groups(lengths, least, most, out_group, out_alone):
+    """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of those to be done alone.
 
-
-@kernel
-def begin_lanes(start, message, state, flags):
-    """Before the first row: message (K, lanes) = start (K,), no scale yet, no logarithms, nothing bad."""
-    for s in range(message.shape[1]):
-        state[LATEST, s], state[PRODUCT, s], state[TOPS, s] = 1.0, 1.0, 0.0
-        flags[EXPONENT, s], flags[IS_BAD, s] = 0, 0
-    for k in range(message.shape[0]):
-        row = message[k]
-        for s in range(message.shape[1]):
-            row[s] = start[k]
-
-
-@kernel
-def load_lanes(evidence_t, begins, alive, position, first, last, state, top, out):
-    """Out (K, R) = exp(evidence - top) of times first to last, top (R,) the largest of each row, which is added up in each lane."""
-    K, base, sums = evidence_t.shape[0], position[first], state[TOPS]
-    for t0 in range(first, last, TILE):
-        t1 = min(t0 + TILE, last)
-        lo, hi = position[t0] - base, position[t1] - base
-        best = top[lo:hi]
-        for r in range(hi - lo):
-            best[r] = -np.inf
-        for k in range(K):
-            source, row = evidence_t[k], out[k, lo:hi]
-            for s0 in range(0, alive[t0], GROUP):
-                for t in range(t0, t1):
-                    target = out[k, position[t] - base :]
-                    for s in range(s0, min(s0 + GROUP, alive[t])):
-                        target[s] = source[begins[s] + t]
-            for t in range(t0, t1):
-                for r in range(position[t] - base + alive[t], position[t + 1] - base):
-                    out[k, r] = 0.0
-            for r in range(hi - lo):
-                best[r] = row[r] if row[r] > best[r] else best[r]
-        for r in range(hi - lo):
-            best[r] = best[r] if best[r] != -np.inf else 0.0  # nothing is possible: -inf less -inf would be NaN
-        for k in range(K):
-            row = out[k, lo:hi]
-            for r in range(hi - lo):
-                row[r] = exp_fast(row[r] - best[r])
-        for t in range(t0, t1):
-            best = top[position[t] - base :]
-            for s in range(alive[t]):
-                sums[s] += best[s]
-
-
-@kernel
-def multiply_lanes(table, source, at, width, out):
-    """Out (K, lanes)[:, :width] = table (K, W) @ source (K, R)[:, at : at + width]; two sums of four terms at a time.
-
-    table is padded with zeros to fours, source is not: the last terms of fewer are taken with care, and come out the same.
+    out_group (S,): where each group begins. A sequence is done alone if the group that it would lead has rows for fewer than
+    `least` lanes on the average, or if it has more rows than `most`.
     """
-    K = out.shape[0]
-    for j in range(K):
-        target = out[j]
-        for s in range(width):
-            target[s] = 0.0
-    for j in range(0, K, 2):
-        o, p, g, h = out[j], out[min(j + 1, K - 1)], table[j], table[min(j + 1, K - 1)]
-        is_pair = j + 1 < K
-        for i in range(0, K, 4):
-            a, b, c, d = g[i], g[i + 1], g[i + 2], g[i + 3]
-            e, f, q, r = h[i], h[i + 1], h[i + 2], h[i + 3]
-            w, x = source[i, at : at + width], source[min(i + 1, K - 1), at : at + width]
-            y, z = source[min(i + 2, K - 1), at : at + width], source[min(i + 3, K - 1), at : at + width]
-            if is_pair:
-                for s in range(width):
-                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
-                    p[s] += (e * w[s] + f * x[s]) + (q * y[s] + r * z[s])
-            else:
-                for s in range(width):
-                    o[s] += (a * w[s] + b * x[s]) + (c * y[s] + d * z[s])
+    n_groups, n_alone, at = 0, 0, 0
+    while at < lengths.shape[0]:
+        total = 0
+        for s in range(at, min(at + EIGHT, lengths.shape[0])):
+            total += lengths[s]
+        if total < least * lengths[at] or lengths[at] > most:
+            out_alone[n_alone] = at
+            n_alone += 1
+            at += 1
+        else:
+            out_group[n_groups] = at
+            n_groups += 1
+            at += EIGHT
+    return n_groups, n_alone
 
 
 @kernel
-def weigh_lanes(predicted, inverse, rows, at, out, out_total):
-    """Out (K, R)[:, at:] = predicted (K, lanes) * inverse (lanes,) * rows (K, R)[:, at:]; out_total (width,): sums over states."""
-    K, width = rows.shape[0], out_total.shape[0]
-    for s in range(width):
-        out_total[s] = 0.0
+def load_ragged(evidence, k, t0, begins, lengths, square):
+    """Square (8, 8) = evidence (K, n)[k] of the eight times from t0 on of each lane; -inf after its end."""
+    n = evidence.shape[1]
+    for t in range(EIGHT):
+        square[t] = t
+    times = load(square, 0)
+    for s in range(EIGHT):
+        at, left = k * n + begins[s] + t0, lengths[s] - t0
+        if left > 0 and at + EIGHT <= evidence.size:
+            store(square, EIGHT * s, at_least(times, float(left), -np.inf, load(evidence, at)))
+        else:
+            for t in range(EIGHT):
+                square[EIGHT * s + t] = evidence[k, begins[s] + t0 + t] if t < left else -np.inf
+
+
+@kernel
+def load_lanes(evidence, begins, lengths, T, square, out, out_tops):
+    """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of the largest evidence of a row."""
+    (K, n), tops, shortest = evidence.shape, fill(0.0), lengths.min()
+    for first in range(0, T, TIMES):
+        last = min(first + TIMES, T)
+        for k in range(K):
+            for t0 in range(first, last, EIGHT):
+                if t0 + EIGHT <= shortest:
+                    gather(evidence, k * n + t0, begins, out, (t0 * K + k) * EIGHT, K * EIGHT)
+                else:
+                    load_ragged(evidence, k, t0, begins, lengths, square)
+                    turn(square, 0, EIGHT, out, (t0 * K + k) * EIGHT, K * EIGHT)
+        for t in range(first, last):
+            top = fill(-np.inf)
+            for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
+                top = larger(load(out, at), top)
+            top = at_least(top, LOWEST_TOP, top, 0.0)  # nothing is possible: -inf less -inf would be NaN
+            for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
+                store(out, at, exp_fast(load(out, at) - top))
+            tops = tops + top
+    store(out_tops, 0, tops)
+
+
+@kernel
+def four_sums(table, line, width, K, source, at):
+    """Sums over states i of table (., width)[line + 0 .. 3, i] * source (., 8)[at + i]."""
+    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    first, second, third, fourth = line * width, (line + 1) * width, (line + 2) * width, (line + 3) * width
+    for i in range(K):
+        x = load(source, EIGHT * (at + i))
+        a = fma(spread(table, first + i), x, a)
+        b = fma(spread(table, second + i), x, b)
+        c = fma(spread(table, third + i), x, c)
+        d = fma(spread(table, fourth + i), x, d)
+    return a, b, c, d
+
+
+@kernel
+def one_sum(table, line, width, K, source, at):
+    """One of `four_sums`."""
+    a = fill(0.0)
+    for i in range(K):
+        a = fma(spread(table, line * width + i), load(source, EIGHT * (at + i)), a)
+    return a
+
+
+@kernel
+def weigh(predicted, inverse, rows, out, at):
+    """Out (., 8)[at] = predicted * inverse * rows (., 8)[at]."""
+    store(out, EIGHT * at, at_least(predicted, LOST, predicted * inverse * load(rows, EIGHT * at), 0.0))
+
+
+@kernel
+def sum_states(weights, at, K):
+    """Sum of K lines of weights (., 8), four at a time."""
+    total = fill(0.0)
+    for k in range(at, at + K - K % 4, 4):
+        low = load(weights, EIGHT * k) + load(weights, EIGHT * (k + 1))
+        total = total + (low + (load(weights, EIGHT * (k + 2)) + load(weights, EIGHT * (k + 3))))
+    rest = fill(0.0)
+    for k in range(at + K - K % 4, at + K):
+        rest = rest + load(weights, EIGHT * k)
+    return total + rest
+
+
+@kernel
+def forward_lanes(start, transposed, K, lengths, T, rows, out_weights, out_inverse, out_log_scale):
+    """Forward pass: as `chain_rows.forward_rows`, in every lane.
+
+    out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,): logarithm of the product of these
+    sums; -inf if one of them was nearly zero, or not a number.
+    """
+    product, exponents, worst, inverse, width = fill(1.0), fill(0.0), fill(1.0), fill(1.0), transposed.shape[1]
+    shortest = lengths.min()
     for k in range(K):
-        source, row, target = predicted[k], rows[k, at:], out[k, at:]
-        for s in range(width):
-            target[s] = source[s] * inverse[s] * row[s] if source[s] > LOST else 0.0
-    for k in range(0, K - 3, 4):
-        a, b, c, d = out[k, at:], out[k + 1, at:], out[k + 2, at:], out[k + 3, at:]
-        for s in range(width):
-            out_total[s] += (a[s] + b[s]) + (c[s] + d[s])
-    if K % 4 > 0:
-        first = K - K % 4
-        a, b, c = out[first, at:], out[min(first + 1, K - 1), at:], out[K - 1, at:]
-        for s in range(width):
-            out_total[s] += (a[s] + b[s]) + c[s] if K % 4 == 3 else (a[s] + b[s] if K % 4 == 2 else a[s])
+        weigh(spread(start, k), inverse, rows, out_weights, k)
+    for t in range(T):
+        now, before = t * K, (t - 1) * K
+        if t > 0:
+            for k in range(0, K - K % 4, 4):
+                a, b, c, d = four_sums(transposed, k, width, K, out_weights, before)
+                weigh(a, inverse, rows, out_weights, now + k)
+                weigh(b, inverse, rows, out_weights, now + k + 1)
+                weigh(c, inverse, rows, out_weights, now + k + 2)
+                weigh(d, inverse, rows, out_weights, now + k + 3)
+            for k in range(K - K % 4, K):
+                weigh(one_sum(transposed, k, width, K, out_weights, before), inverse, rows, out_weights, now + k)
+        total = sum_states(out_weights, now, K)
+        if t >= shortest:
+            store(out_inverse, EIGHT * t, total)
+            for s in range(EIGHT):
+                if t >= lengths[s]:
+                    out_inverse[t, s] = 1.0
+            total = load(out_inverse, EIGHT * t)
+        worst = at_least(total, TINY, worst, 0.0)
+        product = product * total
+        exponents = exponents + exponent(product)
+        product = mantissa(product)
+        inverse = 1.0 / total
+        store(out_inverse, EIGHT * t, inverse)
+    store(out_log_scale, 0, product * worst)
+    for s in range(EIGHT):
+        out_log_scale[s] = math.log(out_log_scale[s])
+    store(out_log_scale, 0, exponents * LOG_2 + load(out_log_scale, 0))
 
 
 @kernel
-def track_totals(total, n_alive, state, flags):
-    """Multiply total into the product, in [1, 2), times 2 ** exponent, of each lane; it is bad if nearly zero or not a number."""
-    product, exponent, is_bad = state[PRODUCT], flags[EXPONENT], flags[IS_BAD]
-    for s in range(n_alive):
-        is_bad[s] = is_bad[s] if total[s] > TINY else 1
-        bits = np.float64(product[s] * total[s]).view(np.uint64)
-        exponent[s] += np.int64(bits >> np.uint64(52)) - 1023
-        product[s] = np.uint64((bits & np.uint64(0xFFFFFFFFFFFFF)) | np.uint64(1023 << 52)).view(np.float64)
+def begin_group(evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse, out_log_z):
+    """Load and forward pass of a group; lanes whose scale fails get length 0, and out_log_z (8,) of -inf."""
+    tops = np.empty(EIGHT)
+    is_good = False
+    while not is_good:
+        is_good = True
+        load_lanes(evidence, begins, lengths, T, square, rows, tops)
+        forward_lanes(start, transposed, evidence.shape[0], lengths, T, rows, weights, inverse, out_log_z)
+        for s in range(EIGHT):
+            if lengths[s] > 0 and out_log_z[s] == -np.inf:
+                lengths[s], is_good = 0, False
+    for s in range(EIGHT):
+        out_log_z[s] += tops[s] if lengths[s] > 0 else -np.inf
 
 
 @kernel
-def finish_forward(predicted, state, flags, rows, at, width, n_alive, out_weights, out_inverse):
-    """Columns `at` to at + width of out_weights (K, R) = predicted (K, lanes) * rows (K, R) / latest scale of the lane.
+def pass_back(message, inverse, rows, weights, at, out_future, k):
+    """One state of one time: rows (., 8)[at] become shares, weights * message; out_future (K, 8)[k] = message * rows * inverse."""
+    weight = load(weights, EIGHT * at)
+    value = at_least(weight, LOST, message, 0.0)
+    store(out_future, EIGHT * k, value * load(rows, EIGHT * at) * inverse)
+    store(rows, EIGHT * at, weight * value)
 
-    out_inverse (R,): one over their sum over states, the next scale.
+
+@kernel
+def backward_lanes(t, transition, K, lengths, repeats, weights, inverse, future, square, rows, out_future):
+    """Time t of the backward pass: as `chain_rows.backward_rows`, in every lane; rows become shares.
+
+    future (K, 8): what the step from t to t + 1 is worth, out_future that into t. A lane ends with repeats (8,) * inverse (T, 8).
     """
-    total, latest = out_inverse[at : at + width], state[LATEST]
-    weigh_lanes(predicted, latest, rows, at, out_weights, total)
-    track_totals(total, n_alive, state, flags)
-    for s in range(width):
-        total[s] = 1.0 / total[s]
-        latest[s] = total[s]
+    now, width, ends = t * K, transition.shape[1], fill(0.0)
+    if t + 1 >= lengths.min():
+        for s in range(EIGHT):
+            square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
+        ends = load(square, 0)
+    scale = load(inverse, EIGHT * (t - 1)) if t > 0 else fill(1.0)
+    for k in range(0, K - K % 4, 4):
+        a, b, c, d = four_sums(transition, k, width, K, future, 0)
+        pass_back(a + ends, scale, rows, weights, now + k, out_future, k)
+        pass_back(b + ends, scale, rows, weights, now + k + 1, out_future, k + 1)
+        pass_back(c + ends, scale, rows, weights, now + k + 2, out_future, k + 2)
+        pass_back(d + ends, scale, rows, weights, now + k + 3, out_future, k + 3)
+    for k in range(K - K % 4, K):
+        pass_back(one_sum(transition, k, width, K, future, 0) + ends, scale, rows, weights, now + k, out_future, k)
 
 
 @kernel
-def forward_lanes(
-    evidence_t,
-    begins,
-    start,
-    transposed,
-    alive,
-    position,
-    first,
-    last,
-    message,
-    state,
-    flags,
-    top,
-    out_rows,
-    out_weights,
-    out_inverse,
-):
-    """Load and forward pass from time `first` to `last`: as `chain_rows.forward_rows`, in every lane.
+def store_lanes(shares, first, last, begins, lengths, square, out):
+    """Out (K, n)[:, begins + t] = shares (T, K, 8)[t], for times first to last."""
+    (K, n), shortest = out.shape, lengths.min()
+    for k in range(K):
+        for t0 in range(first, last, EIGHT):
+            if t0 + EIGHT <= shortest:
+                scatter(shares, (t0 * K + k) * EIGHT, K * EIGHT, out, k * n + t0, begins)
+            else:
+                turn(shares, (t0 * K + k) * EIGHT, K * EIGHT, square, 0, EIGHT)
+                for s in range(EIGHT):
+                    if t0 + EIGHT <= lengths[s]:
+                        store(out, k * n + begins[s] + t0, load(square, EIGHT * s))
+                    else:
+                        for t in range(lengths[s] - t0):
+                            out[k, begins[s] + t0 + t] = square[EIGHT * s + t]
 
-    message (K, lanes): prediction of the first time on entry, of time `last` on return, still to be divided by the latest scale.
+
+@kernel
+def smooth_lanes(
+    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, cursor, rows, weights, inverse, futures,
+    past, future, out_log_z, out_start, out_shares,
+):  # fmt: skip
+    """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the other, as far as the room goes.
+
+    past and future (K, R): weights of rows and what the steps out of them are worth, for the counts. When they are full, or all is
+    done, returns the number of columns in use; call it with the same cursor (10,), all zero in the beginning, until it is past the
+    last group. Used up: rows and weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (2, K, 8). out_log_z (S,),
+    without the shifts of tables, is -inf for sequences whose scale fails, with nothing else done.
     """
-    if first == 0:
-        begin_lanes(start, message, state, flags)
-    load_lanes(evidence_t, begins, alive, position, first, last, state, top, out_rows)
-    base = position[first]
-    for t in range(first, last):
-        at, width, after = position[t] - base, position[t + 1] - position[t], position[t + 2] - position[t + 1]
-        finish_forward(message, state, flags, out_rows, at, width, alive[t], out_weights, out_inverse)
-        multiply_lanes(transposed, out_weights, at, after, message)
-
-
-@kernel
-def finish_backward(message, rows, weights, inverse, at, width, n_alive, n_next, repeats, scale, scale_at, out, out_at, room):
-    """In place: columns `at` to at + width of rows (K, R) become shares, weights (K, R) * message.
-
-    message (K, lanes) is right for the first n_next lanes; those up to n_alive end here, with repeats (lanes,) * inverse (R,), the
-    others ended before. Columns out_at on of out (K, .) become message * rows * scale (.,)[scale_at:], what a step into these rows
-    is worth; zero from width to room.
-    """
-    factor = scale[scale_at : scale_at + width]
-    for k in range(rows.shape[0]):
-        source, row, weight, target = message[k], rows[k, at:], weights[k, at:], out[k, out_at:]
-        for s in range(n_next, width):
-            source[s] = repeats[s] * inverse[at + s] if s < n_alive else 0.0
-        for s in range(width):
-            value = source[s] if weight[s] > LOST else 0.0
-            target[s] = value * row[s] * factor[s]
-            row[s] = weight[s] * value
-        for s in range(width, room):
-            target[s] = 0.0
-
-
-@kernel
-def place_carry(carry, inverse, at, width, out_future):
-    """out_future (K, R)[:, at:] = carry (K, lanes) * inverse (R,)[at:]."""
-    factor = inverse[at : at + width]
-    for k in range(carry.shape[0]):
-        source, target = carry[k], out_future[k, at:]
-        for s in range(width):
-            target[s] = source[s] * factor[s]
-
-
-@kernel
-def store_lanes(shares, begins, alive, position, first, last, out):
-    """Out (K, n)[:, begins[s] + t] = shares (K, R), for the times first to last of every lane."""
-    base = position[first]
-    for t0 in range(first, last, TILE):
-        t1 = min(t0 + TILE, last)
-        for k in range(shares.shape[0]):
-            target = out[k]
-            for s0 in range(0, alive[t0], GROUP):
-                for t in range(t0, t1):
-                    source = shares[k, position[t] - base :]
-                    for s in range(s0, min(s0 + GROUP, alive[t])):
-                        target[begins[s] + t] = source[s]
-
-
-@kernel
-def backward_lanes(
-    carry, transition, rows, weights, inverse, alive, position, first, last, repeats, message, begins, out_future, out_shares
-):
-    """Backward pass from time `last` to `first`: as `chain_rows.backward_rows`, in every lane; rows become shares, and are stored.
-
-    repeats (lanes,): weights of the sequences. out_future (K, R): in the columns of time t what the step to t + 1 is worth.
-    carry (K, lanes): that of the last time on entry, of the time before the first on return, still to be divided by its scale.
-    message (K, lanes) is used up.
-    """
-    base, ones = position[first], np.ones(repeats.shape[0])
-    place_carry(carry, inverse, position[last - 1] - base, position[last] - position[last - 1], out_future)
-    for t in range(last - 1, first - 1, -1):
-        at, width, after, n_next = (
-            position[t] - base,
-            position[t + 1] - position[t],
-            position[t + 2] - position[t + 1],
-            alive[t + 1],
-        )
-        multiply_lanes(transition, out_future, at, after, message)
-        room = at + base - position[t - 1] if t > 0 else width
-        is_inner = t > first  # else its future belongs to the chunk before
-        scale, target, before = inverse if is_inner else ones, out_future if is_inner else carry, at - room if is_inner else 0
-        finish_backward(message, rows, weights, inverse, at, width, alive[t], n_next, repeats, scale, before, target, before, room)
-    store_lanes(rows, begins, alive, position, first, last, out_shares)
-
-
-@kernel
-def log_scales(state, flags, out):
-    """Out (n,): logarithms of the products of scales, and largest evidences, of the first n lanes."""
-    for s in range(out.shape[0]):
-        out[s] = flags[EXPONENT, s] * LOG_2 + math.log(state[PRODUCT, s]) + state[TOPS, s]
+    K, room, used = evidence.shape[0], past.shape[1], 0
+    begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
+    square, log_z = np.empty(EIGHT * EIGHT), np.empty(EIGHT)
+    while cursor[GROUP] < groups.shape[0]:
+        first = groups[cursor[GROUP]]
+        n_lanes = min(EIGHT, order.shape[0] - first)
+        for s in range(EIGHT):
+            sequence = order[first + min(s, n_lanes - 1)]
+            begins[s], repeats[s] = offsets[sequence], sequence_weights[sequence]
+            lengths[s] = offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
+        T = offsets[order[first] + 1] - offsets[order[first]]
+        if cursor[TIME] == 0:
+            begin_group(evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse, log_z)
+            for s in range(EIGHT):
+                cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
+            for s in range(n_lanes):
+                out_log_z[order[first + s]] = log_z[s]
+            for c in range(K):
+                store(futures[T % 2], EIGHT * c, fill(0.0))
+            cursor[TIME] = T
+        while cursor[TIME] > 0:
+            if used == room:
+                return used
+            t = cursor[TIME] - 1
+            mine, next_one = futures[(t + 1) % 2], futures[t % 2]
+            backward_lanes(t, transition, K, lengths, repeats, weights, inverse, mine, square, rows, next_one)
+            if t > 0:
+                for k in range(K):
+                    store(past, k * room + used, load(weights, ((t - 1) * K + k) * EIGHT))
+                    store(future, k * room + used, load(next_one, EIGHT * k))
+                used += EIGHT
+            if t % TIMES == 0:
+                store_lanes(rows, t, min(t + TIMES, T), begins, lengths, square, out_shares)
+            cursor[TIME] = t
+        for k in range(K):
+            for s in range(EIGHT):
+                out_start[k] += rows[0, k, s] if lengths[s] > 0 else 0.0
+        cursor[GROUP] += 1
+        for s in range(EIGHT):
+            cursor[IS_OUT + s] = 0
+    return used

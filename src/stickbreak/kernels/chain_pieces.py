@@ -105,8 +105,8 @@ def _filter(evidence_t, log_message, tables):
     if log_message is not None:
         message, predicted = np.zeros(width), np.zeros(width)
         message[: len(log_message)] = np.exp(log_message)
-        step_rows(message, tables.transition.ravel(), predicted)
-    good = forward_rows(predicted, tables.transition, rows, weights, scale)
+        step_rows(message, 0, len(log_message), tables.transition, predicted, 0)
+    good = forward_rows(predicted, len(evidence_t), tables.transition, rows, weights, scale)
     if good < T:
         return rows, weights, scale, np.nan if np.isnan(scale[good]) else -np.inf
     first_shift = tables.start_shift if log_message is None else tables.step_shift
@@ -123,7 +123,7 @@ def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, weight
         message[:K] = np.exp(np.where(reachable, log_beta - log_beta[reachable].max(), -np.inf))
         message *= weight / (weights[-1, :K] @ message[:K])
     messages, futures, shares_t = np.empty_like(rows), np.empty_like(rows), np.empty((K, T))
-    backward_rows(message, tables.transposed, rows, weights, scale, 0, T, messages, futures)
+    backward_rows(message, K, tables.transposed, rows, weights, scale, 0, T, messages, futures)
     write_shares(weights, messages, 0, shares_t)
     steps = weights[:-1, :K].T @ futures[1:, :K]
     if log_message is not None:

@@ -1,6 +1,6 @@
 """Markov chains one sequence at a time: forward and backward passes in the linear domain, and in the log domain.
 
-Linear rows are (T, W), states padded with zeros to whole cache lines. Sums over states are taken in the same order here and in
+Linear rows are (T, W), states padded with zeros to whole vectors. Sums over states are taken in the same order here and in
 `chain_lanes`, so that a sequence has the same bits in both.
 """
 
@@ -13,17 +13,18 @@ import numpy as np
 
 from .compile import kernel
 from .rows import exp_fast
+from .vectors import EIGHT, at_least, fill, first_four, fma, larger, last_four, load, spread, store, turn
 
 __all__ = [
-    "LOST", "TILE", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows", "forward_rows", "linear_tables", "load_rows",
-    "log_backward", "log_forward", "log_sums", "smooth_rows", "step_rows", "sum_logs", "write_shares",
+    "LOST", "LOWEST_TOP", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows", "forward_rows", "linear_tables",
+    "load_rows", "log_backward", "log_forward", "log_sums", "smooth_rows", "step_rows", "sum_logs", "write_shares",
 ]  # fmt: skip
 
 # A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A smaller scale is mistrusted:
 # a state that was lost before could matter in it.
 LOST, TINY = 1e-300, 1e-150
-TILE = 8  # doubles of a cache line
-BLOCK = 64  # rows that are turned from state-major to row-major at once
+LOWEST_TOP = -1e308  # evidence of a row in which nothing is possible has less
+BLOCK = 64  # rows whose likelihoods are held at once where weights alone are asked for
 LOG_2 = math.log(2.0)
 
 
@@ -40,7 +41,7 @@ class Tables(NamedTuple):
 def linear_tables(log_start, log_transition):
     """Tables whose largest entries are 1."""
     K = len(log_start)
-    width = -(-K // TILE) * TILE
+    width = -(-K // EIGHT) * EIGHT
     shifts = [float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())]
     start, transition = np.zeros(width), np.zeros((width, width))
     start[:K] = np.exp(log_start - shifts[0])
@@ -52,86 +53,98 @@ def linear_tables(log_start, log_transition):
 @kernel
 def load_rows(evidence_t, begin, out, out_top):
     """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each row from `begin` on."""
-    K = evidence_t.shape[0]
+    K, n = evidence_t.shape
     T, width = out.shape
-    block = np.empty((K, BLOCK))
-    for first in range(0, T, BLOCK):
-        size = min(BLOCK, T - first)
-        top = out_top[first : first + size]
-        for t in range(size):
-            top[t] = -np.inf
+    block, square = np.zeros((width, EIGHT)), np.empty(EIGHT * EIGHT)
+    for first in range(0, T, EIGHT):
+        size, top = min(EIGHT, T - first), fill(-np.inf)
         for k in range(K):
-            source = evidence_t[k, begin + first : begin + first + size]
-            for t in range(size):
-                top[t] = source[t] if source[t] > top[t] else top[t]
-        for t in range(size):
-            top[t] = top[t] if top[t] != -np.inf else 0.0  # nothing is possible: -inf less -inf would be NaN
+            if size == EIGHT:
+                store(block, EIGHT * k, load(evidence_t, k * n + begin + first))
+            else:
+                for t in range(size):
+                    block[k, t] = evidence_t[k, begin + first + t]
+            top = larger(load(block, EIGHT * k), top)
+        top = at_least(top, LOWEST_TOP, top, 0.0)  # nothing is possible: -inf less -inf would be NaN
         for k in range(K):
-            source, target = evidence_t[k, begin + first : begin + first + size], block[k]
-            for t in range(size):
-                target[t] = exp_fast(source[t] - top[t])
+            store(block, EIGHT * k, exp_fast(load(block, EIGHT * k) - top))
+        store(square, 0, top)
         for t in range(size):
-            row = out[first + t]
-            for k in range(K):
-                row[k] = block[k, t]
-            for k in range(K, width):
-                row[k] = 0.0
+            out_top[first + t] = square[t]
+        for k in range(0, width, EIGHT):
+            if size == EIGHT:
+                turn(block, EIGHT * k, EIGHT, out, first * width + k, width)
+            else:
+                turn(block, EIGHT * k, EIGHT, square, 0, EIGHT)
+                for t in range(size):
+                    store(out, (first + t) * width + k, load(square, EIGHT * t))
 
 
 @kernel
-def step_rows(message, flat, out):
-    """Out (W,) = message (W,) @ table (W, W), given flat; terms are added up in fours, and these one after the other.
-
-    Eight lines of the table at a time, by one pointer: the fewer pointers, the less a vectorized loop has to check first.
-    """
-    width = out.shape[0]
-    for i in range(0, width, TILE):
-        a, b, c, d = message[i], message[i + 1], message[i + 2], message[i + 3]
-        e, f, g, h = message[i + 4], message[i + 5], message[i + 6], message[i + 7]
-        x = flat[i * width : (i + TILE) * width]
-        if i == 0:
-            for j in range(width):
-                low = (a * x[j] + b * x[width + j]) + (c * x[2 * width + j] + d * x[3 * width + j])
-                high = (e * x[4 * width + j] + f * x[5 * width + j]) + (g * x[6 * width + j] + h * x[7 * width + j])
-                out[j] = low + high
-        else:
-            for j in range(width):
-                low = (a * x[j] + b * x[width + j]) + (c * x[2 * width + j] + d * x[3 * width + j])
-                high = (e * x[4 * width + j] + f * x[5 * width + j]) + (g * x[6 * width + j] + h * x[7 * width + j])
-                out[j] = (out[j] + low) + high
+def four_columns(message, at, n_states, table, width, column):
+    """Sums over states i of message[at + i] * table (., width)[i, column:], in columns of 32 states."""
+    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    for i in range(n_states):
+        x, line = spread(message, at + i), i * width + column
+        a = fma(x, load(table, line), a)
+        b = fma(x, load(table, line + EIGHT), b)
+        c = fma(x, load(table, line + 2 * EIGHT), c)
+        d = fma(x, load(table, line + 3 * EIGHT), d)
+    return a, b, c, d
 
 
 @kernel
-def weigh_row(predicted, inverse, likelihood, out):
-    """Out (W,) = predicted (W,) * inverse * likelihood (W,). Returns its sum, four terms at a time."""
-    for j in range(out.shape[0]):
-        out[j] = predicted[j] * inverse * likelihood[j] if predicted[j] > LOST else 0.0
+def step_rows(message, at, n_states, table, out, out_at):
+    """Out[out_at:], W numbers, = message[at:] @ table (W, W); its sums run over the first n_states, one after the other."""
+    width = table.shape[1]
+    if width < 4 * EIGHT:
+        for column in range(0, width, EIGHT):
+            a = fill(0.0)
+            for i in range(n_states):
+                a = fma(spread(message, at + i), load(table, i * width + column), a)
+            store(out, out_at + column, a)
+    else:
+        for first in range(0, width, 4 * EIGHT):
+            column = min(first, width - 4 * EIGHT)  # the last ones may be done twice, which is faster than fewer at a time
+            a, b, c, d = four_columns(message, at, n_states, table, width, column)
+            store(out, out_at + column, a)
+            store(out, out_at + column + EIGHT, b)
+            store(out, out_at + column + 2 * EIGHT, c)
+            store(out, out_at + column + 3 * EIGHT, d)
+
+
+@kernel
+def weigh_row(predicted, inverse, rows, out, at, width):
+    """Out[at:] = predicted (W,) * inverse * rows[at:]. Returns its sum, four terms at a time."""
     total = 0.0
-    for j in range(0, out.shape[0], 4):
-        total += (out[j] + out[j + 1]) + (out[j + 2] + out[j + 3])
+    for column in range(0, width, EIGHT):
+        x = load(predicted, column)
+        weight = at_least(x, LOST, x * inverse * load(rows, at + column), 0.0)
+        store(out, at + column, weight)
+        total = (total + first_four(weight)) + last_four(weight)
     return total
 
 
 @kernel
-def forward_rows(predicted, transition, rows, out_weights, out_scale):
+def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
     """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from likelihoods rows (T, W).
 
     predicted (W,): that of the first row on entry, used up. Returns the number of rows before the first scale that is nearly zero
     or not a number.
     """
-    T, inverse, flat = rows.shape[0], 1.0, transition.reshape(transition.size)
+    (T, width), inverse = rows.shape, 1.0
     for t in range(T):
         if t > 0:
-            step_rows(out_weights[t - 1], flat, predicted)
-        out_scale[t] = weigh_row(predicted, inverse, rows[t], out_weights[t])
-        if not out_scale[t] > TINY:
+            step_rows(out_weights, (t - 1) * width, n_states, transition, predicted, 0)
+        out_scale[t] = weigh_row(predicted, inverse, rows, out_weights, t * width, width)
+        if not out_scale[t] >= TINY:
             return t
         inverse = 1.0 / out_scale[t]  # is ready when the next step is, as that does not wait for it
     return T
 
 
 @kernel
-def backward_rows(message, transposed, rows, weights, scale, first, last, out_message, out_future):
+def backward_rows(message, n_states, transposed, rows, weights, scale, first, last, out_message, out_future):
     """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights * message = shares.
 
     out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the row before: what a step into
@@ -139,30 +152,38 @@ def backward_rows(message, transposed, rows, weights, scale, first, last, out_me
     last - 1 on entry, of the row before `first` on return. It is set to zero where no path leads to, since a state that explains
     many rows far better but cannot be reached would overflow.
     """
-    width, flat = rows.shape[1], transposed.reshape(transposed.size)
+    width = rows.shape[1]
     for t in range(last - 1, first - 1, -1):
-        keep, future, row, weight = out_message[t - first], out_future[t - first], rows[t], weights[t]
-        inverse = 1.0 / scale[t - 1] if t > 0 else 1.0
-        for j in range(width):
-            keep[j] = message[j] if weight[j] > LOST else 0.0
-            future[j] = keep[j] * row[j] * inverse
-        step_rows(future, flat, message)
+        inverse, at, out = 1.0 / scale[t - 1] if t > 0 else 1.0, t * width, (t - first) * width
+        for column in range(0, width, EIGHT):
+            value = at_least(load(weights, at + column), LOST, load(message, column), 0.0)
+            store(out_message, out + column, value)
+            store(out_future, out + column, value * load(rows, at + column) * inverse)
+        step_rows(out_future, out, n_states, transposed, message, 0)
 
 
 @kernel
 def write_shares(weights, message, begin, out):
     """Out (K, n)[:, begin + t] = weights (T, W)[t] * message (T, W)[t]."""
-    T = weights.shape[0]
-    for first in range(0, T, TILE):
-        for k in range(out.shape[0]):
-            target = out[k]
-            for t in range(first, min(first + TILE, T)):
-                target[begin + t] = weights[t, k] * message[t, k]
+    (T, width), (K, n), square = weights.shape, out.shape, np.empty(EIGHT * EIGHT)
+    for first in range(0, T, EIGHT):
+        size = min(EIGHT, T - first)
+        for k in range(0, width, EIGHT):
+            for t in range(size):
+                at = (first + t) * width + k
+                store(square, EIGHT * t, load(weights, at) * load(message, at))
+            turn(square, 0, EIGHT, square, 0, EIGHT)
+            for i in range(min(EIGHT, K - k)):
+                if size == EIGHT:
+                    store(out, (k + i) * n + begin + first, load(square, EIGHT * i))
+                else:
+                    for t in range(size):
+                        out[k + i, begin + first + t] = square[EIGHT * i + t]
 
 
 @kernel
 def sum_logs(scale, top):
-    """Sum of log(scale) + top, both (T,), scales above TINY: by one product, its exponent counted apart in every other row."""
+    """Sum of log(scale) + top, both (T,), scales from TINY on: by one product, its exponent counted apart in every other row."""
     product, exponent, total = 1.0, np.int64(0), 0.0
     for t in range(scale.shape[0]):
         product *= scale[t]
@@ -177,8 +198,7 @@ def sum_logs(scale, top):
 @kernel
 def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, out_top):
     """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad scale ends its sequence."""
-    predicted = np.empty(start.shape[0])
-    rows = np.empty((BLOCK, start.shape[0]))
+    K, predicted, rows = evidence_t.shape[0], np.empty(start.shape[0]), np.empty((BLOCK, start.shape[0]))
     for s in range(offsets.shape[0] - 1):
         end = offsets[s + 1]
         for k in range(start.shape[0]):
@@ -186,12 +206,12 @@ def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, 
         for t in range(offsets[s], end, BLOCK):
             last = min(t + BLOCK, end)
             if t > offsets[s]:
-                step_rows(out_weights[t - 1], transition.reshape(transition.size), predicted)
+                step_rows(out_weights, (t - 1) * start.shape[0], K, transition, predicted, 0)
                 for k in range(start.shape[0]):
                     predicted[k] *= 1.0 / out_scale[t - 1]
             load_rows(evidence_t, t, rows[: last - t], out_top[t:last])
             likelihoods, weights, scale = rows[: last - t], out_weights[t:last], out_scale[t:last]
-            if forward_rows(predicted, transition, likelihoods, weights, scale) < last - t:
+            if forward_rows(predicted, K, transition, likelihoods, weights, scale) < last - t:
                 break
 
 
@@ -208,12 +228,12 @@ def smooth_rows(evidence_t, start, transition, transposed, offsets, out_weights,
         load_rows(evidence_t, begin, rows[:T], top)
         for k in range(start.shape[0]):
             message[k] = start[k]
-        out_is_bad[s] = forward_rows(message, transition, rows[:T], weights, scale) < T
+        out_is_bad[s] = forward_rows(message, evidence_t.shape[0], transition, rows[:T], weights, scale) < T
         if not out_is_bad[s]:
             for k in range(start.shape[0]):
                 message[k] = 1.0 / scale[T - 1]
             outs = out_message[begin:end], out_future[begin:end]
-            backward_rows(message, transposed, rows, weights, scale, 0, T, outs[0], outs[1])
+            backward_rows(message, evidence_t.shape[0], transposed, rows, weights, scale, 0, T, outs[0], outs[1])
 
 
 # ---- the log domain ------------------------------------------------------------------------------------------------

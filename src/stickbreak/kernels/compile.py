@@ -16,7 +16,7 @@ from functools import update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-__all__ = ["cache_folder", "inline", "kernel"]
+__all__ = ["cache_folder", "inline", "kernel", "operation"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,3 +106,35 @@ def kernel(function: Function) -> Function:
 def inline(function: Function) -> Function:
     """A small function that is copied into its callers."""
     return cast(Function, _Lazy(function, inline="always"))
+
+
+def operation(emit: Callable[..., Any], gives: str = "same") -> Callable[[Function], Function]:
+    """A function of vectors and floats: emit(code, *arguments) writes its instructions, the body says what they do.
+
+    gives: "eight" numbers, "one", "none", or the "same": a vector if an argument is one.
+    """
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, _Operation(function, emit, gives))
+
+    return decorate
+
+
+class _Operation(_Lazy):
+    """A function whose instructions are given."""
+
+    def __init__(self, function: Callable[..., Any], emit: Callable[..., Any], gives: str) -> None:
+        super().__init__(function)
+        self._emit, self._gives = emit, gives
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Outside of kernels, what the body says."""
+        return self.py_func(*arguments)
+
+    def compile(self) -> Any:
+        with _LOCK:
+            if self._compiled is None:
+                from .emit import make_operation
+
+                self._compiled = make_operation(self.py_func, self._emit, self._gives)
+            return self._compiled

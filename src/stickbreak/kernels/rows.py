@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from .compile import inline, kernel
+from .vectors import at_least, fma, larger, times_power
 
 __all__ = [
     "best_rows",
@@ -29,19 +30,17 @@ ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a double to the near
 
 @inline
 def exp_fast(x):
-    """exp(x) for x <= 0, relative error 1e-14, zero below -708 (so also for -inf), NaN for NaN; compiles to vector instructions."""
-    c = x if x > LOWEST else LOWEST
-    t = c * 1.4426950408889634 + ROUND
+    """exp(x) for x <= 0, relative error 1e-14, zero from -708 on (so for -inf), NaN for NaN; x is a float, or eight of them."""
+    c = larger(LOWEST, x)  # in this order: NaN stays NaN
+    t = fma(c, 1.4426950408889634, ROUND)
     n = t - ROUND
-    r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
+    r = fma(n, -1.42860682030941723212e-6, fma(n, -6.93145751953125e-1, c))
     r2 = r * r
     r4 = r2 * r2
-    low = (1.0 + r) + r2 * (0.5 + r * (1 / 6))  # in three parts, which do not wait for each other
-    mid = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
-    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800))
-    p = low + r4 * (mid + r4 * high)
-    e = p * np.int64((np.float64(t).view(np.int64) + 1023) << 52).view(np.float64)
-    return e if x >= LOWEST else (0.0 if x < LOWEST else x)  # the last: NaN stays NaN
+    low = fma(r2, fma(r, 1 / 6, 0.5), 1.0 + r)  # in three parts, which do not wait for each other
+    mid = fma(r2, fma(r, 1 / 5040, 1 / 720), fma(r, 1 / 120, 1 / 24))
+    high = fma(r2, fma(r, 1 / 39916800, 1 / 3628800), fma(r, 1 / 362880, 1 / 40320))
+    return at_least(LOWEST, x, 0.0, times_power(fma(r4, fma(r4, high, mid), low), t))
 
 
 @kernel

@@ -1,0 +1,152 @@
+"""How vectors of eight doubles are made known to numba: their type, and functions whose instructions are written down.
+
+Imported when the first kernel is compiled, since it needs numba.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, config, types
+from numba.extending import intrinsic, models, overload, register_model
+
+__all__ = ["make_operation"]
+
+DOUBLE, LONG, INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+VECTOR, LONGS, INDICES = ir.VectorType(DOUBLE, 8), ir.VectorType(LONG, 8), ir.VectorType(INDEX, 8)
+
+
+class Eight(types.Type):
+    """Eight doubles."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Eight")
+
+
+EIGHT = Eight()
+
+
+@register_model(Eight)
+class _EightModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Eight) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+class Code:
+    """What operations are written with: llvmlite's builder, and short names for what they share."""
+
+    def __init__(self, context: Any, builder: ir.IRBuilder, array_types: dict[int, Any]) -> None:
+        self.context, self.builder, self._array_types = context, builder, array_types
+
+    def pointer(self, array: Any, at: Any) -> Any:
+        """Where number `at` of an array is, as if it were flat."""
+        kind = self._array_types[id(array)]
+        return self.builder.gep(self.context.make_array(kind)(self.context, self.builder, array).data, [at])
+
+    def eight(self, array: Any, at: Any) -> Any:
+        """Where the eight numbers from `at` on are."""
+        return self.builder.bitcast(self.pointer(array, at), VECTOR.as_pointer())
+
+    def steps(self, array: Any, at: Any, step: Any) -> list[Any]:
+        """Where the eight numbers from `at` on are, from at + step on, and so on eight times."""
+        return [self.eight(array, self.builder.add(at, self.builder.mul(step, LONG(s)))) for s in range(8)]
+
+    def places(self, array: Any, at: Any, places: Any) -> list[Any]:
+        """Where the eight numbers from at + places[s] on are, for eight places."""
+        found = [self.builder.load(self.pointer(places, LONG(s))) for s in range(8)]
+        return [self.eight(array, self.builder.add(at, place)) for place in found]
+
+    def spread(self, value: Any) -> Any:
+        """Eight times the same."""
+        one = self.builder.insert_element(VECTOR(ir.Undefined), value, INDEX(0))
+        return self.builder.shuffle_vector(one, VECTOR(ir.Undefined), INDICES([0] * 8))
+
+    def shuffle(self, first: Any, second: Any, items: list[int]) -> Any:
+        """Eight of the sixteen numbers of two vectors."""
+        return self.builder.shuffle_vector(first, second, INDICES(items))
+
+    def item(self, vector: Any, which: int) -> Any:
+        """One of eight numbers."""
+        return self.builder.extract_element(vector, INDEX(which))
+
+    def intrinsic(self, name: str, *arguments: Any) -> Any:
+        """What the compiler has a name for."""
+        kind = arguments[0].type
+        suffix = "v8f64" if kind == VECTOR else "f64"
+        function = ir.FunctionType(kind, [a.type for a in arguments])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, f"{name}.{suffix}"), arguments)
+
+    def as_int(self, value: Any) -> Any:
+        """Bits of doubles."""
+        return self.builder.bitcast(value, LONGS if value.type == VECTOR else LONG)
+
+    def as_float(self, value: Any) -> Any:
+        """Doubles of bits."""
+        return self.builder.bitcast(value, VECTOR if value.type == LONGS else DOUBLE)
+
+    def bits(self, value: int, like: Any) -> Any:
+        """An integer, eight times if `like` is a vector."""
+        return LONGS([value] * 8) if like.type == VECTOR else LONG(value)
+
+    def number(self, value: float, like: Any) -> Any:
+        """A double, eight times if `like` is a vector."""
+        return VECTOR([value] * 8) if like.type == VECTOR else DOUBLE(value)
+
+
+def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives: str) -> Any:
+    """A numba intrinsic that emits these instructions; the function itself if compilation is switched off."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+
+    def typed(_: Any, *arguments: Any) -> Any:
+        kinds = [_argument(kind) for kind in arguments]
+        if None in kinds:
+            return None
+        is_wide = EIGHT in kinds
+        result = {"eight": EIGHT, "one": types.float64, "none": types.void, "same": EIGHT if is_wide else types.float64}[gives]
+
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            arrays = {id(value): kind for kind, value in zip(kinds, values, strict=True) if isinstance(kind, types.Array)}
+            code = Code(context, builder, arrays)
+            found = emit(code, *(code.spread(v) if is_wide and v.type == DOUBLE else v for v in values))
+            return context.get_dummy_value() if result == types.void else found
+
+        return result(*kinds), generate
+
+    signature = inspect.signature(function)
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])  # type: ignore[attr-defined]
+    return intrinsic(typed)
+
+
+def _argument(kind: Any) -> Any:
+    """The type in which an argument is passed; None if it is of no use."""
+    if isinstance(kind, types.Array):
+        return kind if kind.layout == "C" and kind.dtype in (types.float64, types.int64) else None
+    if isinstance(kind, types.Integer):
+        return types.int64
+    return EIGHT if kind == EIGHT else types.float64 if isinstance(kind, types.Float) else None
+
+
+# ---- + - * / -------------------------------------------------------------------------------------------------------
+def _define_operators() -> None:
+    """Of two vectors, or of a vector and a float."""
+    for sign, name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+        _define(sign, make_operation(lambda a, b: None, lambda code, a, b, name=name: getattr(code.builder, name)(a, b), "same"))
+
+
+def _define(sign: Any, compiled: Any) -> None:
+    def typed(a, b):  # without annotations: numba wants the same signature here and below
+        if EIGHT in (a, b):
+            return lambda a, b: compiled(a, b)
+        return None
+
+    overload(sign, inline="always")(typed)
+
+
+if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+    _define_operators()
