@@ -22,6 +22,9 @@ from .redistribute import little_fit, rows_of
 __all__ = ["blocks_of", "clusters_of", "split", "try_fit"]
 
 N_COARSE = 10  # passes of k-means that newborns begin with
+# Share of a target's steps to itself that do not go from one newborn to another. If none did, a short chain would not leave the
+# newborn that it begins with, however little that one explains.
+STAY = 0.9
 BLOCK_ROWS = 20  # of a contiguous block, at most
 
 
@@ -40,7 +43,8 @@ def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_pa
 def split(scene: Scene, target: int, newborn: Summary) -> tuple[Summary, Fields]:
     """Counts and parameters in which newborns (counts of the family, and their rows as "share") stand for the target, at the end.
 
-    What the prior counts is shared out by size; a step from the target to itself stays with the newborn that it is of.
+    What the structure counts is shared out by size; of the steps from the target to itself most stay with the newborn that they
+    are of.
     """
     axis = scene.model.axis
     others = [k for k in range(len(scene.ids)) if k != target]
@@ -69,7 +73,7 @@ def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: A
         np.moveaxis(out, dimension, -1)[..., last] *= shares
     if len(where) == 2:
         both = np.moveaxis(out, where, (0, 1))[last, last]
-        both[...] = np.diag(both.sum(axis=1))
+        both[...] = STAY * np.diag(both.sum(axis=1)) + (1.0 - STAY) * both
     return out
 
 
