@@ -10,9 +10,9 @@ from oracles import chain as oracle
 
 from stickbreak.data import Sequences
 from stickbreak.families import Poisson
-from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, run
+from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, Start, run
 from stickbreak.inference.proposals import Attempts, Scene
-from stickbreak.initialize import from_blocks
+from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.merge import MergeWatch
@@ -118,6 +118,34 @@ def test_a_short_chain_is_split(stickiness):
     found = run(model, BatchVB(max_iter=200, moves=(Birth(), Merge(), Delete())), data, one, seed=0)
     assert len(found.ids) == 2
     assert found.bound > alone.bound + 25.0
+
+
+def test_states_that_are_left_at_once_are_found():
+    """Six states with stays of two rows or so, of which a mixture of rows sees five: what follows what tells the others apart."""
+    rng = np.random.default_rng(7)
+    steps = rng.dirichlet(np.full(6, 0.5), 6) * 0.7 + 0.3 * np.diag(rng.random(6))
+    steps /= steps.sum(1, keepdims=True)
+    states = [0]
+    for _ in range(1999):
+        states.append(int(rng.choice(6, p=steps[states[-1]])))
+    rows = rng.normal(size=(2000, 3)) + rng.normal(0.0, 3.0, (6, 3))[states]
+    data = Sequences(rows, offsets=np.array([0, 1000, 2000]))
+    model = gaussian_model("hdp", data)
+    found = run(model, BatchVB(max_iter=100, moves=(Birth(), Merge(), Delete())), data, from_blocks(model, data, 1, rng), seed=0)
+    truth = run(
+        model, BatchVB(max_iter=100), data, Start(count_labels(model, data.whole(), np.array(states), 6), model.start_params(6))
+    )
+    assert found.bound > truth.bound - 1.0  # five states lie 228 below
+    assert len(found.ids) == 6
+
+
+def test_one_cluster_is_halved():
+    data, _ = segments(1, n_states=1, n_sequences=4)
+    scene = scene_of(gaussian_model("hdp", data), data, 1)
+    newborn = clusters_of(scene, 0, 8, 20)
+    assert newborn is not None
+    assert newborn.size("component") == 2
+    np.testing.assert_allclose(newborn["share"].sum(), data.n_rows)
 
 
 def test_a_trial_that_fails_leaves_everything_alone():

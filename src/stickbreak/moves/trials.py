@@ -78,16 +78,24 @@ def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: A
 
 
 def clusters_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Summary | None:
-    """Counts of newborns: a mixture of the target's rows, whatever their order; None when they are one cluster."""
+    """Counts of newborns: a mixture of the target's rows, whatever their order; if that is one cluster, two halves of it.
+
+    Their order may tell two clusters apart that overlap too much for a mixture.
+    """
     table = rows_of(scene.model, scene.sample, (target,))
     if table is None:
         return None
     mixture = dp_mixture(scene.model.family)
-    n_coarse = N_COARSE if mixture.family.coarse() is not mixture.family else 0
-    n_newborn = min(n_newborn, table.n_rows)
-    start = from_plusplus(mixture, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse)
-    found = little_fit(mixture, table, start.seed, n_passes, moves=(Merge(start=3),), reorder=True)
-    return _of_some_size(found.counts, mixture.axis)
+    is_simple = mixture.family.coarse() is mixture.family
+    for n_coarse in (0,) if is_simple else (N_COARSE, 0):  # what is one cluster to k-means may be two to the family
+        size = min(n_newborn, table.n_rows)
+        start = from_plusplus(mixture, table, size, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse)
+        found = little_fit(mixture, table, start.seed, n_passes, moves=(Merge(start=3),), reorder=True)
+        newborn = _of_some_size(found.counts, mixture.axis)
+        if newborn is not None:
+            return newborn
+    halves = from_plusplus(mixture, table, min(2, table.n_rows), scene.rng, n_passes=2)
+    return _of_some_size(halves.seed, mixture.axis)
 
 
 def blocks_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Summary | None:
