@@ -131,9 +131,7 @@ def test_merged_entropies_of_few_states(K, L, lengths, seed, spread, weighted):
     masked[support[at, place], at] = case.evidence_t[support[at, place], at]
     weights = rng.gamma(1.0, 2.0, len(lengths)) if weighted else None
     pairs, evidence = all_pairs(K), np.take_along_axis(case.evidence_t.T, np.maximum(support, 0), axis=1)
-    found = chain_merges.merge_gains_active(
-        evidence, support, case.log_start, case.log_transition, case.offsets, weights, pairs
-    )
+    found = chain_merges.merge_gains_active(evidence, support, case.log_start, case.log_transition, case.offsets, weights, pairs)
     assert_right(case._replace(evidence_t=masked), weights)
     expected = chain_merges.merge_gains(masked, *case[1:], weights, pairs)
     for mine, dense in zip(found, expected, strict=True):

@@ -96,7 +96,9 @@ def choose_states(evidence: Array, start: Array, transition: Array, size: int) -
     support: list[Array] = []
 
     def scores(t: int, last: int) -> Array:
-        one = lambda k: smooth(restrict(evidence[:last], [*support[:t], np.array([k]), *support[t + 1 : last]]), start, transition)[0]
+        one = lambda k: smooth(restrict(evidence[:last], [*support[:t], np.array([k]), *support[t + 1 : last]]), start, transition)[
+            0
+        ]
         return np.array([one(k) for k in range(K)])
 
     for t in range(T):

@@ -111,8 +111,8 @@ class _LimitedEngine(Engine):
         return model if self.max_active is None else model.limited(self.max_active, self.candidates)
 
     def watches(self) -> list[Watch]:
-        """How often candidates miss."""
-        return [] if self.candidates is None else [CandidateWatch()]
+        """How often a limit changes what rows use, where that is not plain."""
+        return [] if self.max_active is None else [CandidateWatch()]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -172,8 +172,8 @@ def messages_active(evidence, support, tables, offsets):
     log_z, weights, futures, shares = np.empty(len(offsets) - 1), *np.empty((3, *support.shape))
     ones, start, steps = np.ones(len(log_z)), np.zeros_like(tables.start), np.zeros_like(tables.transition)
     shifts = np.array([tables.start_shift, tables.step_shift])
-    potentials = ones, tables.start, tables.transition, shifts
-    smooth_sequences(evidence, support, offsets, *potentials, log_z, weights, futures, shares, start, steps)
+    linear = ones, tables.start, tables.transition, shifts
+    smooth_sequences(evidence, support, offsets, *linear, log_z, weights, futures, shares, start, steps)
     return weights, futures, shares, log_z
 
 
@@ -187,9 +187,9 @@ def smooth_active(evidence, support, log_start, log_transition, offsets, weights
     K = len(log_start)
     repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
     log_z, steps, shifts = np.empty(len(repeats)), np.zeros((K, K)), np.array([tables.start_shift, tables.step_shift])
-    weights, futures, shares = np.empty((3, *support.shape))
-    potentials = repeats, tables.start, tables.transition, shifts
-    smooth_sequences(evidence, support, offsets, *potentials, log_z, weights, futures, shares, start, steps)
+    known, futures, shares = np.empty((3, *support.shape))
+    linear = repeats, tables.start, tables.transition, shifts
+    smooth_sequences(evidence, support, offsets, *linear, log_z, known, futures, shares, start, steps)
     transition += steps * tables.transition[:K, :K]
     for s in np.flatnonzero(log_z == -np.inf):
         begin, end = int(offsets[s]), int(offsets[s + 1])

@@ -59,9 +59,10 @@ def mix_lines(table, index, weights, out):
 @kernel
 def find_worst(values):
     """Place of the smallest."""
-    worst = 0
+    worst, least = 0, values[0]
     for a in range(1, values.shape[0]):
-        worst = a if values[a] < values[worst] else worst
+        is_less = values[a] < least
+        worst, least = a if is_less else worst, values[a] if is_less else least
     return worst
 
 
