@@ -195,32 +195,50 @@ def test_impossible_sequences_are_named():
         model.limited(2).local_step(potentials, data.whole())
 
 
+def with_evidence(potentials: Any, change: Any) -> Any:
+    """Potentials whose evidence (n, K) is changed in place."""
+
+    class Changed:
+        def evidence(self, rows: Any) -> np.ndarray:
+            found = np.array(potentials.scores.evidence(rows), order="F")
+            change(found)
+            return found
+
+    return replace(potentials, scores=Changed())
+
+
 def test_not_a_number_is_named():
     """Also where only a state that no row would choose has it."""
     data = symbols(0, (3, 4))
     model, potentials = made("finite", data)
-    block = data.whole().with_rows(model.family.prepare(data.rows))
+    block, out = data.whole().with_rows(model.family.prepare(data.rows)), dict(potentials.empty.empty().arrays)
 
-    class Broken:
-        def evidence(self, rows: Any) -> np.ndarray:
-            found = potentials.scores.evidence(rows).copy()
-            found[5, found[5].argmin()] = np.nan
-            return np.asfortranarray(found)
+    def spoil(evidence: np.ndarray) -> None:
+        evidence[5, evidence[5].argmin()] = np.nan
 
     with pytest.raises(NumericalError, match="sequence 1 is not a number"):
-        Chain(2).infer(replace(potentials, scores=Broken()), block, None, dict(potentials.empty.empty().arrays))
+        Chain(2).infer(with_evidence(potentials, spoil), block, None, out)
 
 
 def test_evidence_gaps_of_900_nats():
-    """Underflow in the first choice: the sequence is rescued, and its bound is one."""
+    """Rows whose best state, 900 nats above all others, cannot be entered: the first choice underflows, and another is made."""
     data = symbols(1, (6, 6))
     model, potentials = made("finite", data)
-    tables = {**potentials.tables, "transition": np.where(np.eye(4) > 0, 0.0, -900.0)}
-    potentials = replace(potentials, tables=tables)
-    found, _ = locals_of(model, potentials, data.whole(), 2)
-    log_z, *_ = expected(model, data, potentials, support_of(found, data.n_rows))
-    assert found[0][1].log_z == pytest.approx(log_z, rel=1e-12)
-    assert found[0][1].log_z <= model.local_step(potentials, data.whole())[0].log_z + 1e-9
+    start, transition = potentials["start"].copy(), potentials["transition"].copy()
+    start[0] = transition[:, 0] = -np.inf
+    potentials = replace(potentials, tables={"start": start, "transition": transition})
+    apart = np.zeros((12, 4))
+    apart[2, 0] = 900.0
+    potentials = with_evidence(potentials, lambda evidence: np.add(evidence, apart, out=evidence))
+    block, out = data.whole().with_rows(model.family.prepare(data.rows)), dict(potentials.empty.empty().arrays)
+    local = Chain(2).infer(potentials, block, None, out)
+    evidence = potentials.scores.evidence(block.rows)
+    log_z, _, steps, shares, _ = expected(model, data, potentials, support_of([(data.whole(), local)], 12), evidence)
+    assert local.log_z == pytest.approx(log_z, rel=1e-12)
+    np.testing.assert_allclose(np.asarray(local.shares), shares, atol=1e-11)
+    np.testing.assert_allclose(out["transition"], steps, atol=1e-11)
+    dense = Chain().infer(potentials, block, None, dict(potentials.empty.empty().arrays))
+    assert local.log_z <= dense.log_z + 1e-9
 
 
 # ---- pieces --------------------------------------------------------------------------------------------------------
@@ -306,7 +324,6 @@ def test_merge_terms_of_pieces_add_up(monkeypatch):
 def test_the_mass_outside_is_told(monkeypatch):
     """On rows in the middle, by the posterior over all states; rows that do not count are left out."""
     monkeypatch.setattr(few, "CHECKED", 1)
-    monkeypatch.setattr(few, "BUFFER", 1000)
     data = symbols(2, (6, 9, 1, 4, 7), weights=(1.0, 0.0, 2.0, 1.0, 1.0))
     model, potentials = made("hdp", data)
     limited = model.limited(2)
@@ -314,7 +331,7 @@ def test_the_mass_outside_is_told(monkeypatch):
     shares = model.shares(potentials, replace(data, repeats=None).whole())
     outside = [1 - shares[t, states].sum() for t, states in enumerate(support_of([(raw, local)], data.n_rows))]
     counts = data.repeats > 0
-    for n_rows, rows in ((27, slice(0, 27)), (10, slice(8, 18))):
+    for n_rows, rows in ((27, slice(0, 27)), (17, slice(5, 22)), (1, slice(5, 21))):
         checked, missed = limited.structure.n_missed(limited, potentials, raw, local, n_rows)
         assert checked == counts[rows].sum()
         assert missed == pytest.approx(np.array(outside)[rows][counts[rows]].sum(), rel=1e-9)

@@ -28,7 +28,7 @@ __all__ = ["Evidence", "FewRows", "choose_rows", "forward_few", "mass_outside", 
 
 Evidence = Callable[[int, int], Array]  # (K, end - begin) of the rows begin to end
 
-BUFFER = 16  # rows around those that are checked which help to judge them
+BUFFER = 16  # rows on each side of those that are checked, which help to judge them; at least so many are checked
 CHECKED = 4  # of the rows that a watch may check, one in so many is: judging it by all states costs many times a limited row
 
 
@@ -185,7 +185,7 @@ def mass_outside(model: Any, potentials: Potentials, raw: Batch, rows: FewRows, 
     By the posterior over all states, given the rows around them: those of the block, BUFFER of them at most on each side.
     """
     assert raw.offsets is not None
-    n = min(raw.n_rows, max(1, n_rows // CHECKED))
+    n = min(raw.n_rows, max(BUFFER, n_rows // CHECKED))
     begin = (raw.n_rows - n) // 2
     first, last = max(0, begin - BUFFER), min(raw.n_rows, begin + n + BUFFER)
     sets = None if raw.sets is None else raw.sets[first:last]
