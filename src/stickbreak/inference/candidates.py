@@ -1,4 +1,4 @@
-"""How often the choice among candidates differs from the choice among all components: watched on some rows of every lap."""
+"""How often the components that rows may use are not those that they should: watched on some rows of every lap."""
 
 from __future__ import annotations
 
