@@ -1,7 +1,8 @@
-"""Laps of a mixture by the engine's own parts, and the data that they run on."""
+"""Laps by the engine's own parts, of mixtures unless told otherwise, and the data that they run on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,12 @@ class Laps:
         *,
         family: Any = None,
         start: Start | None = None,
+        make: Callable[[Any], Any] = finite_mixture,
         **limits: int | None,
     ) -> None:
-        table = Table(X)
+        table = X if isinstance(X, Table) else Table(X)
         engine = BatchVB(**limits) if n_batches == 1 else MemoizedVB(n_batches=n_batches, **limits)
-        self.model = engine.limit(finite_mixture((family or Gaussian()).resolve(measure(table))))
+        self.model = engine.limit(make((family or Gaussian()).resolve(measure(table))))
         self.rule, self.accumulator, self.pool = engine.rule(), engine.accumulator(table), pool
         self.watches = engine.watches()
         self.batches = table.batches(n_batches)

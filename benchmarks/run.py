@@ -16,6 +16,7 @@ NAMES = (
     "chains",
     "memoized_lap",
     "max_active",
+    "few_states",
     "moves",
     "scaling",
     "on_disk",

@@ -353,8 +353,10 @@ class Limiting(Protocol):
     def limited(self, max_active: int | None, candidates: int | None) -> Any:
         """The same structure whose rows use the max_active best components (None: all), chosen among so many candidates."""
 
-    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, int]:
-        """Of n_rows rows of a block: for how many components were chosen among all, and for how many that made a difference."""
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, float]:
+        """Of at most n_rows rows of a block: how many were judged by all components, and for how many of them the components that
+        they may use are not the right ones, in expectation; 0 and 0 where a limit misses nothing.
+        """
 
 
 @runtime_checkable

@@ -101,3 +101,67 @@ def test_more_than_there_are_is_all(X):
         sb.Mixture(3, inference=sb.BatchVB(max_iter=40, tol=1e-2, max_active=L), random_state=0).fit(X) for L in (None, 3)
     )
     assert limit.lower_bound_ == plain.lower_bound_
+
+
+# ---- sequences -----------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def sequences() -> list[np.ndarray]:
+    """Chains that stay in each of six clear states for a while."""
+    rng = np.random.default_rng(0)
+    places = 6.0 * np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]])
+    paths = [np.cumsum(rng.random(T) < 0.1) % 6 for T in (150, 90, 1, 120, 140)]
+    return [places[path] + rng.normal(size=(len(path), 2)) for path in paths]
+
+
+@pytest.mark.parametrize("engine", [sb.BatchVB, sb.MemoizedVB, sb.StochasticVB])
+@pytest.mark.parametrize("model", [sb.HMM(8, random_state=0), sb.HDPHMM(8, stickiness=5, random_state=0)], ids=["hmm", "hdp-hmm"])
+def test_chains_with_few_states(sequences, engine, model):
+    """Clear states: six of eight give the fit of all; readers see all states; what is missed is told."""
+    settings = {"max_iter": 100, "tol": 1e-2}
+    few, dense = (
+        type(model)(**{**model.get_params(deep=False), "inference": engine(max_active=L, **settings)}).fit(sequences)
+        for L in (6, None)
+    )
+    assert few.lower_bound_ == pytest.approx(dense.lower_bound_, abs=0.1)
+    assert few.trace_.disagreement[-1] < 1e-4
+    assert np.isnan(dense.trace_.disagreement).all()
+    shares = np.concatenate(few.predict_proba(sequences))
+    assert np.count_nonzero(shares, axis=1).max() == 8
+    for found, expected in zip(few.predict(sequences), dense.predict(sequences), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_chains_with_few_states_in_files_checkpoints_and_streams(sequences, tmp_path: Path):
+    path = tmp_path / "fit.checkpoint"
+    engine = sb.MemoizedVB(n_batches=2, max_iter=20, tol=1e-2, max_active=2, checkpoint=path, checkpoint_every=0.0)
+    model = sb.HMM(6, inference=engine, random_state=0).fit(sequences)
+    model.save(tmp_path / "model.stickbreak")
+    loaded = sb.load(tmp_path / "model.stickbreak")
+    assert loaded.inference.max_active == 2
+    np.testing.assert_array_equal(loaded.trace_.disagreement, model.trace_.disagreement)
+    assert sb.resume(path, sequences).lower_bound_ == model.lower_bound_
+    stream = sb.HMM(6, inference=sb.BatchVB(max_active=1), random_state=0).partial_fit(sequences[:3]).partial_fit(sequences[3:])
+    np.testing.assert_allclose(stream.counts_, stream.counts_.round(), atol=1e-9)  # every row is somebody's
+    assert stream.counts_.sum() == pytest.approx(sum(map(len, sequences)))
+
+
+def test_moves_find_the_states_with_limited_rows(sequences):
+    moves = (sb.Birth(), sb.Merge(), sb.Delete())
+    plain, few = (
+        sb.HDPHMM(1, stickiness=5, inference=sb.MemoizedVB(moves=moves, max_active=L), random_state=0).fit(sequences)
+        for L in (None, 3)
+    )
+    assert few.n_components_ == plain.n_components_ == 6
+    assert few.lower_bound_ == pytest.approx(plain.lower_bound_, abs=0.1)
+
+
+def test_autoregressions_and_impossible_steps_with_few_states(sequences):
+    walk = np.cumsum(np.random.default_rng(1).normal(size=(200, 2)), axis=0)
+    lagged = sb.HMM(5, family=sb.AutoregressiveGaussian(order=1), inference=sb.BatchVB(max_active=2, tol=1e-3), random_state=0)
+    assert np.isfinite(lagged.fit(walk).lower_bound_)
+    onward = np.triu(np.ones((6, 6)))  # left to right: a row that has gone too far cannot go back
+    for L in (1, 2):
+        engine = sb.BatchVB(max_iter=60, tol=1e-3, max_active=L)
+        chain = sb.HMM(6, transition_prior=onward, inference=engine, random_state=0).fit(sequences)
+        assert np.isfinite(chain.lower_bound_)
+        assert (chain.transmat_[np.tril_indices(6, -1)] == 0).all()

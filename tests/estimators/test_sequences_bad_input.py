@@ -175,9 +175,8 @@ def test_bad_questions():
     assert_refused("length must be a whole number of at least 1; got 0", lambda: model.sample(lengths=[3, 0]))
     assert_refused("the row has 3 values, but the model expects 2", lambda: model.online_filter().update(np.ones(3)))
     assert_refused("the row holds inf; values must be finite", lambda: model.online_filter().update([np.inf, 0.0]))
-    assert_refused(
-        "max_active=1 is not for Chain, which has no limited form", lambda: sb.HMM(2, inference=sb.BatchVB(max_active=1)).fit(X)
-    )
+    few = sb.BatchVB(max_active=1, candidates=2)
+    assert_refused("candidates=2 is not for Chain, .* use candidates=None", lambda: sb.HMM(2, inference=few).fit(X))
 
 
 def test_a_refused_fit_leaves_the_model_as_it_was():

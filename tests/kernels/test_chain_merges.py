@@ -110,3 +110,29 @@ def test_log_is_accurate():
     np.testing.assert_allclose(out, np.log(x), rtol=1e-14, atol=1e-17)
     log_all(np.zeros(1), out[:1])
     assert np.isfinite(out[0])
+
+
+@given(
+    K=st.integers(2, 5),
+    L=st.integers(1, 4),
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    seed=st.integers(0, 2**32 - 1),
+    spread=st.sampled_from([0.0, 1.0, 20.0, 400.0]),
+    weighted=st.booleans(),
+)
+@LAW
+def test_merged_entropies_of_few_states(K, L, lengths, seed, spread, weighted):
+    """Those of the chain in which all other states are masked, also where weights underflow."""
+    case, rng = make_case(K, lengths, seed, spread), np.random.default_rng(seed)
+    support = np.array([rng.permutation(K) for _ in range(case.offsets[-1])])[:, :L]
+    support = np.where((rng.random(support.shape) < 0.2) & (np.arange(support.shape[1]) > 0), -1, support)
+    masked = np.full_like(case.evidence_t, -np.inf)
+    at, place = np.nonzero(support >= 0)
+    masked[support[at, place], at] = case.evidence_t[support[at, place], at]
+    weights = rng.gamma(1.0, 2.0, len(lengths)) if weighted else None
+    pairs, evidence = all_pairs(K), np.take_along_axis(case.evidence_t.T, np.maximum(support, 0), axis=1)
+    found = chain_merges.merge_gains_active(evidence, support, case.log_start, case.log_transition, case.offsets, weights, pairs)
+    assert_right(case._replace(evidence_t=masked), weights)
+    expected = chain_merges.merge_gains(masked, *case[1:], weights, pairs)
+    for mine, dense in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, dense, atol=CLOSE)

@@ -72,3 +72,38 @@ def markov_entropy(shares: Array, pairs: Array, merged: Array) -> float:
     whole = np.broadcast_to(steps.sum(2, keepdims=True), steps.shape)
     used = steps > 0
     return float(-sum(p * np.log(p) for p in first if p > 0) - (steps[used] * np.log(steps[used] / whole[used])).sum())
+
+
+def restrict(evidence: Array, support: list[Array]) -> Array:
+    """Evidence (T, K), -inf for states that are not in a row's support."""
+    out = np.full_like(evidence, -np.inf)
+    for t, states in enumerate(support):
+        out[t, states] = evidence[t, states]
+    return out
+
+
+def best_states(scores: Array, size: int) -> Array:
+    """The `size` largest of scores (K,), in order of their numbers; those that are -inf are none."""
+    return np.sort([k for k in np.argsort(-scores, kind="stable")[:size] if scores[k] > -np.inf])
+
+
+def choose_states(evidence: Array, start: Array, transition: Array, size: int) -> tuple[list[Array], list[Array]]:
+    """Supports after a pass forward, and after one backward: for each row the best given those of all other rows.
+
+    Forward, rows up to and with this one count; backward, all rows do. log_z is taken over all paths within the supports.
+    """
+    T, K = evidence.shape
+    support: list[Array] = []
+
+    def scores(t: int, last: int) -> Array:
+        one = lambda k: smooth(restrict(evidence[:last], [*support[:t], np.array([k]), *support[t + 1 : last]]), start, transition)[
+            0
+        ]
+        return np.array([one(k) for k in range(K)])
+
+    for t in range(T):
+        support.append(best_states(scores(t, t + 1), size))
+    first = list(support)
+    for t in range(T - 2, -1, -1):
+        support[t] = best_states(scores(t, T), size)
+    return first, support

@@ -1,4 +1,4 @@
-"""How often the choice among candidates differs from the choice among all components: watched on some rows of every lap."""
+"""How often the components that rows may use are not those that they should: watched on some rows of every lap."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CandidateWatch:
         if raw.row_at > 0:
             return side
         found = model.structure.n_missed(model, potentials, raw, local, self.n_rows)
-        return replace(side, arrays={n: side[n] + number for n, number in zip(FIELDS, found, strict=True)})
+        return replace(side, arrays={n: np.asarray(side[n] + number) for n, number in zip(FIELDS, found, strict=True)})
 
 
 def count_missed(visit: Summary) -> tuple[float, float]:

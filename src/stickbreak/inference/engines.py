@@ -111,8 +111,8 @@ class _LimitedEngine(Engine):
         return model if self.max_active is None else model.limited(self.max_active, self.candidates)
 
     def watches(self) -> list[Watch]:
-        """How often candidates miss."""
-        return [] if self.candidates is None else [CandidateWatch()]
+        """How often a limit changes what rows use, where that is not plain."""
+        return [] if self.max_active is None else [CandidateWatch()]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -139,9 +139,11 @@ class BatchVB(_MovingEngine):
     Parameters
     ----------
     max_active : components that a row may use, the best so many; None for all. Fewer make laps with many components cheaper.
-        Readers of the fitted model (`predict_proba`, ...) see all components.
+        Readers of the fitted model (`predict_proba`, ...) see all components. Hidden Markov models choose them by the rows before
+        and after too; `trace_.disagreement` then has the part of the rows that should be in others.
     candidates : components that are judged exactly for each row, at least max_active: the best so many by a judgement in single
         precision. `trace_.disagreement` has the part of the rows that would use others if all were judged. Default: all are.
+        Not for hidden Markov models.
     moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.

@@ -21,8 +21,8 @@ class LapRecord:
 
     bound : whole-data bound in nats (EM: its objective), or None where there is none
     log_z : mean local log normalizer per unit, under the potentials in force at each visit
-    disagreement : with `candidates`, the part of the checked rows that would use other components if all were judged exactly;
-        None where nothing was checked
+    disagreement : with `candidates`, the part of the checked rows that would use other components if all were judged exactly; with
+        `max_active` in chains, the part of them that is, on average, in components that it may not use. None: nothing was checked
     n_used : components that hold at least one row, where each row has one component (Gibbs); None elsewhere
     """
 
@@ -86,7 +86,7 @@ class Trace:
 
     @property
     def disagreement(self) -> Array:
-        """(laps,) part of the checked rows whose candidates missed a component, NaN where none was checked."""
+        """(laps,) part of the checked rows that should use other components than they may, NaN where none was checked."""
         return np.array([np.nan if r.disagreement is None else r.disagreement for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .chain_rows import LOG_2, LOST, TINY, linear_tables
 from .compile import kernel
 from .rows import exp_fast
 
-__all__ = ["smooth_active"]
+__all__ = ["messages_active", "smooth_active"]
 
 
 @kernel
@@ -73,14 +73,14 @@ def forward_active(start, table, rows, index, out_weights, out_scale):
 
 
 @kernel
-def backward_active(repeat, table, rows, index, weights, scale, out_shares, out_steps):
+def backward_active(repeat, table, rows, index, weights, scale, out_future, out_shares, out_steps):
     """As `chain_rows.backward_rows`; out_shares (T, L), and out_steps (K, K) += what is to be multiplied by the table."""
     T, L = rows.shape
-    message, future = np.empty(L), np.empty(L)
+    message = np.empty(L)
     for a in range(L):
         message[a] = repeat / scale[T - 1]
     for t in range(T - 1, -1, -1):
-        inverse = 1.0 / scale[t - 1] if t > 0 else 1.0
+        inverse, future = 1.0 / scale[t - 1] if t > 0 else 1.0, out_future[t]
         for a in range(L):
             value = message[a] if weights[t, a] > LOST else 0.0
             out_shares[t, a] = weights[t, a] * value
@@ -144,23 +144,37 @@ def smooth_active_in_logs(evidence, support, begin, end, log_start, log_table, r
 
 
 @kernel
-def smooth_sequences(evidence, support, offsets, repeats, start, table, shifts, out_log_z, out_shares, out_start, out_steps):
-    """Every sequence in the linear domain: out_log_z (S,) is -inf where that fails, with nothing done."""
+def smooth_sequences(
+    evidence, support, offsets, repeats, start, table, shifts, out_log_z, out_weights, out_future, out_shares, out_start, out_steps
+):
+    """Every sequence in the linear domain: out_log_z (S,) is -inf where that fails, with nothing counted."""
     longest, L = 0, support.shape[1]
     for s in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    rows, weights, scale = np.empty((longest, L)), np.empty((longest, L)), np.empty(longest)
-    index = np.empty((longest, L), dtype=np.int64)
+    rows, scale, index = np.empty((longest, L)), np.empty(longest), np.empty((longest, L), dtype=np.int64)
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
-        T = end - begin
+        T, weights, shares = end - begin, out_weights[begin:end], out_shares[begin:end]
         tops = load_active(evidence, support, begin, end, rows, index)
         log_scale, is_good = forward_active(start, table, rows[:T], index, weights, scale)
         out_log_z[s] = log_scale + tops + shifts[0] + (T - 1) * shifts[1] if is_good else -np.inf
         if is_good:
-            backward_active(repeats[s], table, rows[:T], index, weights, scale, out_shares[begin:end], out_steps)
+            backward_active(repeats[s], table, rows[:T], index, weights, scale, out_future[begin:end], shares, out_steps)
             for a in range(L):
-                out_start[index[0, a]] += out_shares[begin, a]
+                out_start[index[0, a]] += shares[0, a]
+
+
+def messages_active(evidence, support, tables, offsets):
+    """Weights, futures and shares (n, L) of each row, as `chain_rows.backward_rows` has them, and log_z (S,), -inf where it fails.
+
+    weights[t - 1, a] * transition[support[t - 1, a], support[t, b]] * futures[t, b] is the posterior of a step.
+    """
+    log_z, weights, futures, shares = np.empty(len(offsets) - 1), *np.empty((3, *support.shape))
+    ones, start, steps = np.ones(len(log_z)), np.zeros_like(tables.start), np.zeros_like(tables.transition)
+    shifts = np.array([tables.start_shift, tables.step_shift])
+    linear = ones, tables.start, tables.transition, shifts
+    smooth_sequences(evidence, support, offsets, *linear, log_z, weights, futures, shares, start, steps)
+    return weights, futures, shares, log_z
 
 
 def smooth_active(evidence, support, log_start, log_transition, offsets, weights=None, *, start, transition, tables=None):
@@ -172,9 +186,10 @@ def smooth_active(evidence, support, log_start, log_transition, offsets, weights
     tables = linear_tables(log_start, log_transition) if tables is None else tables
     K = len(log_start)
     repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
-    log_z, shares, steps = np.empty(len(repeats)), np.empty(support.shape), np.zeros((K, K))
-    shifts = np.array([tables.start_shift, tables.step_shift])
-    smooth_sequences(evidence, support, offsets, repeats, tables.start, tables.transition, shifts, log_z, shares, start, steps)
+    log_z, steps, shifts = np.empty(len(repeats)), np.zeros((K, K)), np.array([tables.start_shift, tables.step_shift])
+    known, futures, shares = np.empty((3, *support.shape))
+    linear = repeats, tables.start, tables.transition, shifts
+    smooth_sequences(evidence, support, offsets, *linear, log_z, known, futures, shares, start, steps)
     transition += steps * tables.transition[:K, :K]
     for s in np.flatnonzero(log_z == -np.inf):
         begin, end = int(offsets[s]), int(offsets[s + 1])

@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
+from .chain_active import messages_active
 from .chain_rows import linear_tables, log_backward, log_forward, log_sums, smooth_rows
 from .compile import inline, kernel
 
-__all__ = ["merge_gains"]
+__all__ = ["merge_gains", "merge_gains_active"]
 
 NEGLIGIBLE = 1e-20  # two states of which one has less posterior than this are not worth the logarithms
 WINDOW = 8192  # rows whose messages are kept at once, unless one sequence has more
@@ -192,4 +193,109 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
         for s in np.flatnonzero(is_bad):
             _add_in_logs(part[:, mine[s] : mine[s + 1]], log_start, log_transition, repeat[s], pairs, gain, cross)
         first = last
+    return gain, cross
+
+
+# ---- rows that use a few states ------------------------------------------------------------------------------------
+@kernel
+def find_places(states, pairs, where, out):
+    """Out (M, 2): the places of pairs (M, 2) among states (L,), -1 for none; where (K,): -1 throughout, on return too.
+
+    Returns how many pairs have both.
+    """
+    n_both = 0
+    for a in range(states.shape[0]):
+        if states[a] >= 0:
+            where[states[a]] = a
+    for p in range(pairs.shape[0]):
+        out[p, 0], out[p, 1] = where[pairs[p, 0]], where[pairs[p, 1]]
+        n_both += min(out[p, 0], out[p, 1]) >= 0
+    for a in range(states.shape[0]):
+        if states[a] >= 0:
+            where[states[a]] = -1
+    return n_both
+
+
+@kernel
+def fill_steps(weights, future, before, now, table, out):
+    """Out (L, L): posteriors of a step from the states `before` (L,) to those `now` (L,); 0 for none, whose weights are."""
+    for a in range(before.shape[0]):
+        line = table[max(before[a], 0)]
+        for b in range(now.shape[0]):
+            out[a, b] = weights[a] * line[max(now[b], 0)] * future[b]
+
+
+@kernel
+def cell(steps, a, b):
+    """The entry at places a and b, 0 where there is none."""
+    return steps[a, b] if a >= 0 and b >= 0 else 0.0
+
+
+@kernel
+def step_gain_active(steps, shares, a, b, c, d):
+    """`step_gain` of a pair at places a and b of the row before, which has shares (L,), and at c and d of this one; -1 for none."""
+    from_both, to_both, gain = min(a, b) >= 0, min(c, d) >= 0, 0.0
+    if not (from_both or to_both):
+        return gain
+    for k in range(steps.shape[0]):
+        if from_both and k != c and k != d:
+            gain += fold(steps[a, k], steps[b, k])
+        if to_both and k != a and k != b:
+            gain += fold(steps[k, c], steps[k, d])
+    if from_both:
+        gain -= fold(shares[a], shares[b])
+    w, u, v, z = cell(steps, a, c), cell(steps, a, d), cell(steps, b, c), cell(steps, b, d)
+    return gain + x_log_x(w) + x_log_x(u) + x_log_x(v) + x_log_x(z) - x_log_x(w + u + v + z)
+
+
+@kernel
+def add_cross_active(steps, before, now, pairs, repeat, cross):
+    """`add_cross` of pairs (M, 2) at places `before` (M, 2) of the row before and `now` (M, 2) of this one."""
+    for p in range(pairs.shape[0]):
+        a, b, i, j = before[p, 0], before[p, 1], pairs[p, 0], pairs[p, 1]
+        if min(a, b) >= 0:
+            for q in range(pairs.shape[0]):
+                c, d, k, m = now[q, 0], now[q, 1], pairs[q, 0], pairs[q, 1]
+                if min(c, d) >= 0 and i != k and i != m and j != k and j != m:
+                    term = repeat * block_cross(steps[a, c], steps[a, d], steps[b, c], steps[b, d])
+                    cross[p, q] += term
+                    cross[q, p] += term
+
+
+@kernel
+def add_gains_active(weights, future, shares, support, offsets, log_z, repeats, table, pairs, gain, cross):
+    """`add_gains` of rows that use the states support (n, L); sequences with log_z = -inf are left out."""
+    L, n_before = support.shape[1], 0
+    where, steps = np.full(table.shape[0], -1), np.empty((L, L))
+    before, now = np.empty((pairs.shape[0], 2), np.int64), np.empty((pairs.shape[0], 2), np.int64)
+    for s in range(offsets.shape[0] - 1):
+        for t in range(offsets[s], offsets[s + 1] if log_z[s] > -np.inf else offsets[s]):
+            n_now = find_places(support[t], pairs, where, now)
+            if t == offsets[s]:
+                for p in range(pairs.shape[0] if n_now > 0 else 0):
+                    if min(now[p, 0], now[p, 1]) >= 0:
+                        gain[p] += repeats[s] * fold(shares[t, now[p, 0]], shares[t, now[p, 1]])
+            elif n_before + n_now > 0:
+                fill_steps(weights[t - 1], future[t], support[t - 1], support[t], table, steps)
+                for p in range(pairs.shape[0]):
+                    change = step_gain_active(steps, shares[t - 1], before[p, 0], before[p, 1], now[p, 0], now[p, 1])
+                    gain[p] += repeats[s] * change
+                if n_before > 0 and n_now > 0:
+                    add_cross_active(steps, before, now, pairs, repeats[s], cross)
+            before, now, n_before = now, before, n_now
+
+
+def merge_gains_active(evidence, support, log_start, log_transition, offsets, weights, pairs):
+    """`merge_gains` of chains whose rows use the states support (n, L) alone, with evidence (n, L)."""
+    gain, cross, pairs = np.zeros(len(pairs)), np.zeros((len(pairs),) * 2), np.ascontiguousarray(pairs, dtype=np.int64)
+    repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
+    tables = linear_tables(log_start, log_transition)
+    known, futures, shares, log_z = messages_active(evidence, support, tables, offsets)
+    add_gains_active(known, futures, shares, support, offsets, log_z, repeats, tables.transition, pairs, gain, cross)
+    for s in np.flatnonzero(log_z == -np.inf):
+        mine, own = evidence[offsets[s] : offsets[s + 1]], support[offsets[s] : offsets[s + 1]]
+        evidence_t = np.full((len(log_start), len(own)), -np.inf)
+        at, place = np.nonzero(own >= 0)
+        evidence_t[own[at, place], at] = mine[at, place]
+        _add_in_logs(evidence_t, log_start, log_transition, repeats[s], pairs, gain, cross)
     return gain, cross

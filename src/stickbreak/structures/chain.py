@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain import Buffers, smooth
 from stickbreak.kernels.chain_merges import merge_gains
 from stickbreak.kernels.chain_paths import draw, filtered, predict_step, viterbi
-from stickbreak.kernels.chain_pieces import forward_pieces, smooth_piece
+from stickbreak.kernels.chain_pieces import Checkpoints, forward_pieces, smooth_piece
 from stickbreak.protocols import Array, Local, Potentials
-from stickbreak.stats import Fields
+from stickbreak.stats import ActiveShares, Fields
 
+from .few import Evidence, choose_rows, forward_few, mass_outside, smooth_few
 from .independent import judge
 from .windows import smooth_windows
 
@@ -55,7 +56,24 @@ def _weights(block: Batch) -> Array:
 
 @dataclass(frozen=True)
 class Chain:
-    """The posterior of paths through the components, exact, by forward-backward."""
+    """The posterior of paths through the components, exact, by forward-backward.
+
+    max_active : components that a row may use, so many that a look at the rows before and after it likes best; None for all
+    """
+
+    max_active: int | None = None
+
+    def limited(self, max_active: int | None, candidates: int | None) -> Chain:
+        """The same with another limit."""
+        if candidates is not None:
+            raise ValueError(
+                f"candidates={candidates} is not for Chain, whose rows are judged by all components; use candidates=None"
+            )
+        return replace(self, max_active=max_active)
+
+    def _limit(self, potentials: Potentials) -> int | None:
+        """Components that a row may use, None where that is all of them."""
+        return self.max_active if self.max_active is not None and self.max_active < len(potentials["start"]) else None
 
     @property
     def block_numbers(self) -> int:
@@ -73,12 +91,24 @@ class Chain:
             log_z, shares = smooth_windows(logits, potentials, block, block.windows, out)
             self._require_possible(log_z, block)
             return Local(float(log_z.sum()), shares.T)
+        limit = self._limit(potentials)
+        if limit is not None:
+            return self._infer_few(logits, potentials, block, limit, out)
         log_z, shares = smooth(
             logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
             start=out["start"], transition=out["transition"], out=logits, buffers=_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, block)
         return Local(float(_weights(block) @ log_z), shares.T)
+
+    def _infer_few(self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: dict[str, Array]) -> Local:
+        """As `infer`, over the paths that stay within a few components of every row."""
+        assert block.offsets is not None
+        rows, none = choose_rows(logits, potentials, block.offsets, limit, _buffers())
+        self._require_possible(none, block)
+        log_z, shares = rows.smooth(_weights(block), out)
+        self._require_possible(log_z, block)
+        return Local(float(_weights(block) @ log_z), rows.active(shares), memo=(rows,))
 
     def infer_pieces(
         self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
@@ -97,17 +127,39 @@ class Chain:
             last[:] = [(piece, prepared)]
             return judge(potentials, prepared).T
 
-        tables = potentials["start"], potentials["transition"]
-        known = forward_pieces(evidence, bounds, *tables)
-        self._require_possible(np.array([known.log_z]), raw)
+        limit, few = self._limit(potentials), None
+        if limit is not None:
+            few = forward_few(evidence, bounds, potentials, limit, _buffers())
+        if limit is None or few is None:  # where a few components do not lead through, all may
+            known = forward_pieces(evidence, bounds, potentials["start"], potentials["transition"])
+            self._require_possible(np.array([known.log_z]), raw)
+            found = self._all_pieces(evidence, bounds, potentials, known, weight, out)
+        else:
+            found = self._few_pieces(smooth_few(evidence, bounds, potentials, limit, few[1], _buffers()), few[0], weight, out)
+        for local in found:
+            yield (*last[0], local)
+
+    @staticmethod
+    def _all_pieces(
+        evidence: Evidence, bounds: list[int], potentials: Potentials, known: Checkpoints, weight: float, out: dict[str, Array]
+    ) -> Iterator[Local]:
         log_z, after = weight * known.log_z, None
         for p in range(len(bounds) - 2, -1, -1):
             shares, before = smooth_piece(
-                evidence(bounds[p], bounds[p + 1]), known.messages[p], after, *tables, weight,
+                evidence(bounds[p], bounds[p + 1]), known.messages[p], after, potentials["start"], potentials["transition"], weight,
                 start=out["start"], transition=out["transition"], exact=known.exact,
             )  # fmt: skip
-            yield (*last[0], Local(log_z, shares.T, memo=(known.messages[p], after)))
+            yield Local(log_z, shares.T, memo=(known.messages[p], after))
             log_z, after = 0.0, before  # log_z counts once
+
+    @staticmethod
+    def _few_pieces(pieces: Iterator[Any], log_z: float, weight: float, out: dict[str, Array]) -> Iterator[Local]:
+        log_z *= weight
+        for rows, shares, counts in pieces:
+            for name, values in counts.items():
+                out[name] += weight * values
+            yield Local(log_z, rows.active(weight * shares), memo=(rows,))
+            log_z = 0.0  # counts once
 
     def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """One-hot shares of the most probable path of each sequence."""
@@ -136,11 +188,13 @@ class Chain:
 
     def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """Gain (M,) of the entropy of paths by joining each pair, and cross (M, M) for two pairs at once."""
-        logits, log_start, weights = judge(potentials, block).T, potentials["start"], _weights(block)
-        if not local.memo:
-            gain, cross = merge_gains(logits, log_start, potentials["transition"], block.offsets, weights, pairs)
+        weights, tables = _weights(block), (potentials["start"], potentials["transition"])
+        if isinstance(local.shares, ActiveShares):
+            gain, cross = local.memo[0].merge_gains(weights, pairs)
+        elif not local.memo:
+            gain, cross = merge_gains(judge(potentials, block).T, *tables, block.offsets, weights, pairs)
         else:
-            gain, cross = self._merge_terms_of_piece(logits, potentials, local.memo, float(weights[0]), pairs)
+            gain, cross = self._merge_terms_of_piece(judge(potentials, block).T, potentials, local.memo, float(weights[0]), pairs)
         out["gain"] += gain
         out["cross"] += cross
 
@@ -162,6 +216,12 @@ class Chain:
             first = smooth(logits, log_start, log_transition, ends, **zeros)[1][:, 0]
             gain -= weight * merged_entropy(first[pairs[:, 0]], first[pairs[:, 1]])
         return gain, cross
+
+    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, float]:
+        """Of some rows of a block, how many there are, and how many of them on average are in components that they may not use."""
+        if not isinstance(local.shares, ActiveShares):
+            return 0, 0.0
+        return mass_outside(model, potentials, raw, local.memo[0], n_rows)
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) log normalizer of each sequence."""
