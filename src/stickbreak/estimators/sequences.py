@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from stickbreak.errors import StickbreakWarning
 from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.priors import DirichletRows, HDPRows
-from stickbreak.stats import Fields
+from stickbreak.priors import DirichletRows, GammaPrior, HDPRows
+from stickbreak.stats import Array, Fields
 
 from .chains import ChainEstimator
 from .dictionaries import Dictionary, make_dictionary
@@ -38,7 +40,7 @@ class HMM(ChainEstimator):
         for data in memory, `MemoizedVB` for data on disk.
     concentration, start_concentration : prior count of each entry of a transition row, and of the start row. Near zero, EM is
         maximum likelihood.
-    stickiness : extra prior count of staying in a state.
+    stickiness : extra prior count of staying in a state. These three stay as given; `HDPHMM` can learn its own.
     start_prior, transition_prior : (K,) and (K, K) prior counts entry by entry, in place of the three numbers; zero marks what is
         impossible. Under EM they are hmmlearn's `startprob_prior` and `transmat_prior` less one.
     allowed : for one column of symbols, which states each may have: a mapping from symbol (a word, or its number) to a list of
@@ -155,7 +157,8 @@ class HDPHMM(ChainEstimator):
     concentration : of the transition rows around the root's shares; small values give sparse rows that differ from each other.
     start_concentration : of the start row around the root's shares.
     top_concentration : of the root's sticks; large values expect many states.
-        Each of these four is a number, or a `GammaPrior` to learn it.
+        Each of these four is a number, or a `GammaPrior` to learn it: the last with a posterior, the others as the values that make
+        bound plus log prior density largest. Learned values of `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of states; "point", a point estimate
         as in older work, whose bound cannot.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
@@ -181,6 +184,7 @@ class HDPHMM(ChainEstimator):
     lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
     n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
     concentration_, start_concentration_, stickiness_ : as given, or as learned.
+    top_concentration_, top_concentration_interval_ : posterior mean and 95 % interval of a learned one.
 
     Examples
     --------
@@ -261,6 +265,22 @@ class HDPHMM(ChainEstimator):
     def stickiness_(self) -> float:
         """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
         return self._numbers().stickiness
+
+    @property
+    def top_concentration_(self) -> float:
+        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
+        found = self._top()
+        return float(found.mean if isinstance(found, GammaPrior) else found)
+
+    @property
+    def top_concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
+        found = self._top()
+        return found.quantile([0.025, 0.975]) if isinstance(found, GammaPrior) else np.full(2, float(found))
+
+    def _top(self) -> Any:
+        self._require_fitted()
+        return self._model.prior.top(self._params)
 
     def _numbers(self) -> Any:
         self._require_fitted()

@@ -60,6 +60,10 @@ class WeakLimitRows(RowCounts):
         """The numbers, as given."""
         return ChainGroups(self.start_concentration, self.concentration, self.stickiness)
 
+    def top(self, params: Fields) -> float:
+        """The root's concentration, as given."""
+        return self.top_concentration
+
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,): equal shares."""
         return Fields({"root": Field((axis,))}, {"root": np.full(n_components, 1.0 / n_components)})
