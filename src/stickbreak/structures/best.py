@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Local, Potentials, Structure
+from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
 
 __all__ = ["BestOnly"]
@@ -17,7 +19,7 @@ __all__ = ["BestOnly"]
 class BestOnly:
     """Wraps a structure; `infer` takes its best labelling. The entropy of the labels is then zero by itself."""
 
-    inner: Structure
+    inner: Any
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
         """As the wrapped structure."""
@@ -28,6 +30,12 @@ class BestOnly:
         return self.inner.infer_best(potentials, block, warm, out)
 
     infer_best = infer
+
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """Best labelling of one unit that is too long to hold."""
+        return self.inner.infer_best_pieces(model, potentials, raw, n_rows, out)
 
     def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
         """As the wrapped structure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,14 @@ class DrawOnly:
         return self.inner.infer_drawn(potentials, block, warm["uniform"], out)
 
     infer_best = infer
+
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """One labelling of a unit that is too long to hold."""
+        assert warm is not None
+        _require_single(raw)
+        return self.inner.infer_drawn_pieces(model, potentials, raw, warm["uniform"], n_rows, out)
 
     def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
         """As the wrapped structure."""
