@@ -13,6 +13,14 @@ from stickbreak.kernels import chain, chain_paths, chain_pieces
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
 # Messages are normalized anew at each cut, and logarithms of them taken: some 1e-15 of each.
 CLOSE = 1e-10
+CUT_CHAINS = {
+    "K": st.integers(1, 14),
+    "T": st.integers(1, 60),
+    "cuts": st.lists(st.integers(1, 59), max_size=8),
+    "seed": st.integers(0, 2**32 - 1),
+    "spread": st.sampled_from([1.0, 20.0, 300.0, 2000.0]),
+    "zeros": st.sampled_from([0.0, 0.5]),
+}
 
 
 def whole(case: Case, weight: float = 1.0) -> tuple:
@@ -41,15 +49,7 @@ def assert_equal(found: tuple, expected: tuple) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=CLOSE, atol=CLOSE)
 
 
-@given(
-    K=st.integers(1, 14),
-    T=st.integers(1, 60),
-    cuts=st.lists(st.integers(1, 59), max_size=8),
-    seed=st.integers(0, 2**32 - 1),
-    spread=st.sampled_from([1.0, 20.0, 300.0, 2000.0]),
-    zeros=st.sampled_from([0.0, 0.5]),
-    weight=st.sampled_from([1.0, 3.5, 0.0]),
-)
+@given(**CUT_CHAINS, weight=st.sampled_from([1.0, 3.5, 0.0]))
 @LAW
 def test_any_pieces(K, T, cuts, seed, spread, zeros, weight):
     case = make_case(K, [T], seed, spread, zeros=zeros, masks=zeros)
@@ -67,14 +67,7 @@ def drawn(case: Case, cuts: list[int], uniforms: np.ndarray) -> tuple[np.ndarray
     return path, checkpoints.exact
 
 
-@given(
-    K=st.integers(1, 14),
-    T=st.integers(1, 60),
-    cuts=st.lists(st.integers(1, 59), max_size=8),
-    seed=st.integers(0, 2**32 - 1),
-    spread=st.sampled_from([1.0, 20.0, 300.0, 2000.0]),
-    zeros=st.sampled_from([0.0, 0.5]),
-)
+@given(**CUT_CHAINS)
 @LAW
 def test_paths_drawn_in_pieces_are_those_of_the_whole(K, T, cuts, seed, spread, zeros):
     """A path differs only where a uniform number is within rounding of an edge: none of these is."""

@@ -45,15 +45,10 @@ class HMM(ChainEstimator):
         impossible. Under EM they are hmmlearn's `startprob_prior` and `transmat_prior` less one.
     allowed : for one column of symbols, which states each may have: a mapping from symbol (a word, or its number) to a list of
         states. Symbols that it lacks may have all.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
-    random_state : seed.
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
         from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
         or "random" (random rows).
-    n_init : starts to try; the best bound wins.
-    n_jobs : threads; results do not depend on it. -1 is all.
-    warm_start : begin from the last fit.
-    verbose : show progress.
+    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
@@ -61,11 +56,9 @@ class HMM(ChainEstimator):
     transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
     weights_, counts_ : (K,) shares of the rows; expected rows.
     durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
-    posterior_, means_, covariances_ : posterior summaries of the states.
-    family_ : the family with its prior, as set from the data or learned.
-    component_ids_ : (K,) permanent ids.
     labels_ : state of each training row, (n,) or a list.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
+    posterior_, means_, covariances_, family_, component_ids_ : as in `Mixture`.
+    lower_bound_, trace_, converged_, n_iter_ : as in `Mixture`.
     n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
 
     Examples
@@ -102,22 +95,7 @@ class HMM(ChainEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.concentration = concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
-        self.allowed = allowed
-        self.learn_prior = learn_prior
-        self.random_state = random_state
-        self.init = init
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._store(locals())
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -148,9 +126,6 @@ class HDPHMM(ChainEstimator):
     Parameters
     ----------
     n_components : number of states to begin with.
-    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
-        kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     stickiness : extra prior count of staying in a state, 0 or at least 0.001.
@@ -161,30 +136,14 @@ class HDPHMM(ChainEstimator):
         bound plus log prior density largest. Learned values of `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of states; "point", a point estimate
         as in older work, whose bound cannot.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
-    random_state : seed.
-    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
-        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
-        or "random" (random rows).
-    n_init : starts to try; the best bound wins.
-    n_jobs : threads; results do not depend on it. -1 is all.
-    warm_start : begin from the last fit.
-    verbose : show progress.
+    family, init : as in `HMM`.
+    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
-    n_components_, n_effective_ : states; those with at least one row.
-    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
-    weights_, counts_ : (K,) shares of the rows; expected rows.
-    durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
-    posterior_, means_, covariances_ : posterior summaries of the states.
-    family_ : the family with its prior, as set from the data or learned.
-    component_ids_ : (K,) permanent ids.
-    labels_ : state of each training row, (n,) or a list.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
-    n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
     concentration_, start_concentration_, stickiness_ : as given, or as learned.
     top_concentration_, top_concentration_interval_ : posterior mean and 95 % interval of a learned one.
+    transmat_, startprob_, labels_ and all others : as in `HMM`.
 
     Examples
     --------
@@ -218,21 +177,7 @@ class HDPHMM(ChainEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.stickiness = stickiness
-        self.concentration = concentration
-        self.start_concentration = start_concentration
-        self.top_concentration = top_concentration
-        self.root = root
-        self.learn_prior = learn_prior
-        self.random_state = random_state
-        self.init = init
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._store(locals())
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # the bound of a point estimate cannot choose the number of states

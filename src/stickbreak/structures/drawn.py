@@ -12,17 +12,18 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Field, Fields
 
+from .wrapped import Wrapped
+
 __all__ = ["DrawOnly"]
 
 
 @dataclass(frozen=True, eq=False)
-class DrawOnly:
+class DrawOnly(Wrapped):
     """Wraps a structure; `infer` draws a labelling. Its random numbers, one a row, are made before the batch is cut into lanes.
 
     They travel as warm starts do, so that the draws are the same for any number of workers.
     """
 
-    inner: Any
     rng: np.random.Generator
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
@@ -44,26 +45,6 @@ class DrawOnly:
         assert warm is not None
         _require_single(raw)
         return self.inner.infer_drawn_pieces(model, potentials, raw, warm["uniform"], n_rows, out)
-
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
-        """As the wrapped structure."""
-        self.inner.count(labels, block, out)
-
-    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.log_evidence(potentials, block)
-
-    def decode(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.decode(potentials, block)
-
-    def best(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.best(potentials, block)
-
-    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
-        """As the wrapped structure."""
-        return self.inner.sample(potentials, block, rng)
 
 
 def _require_single(block: Batch) -> None:
