@@ -1,4 +1,4 @@
-"""Laps by the engine's own parts, of mixtures unless told otherwise, and the data that they run on."""
+"""Laps of a mixture, or of a chain, by the engine's own parts, and the data that they run on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Table, measure
+from stickbreak.data import Sequences, Table, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import BatchVB, MemoizedVB, Start, step
 from stickbreak.initialize import from_plusplus
@@ -27,8 +27,24 @@ def clusters(n_rows: int, n_features: int, n_components: int, seed: int = 0) -> 
     return X
 
 
+def walks(n_rows: int, length: int, n_states: int, seed: int = 0) -> Sequences:
+    """Sequences of `length` rows (T, 2) around overlapping centers; a stay lasts ten rows on average."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(0.0, 6.0, (n_states, 2))
+    states = np.empty((n_rows // length, length), dtype=np.int64)
+    states[:, 0] = rng.integers(n_states, size=len(states))
+    moves, targets = rng.random(states.shape) < 0.1, rng.integers(n_states, size=states.shape)
+    for t in range(1, length):
+        states[:, t] = np.where(moves[:, t], targets[:, t], states[:, t - 1])
+    rows = centers[states.ravel()] + rng.standard_normal((states.size, 2))
+    return Sequences(rows, offsets=np.arange(0, states.size + 1, length))
+
+
 class Laps:
-    """A fit in progress. A lap is what the engine does: visits, fresh sums, upkeep, global step, bound."""
+    """A fit in progress. A lap is what the engine does: visits, fresh sums, upkeep, global step, bound.
+
+    make : the model of a family. X : rows, or a table of them.
+    """
 
     def __init__(
         self,
@@ -38,8 +54,8 @@ class Laps:
         pool: Any = map,
         *,
         family: Any = None,
-        start: Start | None = None,
         make: Callable[[Any], Any] = finite_mixture,
+        start: Start | None = None,
         **limits: int | None,
     ) -> None:
         table = X if isinstance(X, Table) else Table(X)

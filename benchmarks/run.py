@@ -12,6 +12,7 @@ from .report import load, machine
 
 NAMES = (
     "threads",
+    "chain_laps",
     "gaussian_lap",
     "chains",
     "memoized_lap",
@@ -23,7 +24,7 @@ NAMES = (
     "out_of_core",
     "imports",
     "quality",
-)  # threads first: it wants an idle machine
+)  # those with threads first: they want an idle machine
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HOW = """\
 Written by `python -m benchmarks.run`. Ratios are taken in one run: CPU time of the process, repetitions interleaved between the two

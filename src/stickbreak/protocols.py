@@ -368,9 +368,19 @@ class Piecewise(Protocol):
         """Numbers that the features and the evidence of a block may take."""
 
     def infer_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
     ) -> Iterable[tuple[Batch, Batch, Local]]:
         """One long unit: its pieces as given and as prepared, in any order, and their posteriors; counts are added to `out`."""
+
+    def infer_best_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by the best single labelling."""
+
+    def infer_drawn_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, uniforms: Array, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by a labelling drawn from it; uniforms (n,) in [0, 1)."""
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local: ...
 
@@ -389,6 +399,9 @@ class Ordered(Protocol):
 
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """The best labelling (n,) of each unit, and its log weight (units,)."""
+
+    def viterbi_pieces(self, model: Any, potentials: Potentials, raw: Batch, n_rows: int) -> tuple[Array, Array]:
+        """As `viterbi`, one long unit as the user gave it, n_rows at a time."""
 
     def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
         """(n,) components of units that are not seen yet, offsets (units + 1,)."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from cli.running import command, files_in, write_csv  # noqa: F401
 from sequence_cases import make_sequences
@@ -45,6 +46,20 @@ def test_fit_predict_and_score_are_those_of_python(name, data, command, monkeypa
     assert json.loads(command("show", "m.stickbreak", "--json").out)["components"][0]["duration"] > 1
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_sequences_are_named_by_words(kind, data, command, tmp_path):  # noqa: F811
+    names = np.array(["ann", "bob", "cy, jr.", 'd "dd"', "ärger"])[CASE.ids]
+    frame = pl.DataFrame({"x": CASE.stacked[:, 0], "who": names, "y": CASE.stacked[:, 1]})
+    path = tmp_path / f"words.{kind}"
+    frame.write_parquet(path) if kind == "parquet" else frame.write_csv(path, separator="," if kind == "csv" else "\t")
+    for source, out in ((data, "a.stickbreak"), (path, "b.stickbreak")):
+        done = command("fit", "hmm", source, *FIT, "--out", out, "--quiet")
+        assert (done.code, done.err) == (0, "")
+    assert sb.load("a.stickbreak").lower_bound_ == sb.load("b.stickbreak").lower_bound_
+    found = [command("predict", "b.stickbreak", source, "--sequence-id", "who").out for source in (data, path)]
+    assert found[0] == found[1]
+
+
 def test_autoregressions_are_scored_by_the_rows_that_they_model(command, tmp_path):  # noqa: F811
     case = make_sequences("autoregressive", (80, 60))
     path = write_csv(tmp_path / "rows.csv", np.column_stack([case.ids, case.stacked]), "who,x,y")
@@ -64,9 +79,12 @@ def test_a_fit_is_resumed(data, command):  # noqa: F811
 
 
 BAD = {
-    "no such column": (("fit", "hmm", "rows.csv", "--sequence-id", "when"), "has no column 'when', which --sequence-id names"),
+    "no such column": (("fit", "hmm", "rows.csv", "--sequence-id", "when"), "has no column 'when'; it has 'x', 'who', 'y'"),
     "a stream": (("fit", "hmm", "rows.csv", "--sequence-id", "who", "--stream"), "No such option: --stream"),
-    "ids that come back": (("fit", "hmm", "rows.csv", "--sequence-id", "x"), "sequence_id"),
+    "ids that come back": (("fit", "hmm", "rows.csv", "--sequence-id", "x"), "sequence_id 0.0 begins again at row 2"),
+    "words that come back": (("fit", "hmm", "words.csv", "--sequence-id", "who"), "sequence_id 'ann' begins again at row 3"),
+    "a word that is missing": (("fit", "hmm", "holed.csv", "--sequence-id", "who"), "row 1 has no sequence_id"),
+    "no names": (("fit", "hmm", "rows.npy", "--sequence-id", "who"), "the columns of rows.npy have no names"),
     "a mixture": (("predict", "m.stickbreak", "rows.csv", "--sequence-id", "who"), "--sequence-id is for models of sequences"),
     "stickiness": (("fit", "hmm", "rows.csv", "--stickiness", "-1"), "stickiness must be zero or a positive number"),
 }
@@ -77,6 +95,9 @@ def test_bad_calls_are_one_line_and_write_nothing(case, data, command, tmp_path)
     sb.Mixture(1).fit(CASE.stacked).save(tmp_path / "m.stickbreak")
     if case == "ids that come back":
         write_csv(tmp_path / "rows.csv", np.column_stack([np.arange(10) % 2, np.arange(10.0), np.arange(10)]), "x,who,y")
+    (tmp_path / "words.csv").write_text("x,who\n1,ann\n2,ann\n3,bob\n4,ann\n")
+    (tmp_path / "holed.csv").write_text("x,who\n1,ann\n2,\n3,bob\n")
+    np.save(tmp_path / "rows.npy", CASE.stacked)
     before = files_in(tmp_path)
     arguments, message = BAD[case]
     done = command(*arguments, *(["--out", "n.stickbreak"] if arguments[0] == "fit" else []))

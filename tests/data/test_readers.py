@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import stickbreak as sb
-from stickbreak.data import is_on_disk, open_like, spool, text
+from stickbreak.data import find_runs, is_on_disk, open_like, read_runs, spool, text
 
 NAMES = ("height", "weight", "age")
 ROWS = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 1e9, 1e-9]
@@ -431,3 +431,94 @@ def test_lines_may_end_in_a_carriage_return_alone(tmp_path, header):
     path.write_bytes(f"{header}1,2\r3,x\r".encode())
     with pytest.raises(ValueError, match=f"row {3 if header else 2}, .*'x' is not a number"):
         sb.open_table(path)
+
+
+# ---- ids -------------------------------------------------------------------------------------------------------
+
+
+def assert_runs(found, ids, starts, n_rows) -> None:
+    assert found.ids == ids
+    assert [type(value) for value in found.ids] == [type(value) for value in ids]
+    assert found.starts.tolist() == starts
+    assert found.n_rows == n_rows
+
+
+IDS = {
+    "words": ("ann,ann,bob,ann", ["ann", "bob", "ann"], [0, 2, 3]),
+    "numbers": ("7,7.0,007,8,1e1", [7, 8, 10.0], [0, 3, 4]),
+    "one word among numbers": ("7,7.0,b", ["7", "7.0", "b"], [0, 1, 2]),
+    "large numbers": ("9007199254740993,9007199254740992", [9007199254740993, 9007199254740992], [0, 1]),
+    "missing": ("a,NA,,nan,b", ["a", None, "b"], [0, 1, 4]),
+    "quotes": ('"a",a,"a ","a""b"', ["a", 'a"b'], [0, 3]),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 22])
+def test_ids_in_text(name, chunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "CHUNK", chunk)
+    monkeypatch.setattr(text, "MAX_WORDS", 3)
+    cells, ids, starts = IDS[name]
+    cells = cells.split(",")
+    path = write(tmp_path / "rows.csv", "x,who,y\n" + "".join(f"1,{cell},2\n" for cell in cells))
+    assert_runs(read_runs(path, "who"), ids, starts, len(cells))
+
+
+def test_ids_in_parquet(tmp_path, monkeypatch):
+    monkeypatch.setattr("stickbreak.data.parquet.PIECE_VALUES", 2)
+    columns = {
+        "words": (["a", "a", "b", None, "a"], ["a", "b", None, "a"], [0, 2, 3, 4]),
+        "whole": ([2**53, 2**53 + 1, 2**53 + 1, 1, 1], [2**53, 2**53 + 1, 1], [0, 1, 3]),
+        "floats": ([1.0, 1.0, 1.0, np.nan, 2.5], [1.0, None, 2.5], [0, 3, 4]),
+        "truth": ([True, True, False, False, False], [True, False], [0, 2]),
+    }
+    frame = pl.DataFrame({name: values for name, (values, _, _) in columns.items()}, strict=False)
+    frame = frame.with_columns(
+        pl.col("words").cast(pl.Categorical).alias("categories"), pl.Series("lists", [[1], [1], [2], [], [3]])
+    )
+    frame.write_parquet(tmp_path / "rows.parquet")
+    for name, (_, ids, starts) in {**columns, "categories": columns["words"]}.items():
+        assert_runs(read_runs(tmp_path / "rows.parquet", name), ids, starts, 5)
+    with pytest.raises(ValueError, match=r"column 'lists' holds List\(Int64\), which cannot name sequences"):
+        read_runs(tmp_path / "rows.parquet", "lists")
+
+
+def test_ids_of_many_rows_take_little_memory(tmp_path):
+    import tracemalloc
+
+    path = write(tmp_path / "rows.csv", "who,x\n" + "".join(f"sequence {s},1\n" * 100_000 for s in range(4)))
+    read_runs(path, "who")
+    tracemalloc.start()
+    try:
+        found = read_runs(path, "who")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert_runs(found, [f"sequence {s}" for s in range(4)], [0, 100_000, 200_000, 300_000], 400_000)
+    assert peak < 40e6  # two chunks of 4 MB, copies of them, and the places of 65,536 cells
+
+
+def test_ids_in_arrays():
+    assert_runs(find_runs(np.array([3, 3, 1, 3])), [3, 1, 3], [0, 2, 3], 4)
+    assert_runs(find_runs(np.array(["a", "b"])), ["a", "b"], [0, 1], 2)
+    assert_runs(find_runs(np.array([1.0, np.nan, np.nan])), [1.0, None], [0, 1], 3)
+    assert_runs(find_runs(np.array(["a", pd.NA, 1, None], dtype=object)), ["a", None, 1, None], [0, 1, 2, 3], 4)
+    assert_runs(find_runs(np.array([])), [], [], 0)
+
+
+def test_bad_ids_are_one_line(files, tmp_path):
+    cases = {
+        "no names": (files["npz"], "age", "the columns of .*npz have no names, so there is no 'age' among them"),
+        "no such column": (files["csv"], "who", "has no column 'who'; it has 'height', 'weight', 'age'"),
+        "long": (
+            write(tmp_path / "l.csv", "who,x\nann,1\n" + "é" * 600 + ",2\n"),
+            "who",
+            "l.csv, row 3: 'é+\\.\\.\\.' is too long for an id",
+        ),
+        "ragged": (write(tmp_path / "r.csv", "who,x\nann,1\nbob\n"), "who", "r.csv, row 3 has 1 columns; the first row has 2"),
+        "open quote": (write(tmp_path / "q.csv", 'who,x\n"ann,1\n'), "who", "q.csv, row 2 has a quote that is never closed"),
+    }
+    for path, column, message in cases.values():
+        with pytest.raises(ValueError, match=message) as caught:
+            read_runs(path, column)
+        assert "\n" not in str(caught.value)

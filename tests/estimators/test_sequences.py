@@ -453,6 +453,47 @@ def test_warm_start_goes_on_from_where_it_was():
     assert first.lower_bound_ > before
 
 
+# ---- learned concentrations ------------------------------------------------------------------------------------------
+
+NUMBERS = ("concentration", "start_concentration", "top_concentration", "stickiness")
+
+
+@pytest.mark.parametrize("inference", [sb.BatchVB(), sb.MemoizedVB(n_batches=3, moves=(sb.Birth(), sb.Merge(), sb.Delete()))])
+def test_all_concentrations_are_learned_and_the_bound_never_drops(inference):
+    model = sb.HDPHMM(5, inference=inference, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))).fit(X)
+    bounds = np.array([lap.bound for lap in model.trace_.laps if lap.bound is not None])
+    assert (np.diff(bounds) >= -1e-10 * np.abs(bounds[1:])).all()
+    for name in NUMBERS:
+        assert getattr(model, f"{name}_") > 0
+        assert getattr(model, f"{name}_") != pytest.approx(2.0, rel=1e-3)  # the prior's mean, where they begin
+    low, high = model.top_concentration_interval_
+    assert low < model.top_concentration_ < high
+
+
+def test_learned_concentrations_with_sure_priors_are_given_ones():
+    """Gamma priors with a standard deviation of 0.3 % of their means."""
+    given = {"concentration": 0.5, "start_concentration": 4.0, "top_concentration": 3.0, "stickiness": 5.0}
+    sure = {name: sb.GammaPrior(1e5, 1e5 / value) for name, value in given.items()}
+    known, learned = (sb.HDPHMM(4, inference="batch", random_state=0, **settings).fit(X) for settings in (given, sure))
+    for name, value in given.items():
+        assert getattr(known, f"{name}_") == value
+        assert getattr(learned, f"{name}_") == pytest.approx(value, rel=1e-2)
+    np.testing.assert_array_equal(known.top_concentration_interval_, 3.0)
+    np.testing.assert_allclose(learned.transmat_, known.transmat_, atol=1e-3)
+
+
+def test_more_states_teach_a_larger_top_concentration():
+    """The states of all rows are known: two of them, or twelve."""
+    rng, found = np.random.default_rng(0), []
+    for n_states in (2, 12):
+        paths = [rng.integers(n_states, size=200) for _ in range(4)]
+        rows = [path[:, None] + rng.normal(size=(200, 1)) for path in paths]
+        model = sb.HDPHMM(n_states, top_concentration=sb.GammaPrior(1.0, 0.1), inference="batch").fit(rows, labels=paths)
+        found.append(model.top_concentration_)
+    assert found[0] < 1.5
+    assert found[1] > 2.5
+
+
 @pytest.mark.parametrize("name", ["hmm", "hdp", "autoregressive", "em", "point", "priors", "learned"])
 def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
     case = LAGGED if name == "autoregressive" else CASE
@@ -464,9 +505,7 @@ def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
             "em": lambda: sb.HDPHMM(4, inference="em", random_state=0),
             "point": lambda: sb.HDPHMM(4, root="point", random_state=0),
             "priors": lambda: sb.HMM(3, start_prior=np.ones(3), transition_prior=np.eye(3) + 0.1, random_state=0),
-            "learned": lambda: sb.HDPHMM(
-                4, concentration=sb.GammaPrior(2.0, 1.0), stickiness=sb.GammaPrior(2.0, 1.0), random_state=0
-            ),
+            "learned": lambda: sb.HDPHMM(4, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))),
         }[name]().fit(case.sequences)
         model.save(tmp_path / "m.stickbreak")
         copies = [sb.load(tmp_path / "m.stickbreak"), pickle.loads(pickle.dumps(model))]
@@ -478,8 +517,8 @@ def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
         np.testing.assert_array_equal(copy.forecast(case.sequences, 2).rows, model.forecast(case.sequences, 2).rows)
         assert copy.n_features_in_ == 2
     if name == "learned":
-        assert copies[0].concentration_ == model.concentration_ > 0
-        assert copies[0].stickiness_ == model.stickiness_ > 0
+        for number in NUMBERS:
+            assert getattr(copies[0], f"{number}_") == getattr(model, f"{number}_") > 0
     with pytest.raises(AttributeError, match="labels_ are not kept in files"):
         _ = copies[0].labels_
 

@@ -143,6 +143,27 @@ def test_files_with_a_column_of_ids(tmp_path):
         clone(MODEL).fit(tmp_path / "rows.csv", sequence_id="when")
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_with_a_column_of_words_for_ids(kind, tmp_path):
+    path, names = tmp_path / f"rows.{kind}", np.array([f"sequence {i}" for i in range(len(LENGTHS))])[IDS]
+    frame = pl.DataFrame({"who": names, "x": X[:, 0], "y": X[:, 1]})
+    write = pl.DataFrame.write_csv if kind == "csv" else pl.DataFrame.write_parquet
+    write(frame, path)
+    model = clone(MODEL).fit(path, sequence_id="who")
+    assert model.lower_bound_ == clone(MODEL).set_params(inference="memoized").fit(X, lengths=LENGTHS).lower_bound_
+    np.testing.assert_array_equal(model.predict(path, sequence_id="who"), model.labels_)
+    write(frame.vstack(frame[:1]), path)
+    with pytest.raises(ValueError, match=rf"sequence_id 'sequence 0' begins again at row {len(X)}; .*sort them"):
+        clone(MODEL).fit(path, sequence_id="who")
+
+
+def test_ids_that_pandas_calls_missing():
+    frame = pd.DataFrame({"who": pd.array(["a", "a", None, "b"], dtype="string"), "x": [1.0, 2.0, 3.0, 4.0]})
+    for ids in ("who", frame["who"]):
+        with pytest.raises(ValueError, match="row 2 has no sequence_id"):
+            clone(MODEL).fit(frame if isinstance(ids, str) else frame[["x"]], sequence_id=ids)
+
+
 def test_a_fit_to_an_array_leaves_sklearn_alone():
     code = (
         "import sys, numpy as np, stickbreak as sb\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from chain_cases import CLOSE, INF, Case, gap_case, make_case
@@ -59,6 +61,52 @@ def assert_drawn(case: Case, seed: int = 0) -> None:
 @LAW
 def test_viterbi_is_the_best_of_all_paths(case):
     assert_best(case)
+
+
+def in_pieces(case: Case, cuts: list[int]) -> tuple[np.ndarray, float]:
+    """The best path of the first sequence, cut there, and its value."""
+    n = int(case.offsets[1])
+    bounds = [0, *sorted({c for c in cuts if 0 < c < n}), n]
+    evidence = lambda begin, end: np.ascontiguousarray(case.evidence_t[:, begin:end])
+    found = list(chain_paths.viterbi_pieces(evidence, bounds, case.log_start, case.log_transition))
+    assert [(begin, end) for begin, end, _, _ in reversed(found)] == list(pairwise(bounds))
+    assert len({repr(value) for *_, value in found}) == 1
+    return np.concatenate([path for _, _, path, _ in reversed(found)]), found[0][3]
+
+
+@given(
+    K=st.integers(1, 14),
+    T=st.integers(1, 60),
+    cuts=st.lists(st.integers(1, 59), max_size=8),
+    seed=st.integers(0, 2**32 - 1),
+    spread=st.sampled_from([0.0, 1.0, 2000.0]),
+    zeros=st.sampled_from([0.0, 0.5]),
+)
+@LAW
+def test_viterbi_in_pieces_has_the_same_bits(K, T, cuts, seed, spread, zeros):
+    case = make_case(K, [T], seed, spread, zeros=zeros, masks=zeros)
+    path, value = chain_paths.viterbi(*case)
+    found = in_pieces(case, cuts)
+    np.testing.assert_array_equal(found[0], path)
+    assert found[1] == value[0]
+
+
+def test_viterbi_in_pieces_of_what_is_impossible_and_of_nan():
+    case = make_case(3, [12], 0)
+    for value in (-INF, np.nan):
+        case.evidence_t[:, 7] = value
+        np.testing.assert_equal(in_pieces(case, [5, 9])[1], value)
+
+
+def test_viterbi_in_pieces_asks_for_the_last_piece_once():
+    case, asked = make_case(3, [20], 0), []
+
+    def evidence(begin: int, end: int) -> np.ndarray:
+        asked.append(begin)
+        return np.ascontiguousarray(case.evidence_t[:, begin:end])
+
+    list(chain_paths.viterbi_pieces(evidence, [0, 8, 16, 20], case.log_start, case.log_transition))
+    assert asked == [0, 8, 16, 8, 0]
 
 
 @given(case=cases)

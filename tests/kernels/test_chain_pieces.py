@@ -8,11 +8,19 @@ from chain_cases import INF, Case, gap_case, make_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stickbreak.kernels import chain, chain_pieces
+from stickbreak.kernels import chain, chain_paths, chain_pieces
 
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
 # Messages are normalized anew at each cut, and logarithms of them taken: some 1e-15 of each.
 CLOSE = 1e-10
+CUT_CHAINS = {
+    "K": st.integers(1, 14),
+    "T": st.integers(1, 60),
+    "cuts": st.lists(st.integers(1, 59), max_size=8),
+    "seed": st.integers(0, 2**32 - 1),
+    "spread": st.sampled_from([1.0, 20.0, 300.0, 2000.0]),
+    "zeros": st.sampled_from([0.0, 0.5]),
+}
 
 
 def whole(case: Case, weight: float = 1.0) -> tuple:
@@ -41,19 +49,40 @@ def assert_equal(found: tuple, expected: tuple) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=CLOSE, atol=CLOSE)
 
 
-@given(
-    K=st.integers(1, 14),
-    T=st.integers(1, 60),
-    cuts=st.lists(st.integers(1, 59), max_size=8),
-    seed=st.integers(0, 2**32 - 1),
-    spread=st.sampled_from([1.0, 20.0, 300.0, 2000.0]),
-    zeros=st.sampled_from([0.0, 0.5]),
-    weight=st.sampled_from([1.0, 3.5]),
-)
+@given(**CUT_CHAINS, weight=st.sampled_from([1.0, 3.5, 0.0]))
 @LAW
 def test_any_pieces(K, T, cuts, seed, spread, zeros, weight):
     case = make_case(K, [T], seed, spread, zeros=zeros, masks=zeros)
     assert_equal(joined(case, cuts, weight), whole(case, weight))
+
+
+def drawn(case: Case, cuts: list[int], uniforms: np.ndarray) -> tuple[np.ndarray, bool]:
+    n = case.evidence_t.shape[1]
+    bounds = [0, *sorted({c for c in cuts if 0 < c < n}), n]
+    evidence = lambda begin, end: np.ascontiguousarray(case.evidence_t[:, begin:end])
+    tables, path = (case.log_start, case.log_transition), np.full(n, -1)
+    checkpoints = chain_pieces.forward_pieces(evidence, bounds, *tables)
+    for begin, end, part in chain_pieces.draw_pieces(evidence, bounds, checkpoints, *tables, uniforms):
+        path[begin:end] = part
+    return path, checkpoints.exact
+
+
+@given(**CUT_CHAINS)
+@LAW
+def test_paths_drawn_in_pieces_are_those_of_the_whole(K, T, cuts, seed, spread, zeros):
+    """A path differs only where a uniform number is within rounding of an edge: none of these is."""
+    case, uniforms = make_case(K, [T], seed, spread, zeros=zeros, masks=zeros), np.random.default_rng(seed).random(T)
+    np.testing.assert_array_equal(drawn(case, cuts, uniforms)[0], chain_paths.draw(*case, uniforms)[0])
+
+
+def test_paths_are_drawn_in_logs_where_the_linear_domain_fails():
+    case, uniforms = gap_case(), np.random.default_rng(0).random(5)
+    case = case._replace(evidence_t=np.ascontiguousarray(case.evidence_t[:, :5]), offsets=np.array([0, 5]))
+    expected = chain_paths.draw(*case, uniforms)[0]
+    found = [drawn(case, cuts, uniforms) for cuts in ([1], [2], [3], [4], [1, 2, 3, 4])]
+    for path, _ in found:
+        np.testing.assert_array_equal(path, expected)
+    assert any(exact for _, exact in found)
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [2], [3], [4], [1, 2, 3, 4]])
@@ -95,3 +124,5 @@ def test_impossible_and_nan():
                     evidence, [0, 5, 10, 12], checkpoints, *tables, start=np.zeros(3), transition=np.zeros((3, 3))
                 )
             )
+        with pytest.raises(ValueError, match="has no posterior"):
+            list(chain_pieces.draw_pieces(evidence, [0, 5, 10, 12], checkpoints, *tables, np.zeros(12)))

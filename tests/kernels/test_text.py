@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import kernels as slow
 
-from stickbreak.kernels.text import COMPLETE, RAGGED, UNCLOSED, decimal_powers, parse_number, parse_records
+from stickbreak.kernels.text import (
+    COMPLETE,
+    RAGGED,
+    UNCLOSED,
+    WORDS,
+    decimal_powers,
+    find_changes,
+    parse_number,
+    parse_records,
+)
 
 LAW = settings(max_examples=150, deadline=None, derandomize=True)
 
@@ -162,3 +171,29 @@ def test_any_bytes_are_survived(text: bytes, n_fields: int, is_last: bool) -> No
     assert len(odd) <= 4
     assert 0 <= end <= len(text)
     assert status in (COMPLETE, RAGGED, UNCLOSED)
+
+
+@LAW
+@given(
+    cells=st.lists(st.sampled_from(["a", "ab", "b", "1", '"a"', ' "a,b" ', "", "ä"]), min_size=1, max_size=12),
+    cut=st.integers(0, 60),
+    size=st.integers(1, 12),
+)
+def test_cells_of_words_come_as_they_are_and_changes_are_found(cells: list[str], cut: int, size: int) -> None:
+    """A column of words between two of numbers; the text may be cut anywhere, and `odd` be of any size."""
+    text = "".join(f"1,{cell},2\n" for cell in cells).encode()
+    symbols, slots = np.frombuffer(text[: max(cut, 1)], dtype=np.uint8), np.array([-1, WORDS, -1])
+    odd, at, found = np.empty((size, 4), dtype=np.int64), 0, []
+    while True:
+        n, n_odd, end, status, _ = parse_records(symbols, at, 44, slots, False, decimal_powers(), np.empty((99, 0)), odd)
+        assert (status, n) == (COMPLETE, n_odd)
+        found += odd[:n_odd, 2:].tolist()
+        if end == at:
+            break
+        at = end
+    words = [text[a:b].decode() for a, b in found]
+    n_whole = text[: max(cut, 1)].count(b"\n")
+    assert words == [cell.strip().strip('"') for cell in cells[:n_whole]]
+    is_new = np.empty(len(found), dtype=np.bool_)
+    find_changes(symbols, np.array(found, dtype=np.int64).reshape(-1, 2), is_new)
+    assert is_new.tolist() == [i == 0 or word != words[i - 1] for i, word in enumerate(words)]

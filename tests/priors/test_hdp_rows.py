@@ -14,6 +14,7 @@ from doubles.chain import Chain
 from doubles.data import Ragged
 from fitting import assert_never_drops
 from oracles import root as oracle
+from scipy.stats import gamma as gamma_distribution
 
 from stickbreak.data import Table, measure
 from stickbreak.errors import StickbreakWarning
@@ -216,6 +217,37 @@ def test_learned_concentrations_rise_to_a_maximum() -> None:
     found = settled(narrow, counts)
     assert float(found["concentration"]) == pytest.approx(0.6, rel=1e-2)
     np.testing.assert_allclose(found["root"], settled(known, counts)["root"], rtol=1e-2)
+
+
+def test_slopes_of_the_bound_vanish_at_learned_concentrations() -> None:
+    """By differences in logs; steps of Brent's method are 1e-3, where the bound bends by about 10 nats."""
+    prior, counts, h = PRIORS["learned"], random_counts(6, 9), 1e-3
+    params = settled(prior, counts, times=25)
+    for name in prior.learned:
+        at = [prior.bound(counts, Fields(params.layout, {**params.arrays, name: params[name] * np.exp(by)})) for by in (-h, 0, h)]
+        assert abs(at[2] - at[0]) / (2 * h) < 0.05
+        assert at[0] + at[2] - 2 * at[1] < 0
+
+
+@pytest.mark.parametrize("settings", [{"precision": "best"}, {"root": "point"}], ids=str)
+def test_the_posterior_of_a_learned_top_concentration(settings: dict[str, Any]) -> None:
+    """d bound / d rate of its prior is E[c] under the prior less that under q: the rest of q is at its best, or a point."""
+    counts, h = random_counts(6, 9), 1e-5
+    prior = lambda rate: quiet(concentration=0.6, start_concentration=4.0, top_concentration=GammaPrior(4.0, rate), **settings)
+    params = settled(prior(0.5), counts)
+    slope = (prior(0.5 + h).bound(counts, params) - prior(0.5 - h).bound(counts, params)) / (2 * h)
+    found = prior(0.5).top(params)
+    assert isinstance(found, GammaPrior)
+    assert found.shape == 10.0
+    assert found.mean == pytest.approx(8.0 - slope, rel=1e-6)
+    low, high = found.quantile([0.025, 0.975])
+    assert gamma_distribution(found.shape, scale=1 / found.rate).cdf([low, high]) == pytest.approx([0.025, 0.975])
+
+
+def test_a_given_top_concentration_is_as_given() -> None:
+    prior = PRIORS["sticky"]
+    assert prior.top(settled(prior, random_counts(4))) == 5.0
+    assert prior.for_draws().top(prior.for_draws().start(4, AXIS)) == 5.0
 
 
 def test_learned_concentrations_follow_the_counts() -> None:

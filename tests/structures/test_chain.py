@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import PRIORS, random_labels_start, segments, symbol_model, symbols
+from chains import PRIORS, gaussian_model, random_labels_start, segments, symbol_model, symbols
 from oracles import chain as oracle
 
 from stickbreak.data import Sequences
@@ -162,28 +162,69 @@ def test_an_impossible_sequence_is_named():
         model.local_step(potentials, data.whole())
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_a_long_sequence_in_pieces_is_the_same(prior, monkeypatch):
-    """Blocks of 64 rows at least: three sequences, of which two are long."""
+def long_sequences(prior: str, weights=(1.0, 2.0, 3.0)):
+    """Three sequences, of which two are long where blocks have 64 rows."""
     data, _ = segments(0, n_sequences=1, length=700)
     rows = np.concatenate([data.rows[:400], data.rows[:30], data.rows])
-    data = Sequences(rows, np.repeat([1.0, 2.0, 3.0], [400, 30, 700]), offsets=np.array([0, 400, 430, 1130]))
-    from chains import gaussian_model
-
-    from stickbreak.structures import chain as module
-
+    data = Sequences(rows, np.repeat(weights, [400, 30, 700]), offsets=np.array([0, 400, 430, 1130]))
     model = gaussian_model(prior, data)
     start = random_labels_start(model, data, 3)
-    potentials = model.potentials(start.seed, model.global_step(start.seed, start.params), MeanLog())
-    whole, _ = model.local_step(potentials, data.whole())
-    labels = model.decode(potentials, data.whole())
-    monkeypatch.setattr(module, "BLOCK_NUMBERS", 1)
+    return model, data, model.potentials(start.seed, model.global_step(start.seed, start.params), MeanLog())
+
+
+def cut_blocks(model: Model, monkeypatch) -> None:
+    monkeypatch.setattr("stickbreak.structures.chain.BLOCK_NUMBERS", 1)
     assert model.block_rows(3) == 64
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_long_sequence_in_pieces_is_the_same(prior, monkeypatch):
+    model, data, potentials = long_sequences(prior)
+    whole, _ = model.local_step(potentials, data.whole())
+    labels, paths = model.decode(potentials, data.whole()), model.best_paths(potentials, data.whole())
+    cut_blocks(model, monkeypatch)
     pieces, _ = model.local_step(potentials, data.whole())
     assert pieces.log_z == pytest.approx(whole.log_z, rel=1e-13)
     for name in whole:
         np.testing.assert_allclose(pieces[name], whole[name], rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(model.decode(potentials, data.whole()), labels)
+    for found, expected in zip(model.best_paths(potentials, data.whole()), paths, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["best", "drawn"])
+def test_single_paths_of_a_long_sequence_in_pieces_are_the_same(kind, monkeypatch):
+    model, data, potentials = long_sequences("finite", (1.0, 0.0, 1.0))
+    make = model.best_only if kind == "best" else lambda: model.drawing(np.random.default_rng(0))
+    whole, _ = make().local_step(potentials, data.whole())
+    labels = model.best_only().decode(potentials, data.whole())
+    shares = model.best_only().shares(potentials, replace(data, repeats=None).whole())
+    cut_blocks(model, monkeypatch)
+    pieces, _ = make().local_step(potentials, data.whole())
+    assert pieces.log_z == pytest.approx(whole.log_z, rel=1e-13)
+    for name in whole:
+        np.testing.assert_allclose(pieces[name], whole[name], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.best_only().decode(potentials, data.whole()), labels)
+    np.testing.assert_array_equal(model.best_only().shares(potentials, replace(data, repeats=None).whole()), shares)
+
+
+def test_draws_in_pieces_refuse_weights(monkeypatch):
+    model, data, potentials = long_sequences("finite")
+    cut_blocks(model, monkeypatch)
+    with pytest.raises(ValueError, match="weights must be 0 or 1; got 2"):
+        model.drawing(np.random.default_rng(0)).local_step(potentials, data.whole())
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_rows_that_do_not_count_have_a_best_component_too(is_cut, monkeypatch):
+    model, data, potentials = long_sequences("finite", (1.0, 0.0, 0.0))
+    expected = model.decode(potentials, replace(data, repeats=None).whole())
+    if is_cut:
+        cut_blocks(model, monkeypatch)
+    np.testing.assert_array_equal(model.decode(potentials, data.whole()), expected)
+    assert len(np.unique(expected[430:])) > 1
+    found, _ = model.local_step(potentials, data.whole())
+    assert model.prior.sizes(found).sum() == pytest.approx(400.0)
 
 
 def test_samples_follow_the_posterior():

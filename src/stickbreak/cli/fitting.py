@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import FileTable, read_names
+from stickbreak.data import FileTable, read_names, read_runs
+from stickbreak.estimators.identities import offsets_of_runs
 from stickbreak.estimators.parts import make_family
 from stickbreak.estimators.progress import Phase
 from stickbreak.inference import ENGINES, read_checkpoint
@@ -34,12 +35,10 @@ def find_sequences(
     """The columns to read besides those that name sequences, and what `fit` and `predict` must know of these."""
     if identity is None:
         return columns, {}
-    names = read_names(data, array=options["array"], header=options["header"])
-    if names is None or identity not in names:
-        known = "no names of columns" if names is None else f"the columns {', '.join(names[:8])}"
-        raise ValueError(f"{data} has no column {identity!r}, which --sequence-id names; it has {known}")
-    ids = sb.open_table(data, columns=[identity], array=options["array"], header=options["header"]).rows[:, 0]
-    return [name for name in names if name != identity] if columns is None else columns, {"sequence_id": np.array(ids)}
+    where = {"array": options["array"], "header": options["header"]}
+    lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
+    names = read_names(data, **where) or ()
+    return [name for name in names if name != identity] if columns is None else columns, {"lengths": lengths}
 
 
 def split_columns(text: str | None) -> list[str] | None:

@@ -93,7 +93,7 @@ DATA = {
 SEQUENCES = {
     "sequence_id": Option(
         str,
-        "Column of numbers that names the sequence of each row; its rows stand together, in order. Default: one sequence.",
+        "Column (numbers or words) that names the sequence of each row; its rows stand together, in order. Default: one sequence.",
         metavar="COLUMN",
     )
 }

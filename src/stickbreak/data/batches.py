@@ -138,6 +138,7 @@ class Batch:
             count = min(MAX_LANES, max(1, self.n_rows // LANE_ROWS))
             if self.offsets is not None:
                 count = min(count, max(1, self.n_spans // LANE_UNITS))
+                count -= count % 2 if count > 1 else 0  # two workers would wait for the third lane
         return self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
 
     def blocks(self, max_rows: int) -> list[Batch]:

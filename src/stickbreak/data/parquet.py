@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from stickbreak.errors import in_one_line
 
+from .runs import Runs, join_runs
+
 __all__ = ["ParquetSource", "open_parquet"]
 
 Array = npt.NDArray[Any]
@@ -42,13 +44,37 @@ class ParquetSource:
         for name, kind in _run(self.path, self.frame.select(chosen).collect_schema).items():
             if not (kind.is_numeric() or kind == pl.Boolean):
                 raise ValueError(f"{self.path}, column {name!r} holds {kind}, not numbers; choose others with columns= (--columns)")
-        numbers = self.frame.select(pl.col(chosen).cast(pl.Float64))
-        step = max(1, PIECE_VALUES // max(1, len(chosen)))
-        for lo in range(0, self.n_rows, step):
-            piece = _run(self.path, numbers.slice(lo, step).collect)
+        for piece in self._slices(self.frame.select(pl.col(chosen).cast(pl.Float64)), max(1, len(chosen)), report):
             yield piece.to_numpy().astype(np.float64, copy=False)
+
+    def runs(self, column: int, report: Report | None = None) -> Runs:
+        """Ids in a column: of any kind but lists and the like."""
+        import polars as pl
+
+        name = self.names[column]
+        kind, found = _run(self.path, self.frame.collect_schema)[name], pl.col(name)
+        if kind.is_nested() or kind == pl.Object:
+            raise ValueError(f"{self.path}, column {name!r} holds {kind}, which cannot name sequences; use numbers or words")
+        if kind.is_float():
+            found = found.fill_nan(None)
+        if isinstance(kind, pl.Categorical | pl.Enum):
+            found = found.cast(pl.String)
+        return join_runs(_find_runs(piece.to_series(0)) for piece in self._slices(self.frame.select(found), 1, report))
+
+    def _slices(self, frame: Any, width: int, report: Report | None) -> Iterator[Any]:
+        """A lazy frame of so many columns, piece by piece."""
+        step = max(1, PIECE_VALUES // width)
+        for lo in range(0, self.n_rows, step):
+            yield _run(self.path, frame.slice(lo, step).collect)
             if report is not None:
                 report(min(lo + step, self.n_rows), self.n_rows)
+
+
+def _find_runs(column: Any) -> Runs:
+    """Runs of a series; nulls are None."""
+    found = column.rle().struct
+    lengths = found.field("len").to_numpy().astype(np.int64)
+    return Runs(found.field("value").to_list(), np.r_[0, lengths.cumsum()[:-1]], len(column))
 
 
 def open_parquet(path: Path) -> ParquetSource:

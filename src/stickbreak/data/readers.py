@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from .runs import Runs
 from .spool import require_room, spool
 
-__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_names", "read_pieces"]
+__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_names", "read_pieces", "read_runs"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
@@ -40,6 +41,14 @@ class Source(Protocol):
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
         """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told what is done, and of how much."""
+
+
+@runtime_checkable
+class NamedSource(Source, Protocol):
+    """One whose columns may have names, and hold words."""
+
+    def runs(self, column: int, report: Report | None = None) -> Runs:
+        """Ids, numbers or words, of a column by position."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,33 @@ def read_names(path: str | os.PathLike[str], *, array: str | None = None, header
     """Names of a file's columns; None where it has none."""
     path = _check_path(path)
     return None if path.suffix.lower() == ".npy" else _examine(path, array, header)[1]
+
+
+def read_runs(
+    path: str | os.PathLike[str],
+    column: str,
+    *,
+    array: str | None = None,
+    header: bool | None = None,
+    report: Report | None = None,
+) -> Runs:
+    """A column of ids, numbers or words, of a file whose columns have names, by its runs.
+
+    Parameters
+    ----------
+    column : its name.
+    path, array, header, report : as in `open_table`.
+
+    Returns
+    -------
+    Runs
+    """
+    path = _check_path(path)
+    if read_names(path, array=array, header=header) is None:
+        raise ValueError(f"the columns of {path} have no names, so there is no {column!r} among them")
+    source, names = _examine(path, array, header)
+    assert isinstance(source, NamedSource)
+    return source.runs(int(_choose(path, names, source.n_columns, [column])[0]), report)
 
 
 def read_pieces(

@@ -8,24 +8,27 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from stickbreak.kernels.text import COMPLETE, UNCLOSED, decimal_powers, parse_records
+from stickbreak.kernels.text import COMPLETE, SKIPPED, UNCLOSED, WORDS, decimal_powers, find_changes, parse_records
 
+from .runs import Runs, join_runs
 from .spool import MAX_COLUMNS
 
 __all__ = ["MAX_CELL", "MAX_RECORD", "TextSource", "open_text"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
+_Piece = TypeVar("_Piece")
 
 CHUNK = 1 << 22  # bytes read at once
 MAX_RECORD = 1 << 24  # bytes of one row
-MAX_CELL = 1000  # characters of a number
+MAX_CELL = 1000  # bytes of a number, or of an id
 MAX_ODD = 4096  # cells that are looked at one by one, at once
+MAX_WORDS = 1 << 16  # ids that are compared at once
 MISSING = frozenset({"", "na", "nan"})
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -49,8 +52,19 @@ class TextSource:
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
         """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told bytes read, and bytes in all."""
-        slots = np.full(self.n_columns, -1)
+        slots = np.full(self.n_columns, SKIPPED)
         slots[wanted] = np.arange(len(wanted))
+        return self._read(slots, self._numbers, report)
+
+    def runs(self, column: int, report: Report | None = None) -> Runs:
+        """Ids in a column: numbers where all are, else words as they are written."""
+        slots = np.full(self.n_columns, SKIPPED)
+        slots[column] = WORDS
+        found = join_runs(self._read(slots, self._words, report))
+        return found.with_ids(read_ids(found.ids))
+
+    def _read(self, slots: Array, settle: Callable[..., _Piece], report: Report | None) -> Iterator[_Piece]:
+        """What `settle` makes of the records, piece by piece."""
         text, row, is_last = b"", self.row, False
         with self.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -63,7 +77,7 @@ class TextSource:
                     raise ValueError(f"{self.path} holds NUL bytes: it is not UTF-8 text")
                 text += more
                 at = 0
-                for piece, end in self._parse(text, row, slots, is_last):
+                for piece, end in self._parse(text, row, slots, is_last, settle):
                     at = end
                     yield piece
                 row += text.count(b"\n", 0, at)
@@ -73,32 +87,50 @@ class TextSource:
                 if report is not None:
                     report(file.tell(), size)
 
-    def _parse(self, text: bytes, row: int, slots: Array, is_last: bool) -> Iterator[tuple[Array, int]]:
+    def _parse(
+        self, text: bytes, row: int, slots: Array, is_last: bool, settle: Callable[..., _Piece]
+    ) -> Iterator[tuple[_Piece, int]]:
         """Pieces of the whole records of a text that begins in row `row`, and where each one ends."""
         symbols, at = np.frombuffer(text, dtype=np.uint8), 0
-        n_wanted = int(slots.max()) + 1
-        odd = np.empty((max(MAX_ODD, n_wanted), 4), dtype=np.int64)
+        n_wanted = int((slots >= 0).sum())
+        odd = np.empty((max(MAX_WORDS if WORDS in slots else MAX_ODD, n_wanted), 4), dtype=np.int64)
         while True:
             most = min(text.count(b"\n", at), (len(text) - at) // self.n_columns) + 1
             out = np.empty((most, n_wanted))
             found = parse_records(symbols, at, ord(self.separator), slots, is_last, decimal_powers(), out, odd)
             n_rows, n_odd, end, status, n_fields = found
-            for i, field, first, last in odd[:n_odd].tolist():
-                out[i, slots[field]] = self._read_odd(text, row, field, first, last)
+            piece = settle(text, row, slots, out[:n_rows], odd[:n_odd])
             if status != COMPLETE:
                 where = f"{self.path}, row {row + _lines_before(text, end)}"
                 if status == UNCLOSED:
                     raise ValueError(f"{where} has a quote that is never closed")
                 raise ValueError(f"{where} has {n_fields} columns; the first row has {self.n_columns}")
             if n_rows:
-                yield out[:n_rows], end
+                yield piece, end
             if end == at or end == len(text):
                 return
             at = end
 
+    def _numbers(self, text: bytes, row: int, slots: Array, out: Array, odd: Array) -> Array:
+        """A piece of numbers (n, D), odd cells read."""
+        for i, field, first, last in odd.tolist():
+            out[i, slots[field]] = self._read_odd(text, row, field, first, last)
+        return out
+
+    def _words(self, text: bytes, row: int, slots: Array, out: Array, odd: Array) -> Runs:
+        """The runs of a piece of a column."""
+        is_new = np.empty(len(odd), dtype=np.bool_)
+        find_changes(np.frombuffer(text, dtype=np.uint8), odd[:, 2:], is_new)
+        cells = odd[is_new, 2:]
+        long = np.flatnonzero(cells[:, 1] - cells[:, 0] > MAX_CELL)
+        if len(long):
+            row += text.count(b"\n", 0, int(cells[long[0], 0]))
+            raise ValueError(f"{self.path}, row {row}: {_cell(text, *cells[long[0]])[:40] + '...'!r} is too long for an id")
+        return Runs([_cell(text, first, last) for first, last in cells.tolist()], np.flatnonzero(is_new), len(odd))
+
     def _read_odd(self, text: bytes, row: int, field: int, first: int, last: int) -> float:
         """A cell that the kernel leaves to Python: a number with very many digits, a quoted one, an infinity; or no number."""
-        cell = text[first : min(last, first + MAX_CELL + 1)].decode("utf-8", "backslashreplace").replace('""', '"').strip()
+        cell = _cell(text, first, last)
         value = read_number(cell)
         if value is not None:
             return value
@@ -109,10 +141,27 @@ class TextSource:
         raise ValueError(f"{self.path}, row {row}, {column}: {shown!r} is not a number{hint}")
 
 
+def _cell(text: bytes, first: int, last: int) -> str:
+    """A cell as it is meant, cut where it is longer than any may be."""
+    return text[first : min(last, first + MAX_CELL + 1)].decode("utf-8", "backslashreplace").replace('""', '"').strip()
+
+
 def _lines_before(text: bytes, at: int) -> int:
     """Lines before the record that is found at `at` or, after blank lines, later."""
     rest = text[at:]
     return text.count(b"\n", 0, at + len(rest) - len(rest.lstrip()))
+
+
+def read_ids(cells: list[str]) -> list[Any]:
+    """Ids that cells spell, None for missing ones: numbers where all are, so that 7 and 7.0 are the same; else words."""
+    words = [None if cell.lower() in MISSING else cell for cell in cells]
+    numbers = [None if word is None else _read_exactly(word) for word in words]
+    return words if any(n is None and w is not None for n, w in zip(numbers, words, strict=True)) else numbers
+
+
+def _read_exactly(cell: str) -> float | None:
+    """As `read_number`, but whole numbers of any size are kept apart."""
+    return int(cell) if cell.isascii() and cell.isdigit() else read_number(cell)
 
 
 def read_number(cell: str) -> float | None:

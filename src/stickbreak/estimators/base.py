@@ -19,7 +19,7 @@ from stickbreak.stats import Array
 
 from .conventions import Conventions
 from .keeping import Kept
-from .parts import check_learning, make_engine, make_family, make_seed
+from .parts import FAMILIES, check_learning, make_engine, make_family, make_seed
 from .progress import Progress
 from .streams import Streams
 from .tables import Given, legal_sets
@@ -31,10 +31,11 @@ __all__ = ["Estimator"]
 class Estimator(Streams, Kept, Views, Conventions):
     """What fit and the learned attributes need; models add their data and their words.
 
-    PRIOR : arguments that are the prior's, under the names that it has for them.
+    PRIOR : arguments that are the prior's, under the names that it has for them. INITS : what `init` may be.
     """
 
     PRIOR: ClassVar[tuple[str, ...]] = ("concentration",)
+    INITS: ClassVar[tuple[str, ...]]
 
     _is_unbounded = False
     _noun = "component"
@@ -66,6 +67,14 @@ class Estimator(Streams, Kept, Views, Conventions):
         engine = self._pick_engine(False)
         engine.check()
         check_learning(self.learn_prior, make_family(self.family), self._prior_of(self), engine)
+        if self.init not in self.INITS:
+            raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(self.INITS)}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
+        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
+        return tags
 
     def _prior_of(self, owner: Any) -> dict[str, Any]:
         """The prior's arguments by name: the estimator's own, or those of a prior that was made from them."""

@@ -15,7 +15,7 @@ from stickbreak.stats import Array
 from .base import Estimator
 from .dictionaries import Dictionary
 from .outlook import Outlook
-from .parts import FAMILIES, make_family
+from .parts import make_family
 from .stacks import Shape, Stack, lagged_names, make_stack, stack_values
 from .states import States
 from .tables import Given, join_sets
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainEstimator"]
 
-INITS = ("blocks", "random-blocks", "k-means++", "random")
 CANDIDATES = 10  # blocks to choose from for each state
 SUMMARIES = ("fitted", "mean")
 ROUTED = {"sequence_id": True}  # what searches and cross-validation pass on by themselves, split with the rows
@@ -36,6 +35,7 @@ ROUTED = {"sequence_id": True}  # what searches and cross-validation pass on by 
 class ChainEstimator(States, Outlook, Estimator):
     """fit, predict and score for sequences of rows."""
 
+    INITS = ("blocks", "random-blocks", "k-means++", "random")
     _noun = "state"
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED
@@ -43,18 +43,7 @@ class ChainEstimator(States, Outlook, Estimator):
     __metadata_request__predict_proba: ClassVar = ROUTED
     __metadata_request__score: ClassVar = ROUTED
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
-        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
-        return tags
-
     # ------------------------------------------------------------------------------------------ fitting
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        if self.init not in INITS:
-            raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(INITS)}")
 
     def _make_table(self, given: Given, family: Any, *, reset: bool) -> Stack:
         return make_stack(self, given, family, reset=reset)
@@ -276,12 +265,7 @@ class ChainEstimator(States, Outlook, Estimator):
             "weights", "transitions", "durations" or "components". Default: all of them, as one figure.
         X, lengths, sequence_id, context : sequences to draw; default: those of the fit, where it kept them (rows are drawn with
             the components only if given).
-        columns : names or positions of the columns to draw. Default: those that tell states apart best.
-        ax : the Axes to draw one panel into. Default: those of a new figure.
-
-        Returns
-        -------
-        The Axes of one panel, or the Figure of all.
+        columns, ax : as in `Mixture.plot`, and so is what is returned.
 
         Examples
         --------

@@ -9,7 +9,7 @@ picture in a notebook) is asked of it at the first use. Estimators are known by 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, Self, cast
 
@@ -50,6 +50,11 @@ def _twin(cls: Hashable) -> Any:
 
 class Conventions:
     """`get_params`, `set_params`, a readable repr, tags, and a clear error before `fit`."""
+
+    def _store(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the constructor's arguments under their own names, as they are."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

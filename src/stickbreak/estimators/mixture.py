@@ -17,17 +17,17 @@ from stickbreak.stats import Array
 
 from .base import Estimator
 from .files import register
-from .parts import FAMILIES, check_concentration, make_seed
+from .parts import check_concentration, make_seed
 from .progress import Phase
 from .tables import Given, check_weights, make_table
 
 __all__ = ["DPMixture", "Mixture"]
 
-INITS = ("k-means++", "k-means||", "random")
-
 
 class _MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
+
+    INITS = ("k-means++", "k-means||", "random")
 
     def __init__(
         self,
@@ -44,23 +44,7 @@ class _MixtureEstimator(Estimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.concentration = concentration
-        self.learn_prior = learn_prior
-        self.random_state = random_state
-        self.init = init
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
-        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
-        return tags
+        self._store(locals())
 
     def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         """A start from the data, by the method that `init` names."""
@@ -75,8 +59,6 @@ class _MixtureEstimator(Estimator):
     def _check_arguments(self) -> None:
         check_concentration(self.concentration)
         super()._check_arguments()
-        if self.init not in INITS:
-            raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(INITS)}")
 
     def _make_table(self, given: Given, family: Any, *, reset: bool) -> Table:
         return make_table(self, given.X, family, sample_weight=given.sample_weight, reset=reset)
@@ -306,33 +288,15 @@ class DPMixture(_MixtureEstimator):
     Parameters
     ----------
     n_components : number of components to begin with.
-    family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
-        kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     concentration : of the Dirichlet process; larger expects more components. A number, or a `GammaPrior` to learn it.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
-    random_state : seed.
-    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
-        rarer clusters of large tables) or "random" (random rows).
-    n_init : starts to try; the best bound wins.
-    n_jobs : threads; results do not depend on it. -1 is all.
-    warm_start : begin from the last fit.
-    verbose : show progress.
+    family, learn_prior, random_state, init, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
-    n_components_, n_effective_ : components; those with at least one row.
-    weights_, counts_ : (K,) posterior mean weights, renormalized over the components; expected rows.
-    posterior_, means_, covariances_ : posterior summaries of the components.
-    family_ : the family with its prior, as set from the data or learned.
-    concentration_, concentration_interval_ : posterior mean and 95 % interval of a learned concentration.
-    component_ids_ : (K,) permanent ids.
-    labels_ : (n,) component of each training row.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
-    n_features_in_, feature_names_in_ : as scikit-learn has them.
-    categories_ : dict from a column that held strings or categories to the list of them; category v is symbol v.
+    weights_ : (K,) posterior mean weights, renormalized over the components.
+    counts_, labels_, lower_bound_ and all others : as in `Mixture`.
 
     Examples
     --------
@@ -361,19 +325,7 @@ class DPMixture(_MixtureEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            n_components,
-            family=family,
-            inference=inference,
-            concentration=concentration,
-            learn_prior=learn_prior,
-            random_state=random_state,
-            init=init,
-            n_init=n_init,
-            n_jobs=n_jobs,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+        self._store(locals())
 
     def _default_engine(self, on_disk: bool) -> Engine:
         return MemoizedVB(moves=(Birth(), Merge(), Delete()))

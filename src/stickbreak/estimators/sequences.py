@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from stickbreak.errors import StickbreakWarning
 from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.priors import DirichletRows, HDPRows
-from stickbreak.stats import Fields
+from stickbreak.priors import DirichletRows, GammaPrior, HDPRows
+from stickbreak.stats import Array, Fields
 
 from .chains import ChainEstimator
 from .dictionaries import Dictionary, make_dictionary
@@ -38,20 +40,15 @@ class HMM(ChainEstimator):
         for data in memory, `MemoizedVB` for data on disk.
     concentration, start_concentration : prior count of each entry of a transition row, and of the start row. Near zero, EM is
         maximum likelihood.
-    stickiness : extra prior count of staying in a state.
+    stickiness : extra prior count of staying in a state. These three stay as given; `HDPHMM` can learn its own.
     start_prior, transition_prior : (K,) and (K, K) prior counts entry by entry, in place of the three numbers; zero marks what is
         impossible. Under EM they are hmmlearn's `startprob_prior` and `transmat_prior` less one.
     allowed : for one column of symbols, which states each may have: a mapping from symbol (a word, or its number) to a list of
         states. Symbols that it lacks may have all.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
-    random_state : seed.
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
         from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
         or "random" (random rows).
-    n_init : starts to try; the best bound wins.
-    n_jobs : threads; results do not depend on it. -1 is all.
-    warm_start : begin from the last fit.
-    verbose : show progress.
+    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
@@ -59,11 +56,9 @@ class HMM(ChainEstimator):
     transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
     weights_, counts_ : (K,) shares of the rows; expected rows.
     durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
-    posterior_, means_, covariances_ : posterior summaries of the states.
-    family_ : the family with its prior, as set from the data or learned.
-    component_ids_ : (K,) permanent ids.
     labels_ : state of each training row, (n,) or a list.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
+    posterior_, means_, covariances_, family_, component_ids_ : as in `Mixture`.
+    lower_bound_, trace_, converged_, n_iter_ : as in `Mixture`.
     n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
 
     Examples
@@ -100,22 +95,7 @@ class HMM(ChainEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.concentration = concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
-        self.allowed = allowed
-        self.learn_prior = learn_prior
-        self.random_state = random_state
-        self.init = init
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._store(locals())
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -146,41 +126,24 @@ class HDPHMM(ChainEstimator):
     Parameters
     ----------
     n_components : number of states to begin with.
-    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
-        kinds.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
         `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     stickiness : extra prior count of staying in a state, 0 or at least 0.001.
     concentration : of the transition rows around the root's shares; small values give sparse rows that differ from each other.
     start_concentration : of the start row around the root's shares.
     top_concentration : of the root's sticks; large values expect many states.
-        Each of these four is a number, or a `GammaPrior` to learn it.
+        Each of these four is a number, or a `GammaPrior` to learn it: the last with a posterior, the others as the values that make
+        bound plus log prior density largest. Learned values of `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of states; "point", a point estimate
         as in older work, whose bound cannot.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
-    random_state : seed.
-    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
-        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
-        or "random" (random rows).
-    n_init : starts to try; the best bound wins.
-    n_jobs : threads; results do not depend on it. -1 is all.
-    warm_start : begin from the last fit.
-    verbose : show progress.
+    family, init : as in `HMM`.
+    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
-    n_components_, n_effective_ : states; those with at least one row.
-    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
-    weights_, counts_ : (K,) shares of the rows; expected rows.
-    durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
-    posterior_, means_, covariances_ : posterior summaries of the states.
-    family_ : the family with its prior, as set from the data or learned.
-    component_ids_ : (K,) permanent ids.
-    labels_ : state of each training row, (n,) or a list.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
-    n_features_in_, feature_names_in_, categories_ : as in `Mixture`.
     concentration_, start_concentration_, stickiness_ : as given, or as learned.
+    top_concentration_, top_concentration_interval_ : posterior mean and 95 % interval of a learned one.
+    transmat_, startprob_, labels_ and all others : as in `HMM`.
 
     Examples
     --------
@@ -214,21 +177,7 @@ class HDPHMM(ChainEstimator):
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.family = family
-        self.inference = inference
-        self.stickiness = stickiness
-        self.concentration = concentration
-        self.start_concentration = start_concentration
-        self.top_concentration = top_concentration
-        self.root = root
-        self.learn_prior = learn_prior
-        self.random_state = random_state
-        self.init = init
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._store(locals())
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # the bound of a point estimate cannot choose the number of states
@@ -261,6 +210,22 @@ class HDPHMM(ChainEstimator):
     def stickiness_(self) -> float:
         """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
         return self._numbers().stickiness
+
+    @property
+    def top_concentration_(self) -> float:
+        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
+        found = self._top()
+        return float(found.mean if isinstance(found, GammaPrior) else found)
+
+    @property
+    def top_concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
+        found = self._top()
+        return found.quantile([0.025, 0.975]) if isinstance(found, GammaPrior) else np.full(2, float(found))
+
+    def _top(self) -> Any:
+        self._require_fitted()
+        return self._model.prior.top(self._params)
 
     def _numbers(self) -> Any:
         self._require_fitted()

@@ -16,7 +16,7 @@ from stickbreak.errors import rows_named
 from stickbreak.stats import Array
 
 from .frames import frame_kind, is_text
-from .identities import offsets_of_ids, split_identity
+from .identities import offsets_of_runs, split_identity
 from .tables import Given, check_rows, check_weights, open_rows, read_rows
 
 __all__ = ["Shape", "Stack", "lagged_names", "make_stack", "stack_values"]
@@ -94,8 +94,8 @@ def make_stack(estimator: Any, given: Given, family: Any, *, reset: bool) -> Sta
     if is_list:
         X, offsets = join_sequences(given.X, family)
     else:
-        X, ids = split_identity(*_opened(estimator, given, reset))
-        X, offsets = _as_column(X, family), None if ids is None else offsets_of_ids(ids, _count_rows(X))
+        X, runs = split_identity(*_opened(estimator, given, reset))
+        X, offsets = _as_column(X, family), None if runs is None else offsets_of_runs(runs, _count_rows(X))
     with rows_named(offsets if is_list else None):
         rows, is_checked = read_rows(estimator, X, family, reset=reset)
     if offsets is None:

@@ -6,33 +6,41 @@ Arguments as in `chain`.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from .chain_rows import TINY, filter_rows, linear_tables, log_forward, log_sums
 from .compile import kernel
 
-__all__ = ["draw", "filter_step", "filtered", "predict_step", "viterbi"]
+__all__ = ["draw", "draw_backward", "draw_in_logs", "filter_step", "filtered", "predict_step", "viterbi", "viterbi_pieces"]
 
 
 # ---- the best path -------------------------------------------------------------------------------------------------
 @kernel
-def best_scores(log_start, log_transition, evidence_t, begin, out):
-    """Out (T, K): log weight of the best path to each state of each row from `begin` on."""
+def step_best(before, log_transition, out):
+    """Out (K,): log weight of the best path that goes on to each state, from those before (K,)."""
+    K = out.shape[0]
+    for j in range(K):
+        out[j] = -np.inf
+    for i in range(K):
+        weight, row = before[i], log_transition[i]
+        for j in range(K):
+            value = weight + row[j]
+            out[j] = value if value > out[j] or value != value else out[j]  # NaN wins and stays
+
+
+@kernel
+def best_scores(log_first, log_transition, evidence_t, begin, out):
+    """Out (T, K): log weight of the best path to each state of each row from `begin` on; log_first (K,) enters the first."""
     T, K = out.shape
     for t in range(T):
         current = out[t]
         if t == 0:
             for j in range(K):
-                current[j] = log_start[j]
+                current[j] = log_first[j]
         else:
-            for j in range(K):
-                current[j] = -np.inf
-            for i in range(K):
-                before, row = out[t - 1, i], log_transition[i]
-                for j in range(K):
-                    value = before + row[j]
-                    current[j] = value if value > current[j] or value != value else current[j]  # NaN wins and stays
+            step_best(out[t - 1], log_transition, current)
         for j in range(K):
             current[j] += evidence_t[j, begin + t]
 
@@ -47,16 +55,22 @@ def first_best(values):
 
 
 @kernel
-def trace_back(scores, transposed, out_path):
-    """The path (T,) that ends in the best score of the last row; asks again who came first, instead of remembering it."""
+def trace_back(scores, transposed, after, out_path):
+    """The path (T,) of the best scores (T, K); asks again who came first, instead of remembering it.
+
+    after: the state of the row that follows, -1 if this is where the chain ends.
+    """
     T, K = scores.shape
     values = np.empty(K)
-    out_path[T - 1] = first_best(scores[T - 1])
-    for t in range(T - 2, -1, -1):
-        column, row = transposed[out_path[t + 1]], scores[t]
-        for i in range(K):
-            values[i] = row[i] + column[i]
-        out_path[t] = first_best(values)
+    for t in range(T - 1, -1, -1):
+        row = scores[t]
+        if after >= 0:
+            column = transposed[after]
+            for i in range(K):
+                values[i] = row[i] + column[i]
+            row = values
+        after = first_best(row)
+        out_path[t] = after
 
 
 @kernel
@@ -69,7 +83,7 @@ def best_paths(evidence_t, log_start, log_transition, transposed, offsets, out_p
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         best_scores(log_start, log_transition, evidence_t, begin, scores[: end - begin])
-        trace_back(scores[: end - begin], transposed, out_path[begin:end])
+        trace_back(scores[: end - begin], transposed, -1, out_path[begin:end])
         out_value[s] = scores[end - begin - 1, out_path[end - 1]]
 
 
@@ -82,6 +96,30 @@ def viterbi(evidence_t, log_start, log_transition, offsets):
     transposed = np.ascontiguousarray(log_transition.T)
     best_paths(evidence_t, log_start, log_transition, transposed, offsets, path, value)
     return path, value
+
+
+def viterbi_pieces(evidence, bounds, log_start, log_transition):
+    """`viterbi` of one long chain in pieces: yields (begin, end, path, value), the last piece first, the same bits.
+
+    evidence(begin, end) gives evidence_t (K, end - begin); it is asked for twice, but once of the last piece. What is kept of a
+    piece is the score (K,) of its last row: with sqrt(T) pieces O(sqrt(T) K) in all. Bytes that remember who came first would save
+    the second pass, but are T K of them, as many as the evidence itself has numbers.
+    """
+    transposed, pieces = np.ascontiguousarray(log_transition.T), list(pairwise(bounds))
+    scores, entering = np.empty((max(end - begin for begin, end in pieces), len(log_start))), [log_start]
+    for begin, end in pieces:
+        best_scores(entering[-1], log_transition, evidence(begin, end), 0, scores[: end - begin])
+        entering.append(np.empty(len(log_start)))
+        step_best(scores[end - begin - 1], log_transition, entering[-1])
+    after, value = -1, None
+    for (begin, end), first in zip(reversed(pieces), reversed(entering[:-1]), strict=True):
+        known, path = scores[: end - begin], np.empty(end - begin, dtype=np.int64)
+        if after >= 0:
+            best_scores(first, log_transition, evidence(begin, end), 0, known)
+        trace_back(known, transposed, after, path)
+        value = known[-1, path[-1]] if value is None else value
+        after = path[0]
+        yield begin, end, path, float(value)
 
 
 # ---- what is known of a row from the rows before it ----------------------------------------------------------------
@@ -150,18 +188,19 @@ def choose(weights, uniform):
 
 
 @kernel
-def draw_backward(filtered, transposed, uniforms, out_path):
-    """A path (T,) from the last row of filtered (T, W) to its first."""
+def draw_backward(filtered, transposed, uniforms, after, out_path):
+    """A path (T,) from the last row of filtered (T, W) to its first; after: the state of the row that follows, -1 if none does."""
     T, width = filtered.shape
     weights = np.empty(width)
     for t in range(T - 1, -1, -1):
         for i in range(width):
             weights[i] = filtered[t, i]
-        if t < T - 1:
-            column = transposed[out_path[t + 1]]
+        if after >= 0:
+            column = transposed[after]
             for i in range(width):
                 weights[i] *= column[i]
-        out_path[t] = choose(weights, uniforms[t])
+        after = choose(weights, uniforms[t])
+        out_path[t] = after
 
 
 @kernel
@@ -169,11 +208,11 @@ def draw_paths(filtered, transposed, offsets, uniforms, out_path):
     """`draw_backward` of every sequence."""
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
-        draw_backward(filtered[begin:end], transposed, uniforms[begin:end], out_path[begin:end])
+        draw_backward(filtered[begin:end], transposed, uniforms[begin:end], -1, out_path[begin:end])
 
 
 @kernel
-def draw_in_logs(log_forward, log_transition, uniforms, out_path):
+def draw_in_logs(log_forward, log_transition, uniforms, after, out_path):
     """`draw_backward` from log p(z_t, x_1 .. x_t) (T, K)."""
     T, K = log_forward.shape
     weights = np.empty(K)
@@ -181,12 +220,13 @@ def draw_in_logs(log_forward, log_transition, uniforms, out_path):
         top = -np.inf
         for i in range(K):
             weights[i] = log_forward[t, i]
-            if t < T - 1:
-                weights[i] += log_transition[i, out_path[t + 1]]
+            if after >= 0:
+                weights[i] += log_transition[i, after]
             top = max(top, weights[i])
         for i in range(K):
             weights[i] = math.exp(weights[i] - top) if top > -np.inf else 0.0
-        out_path[t] = choose(weights, uniforms[t])
+        after = choose(weights, uniforms[t])
+        out_path[t] = after
 
 
 def draw(evidence_t, log_start, log_transition, offsets, uniforms):
@@ -209,6 +249,6 @@ def draw(evidence_t, log_start, log_transition, offsets, uniforms):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         forward = np.empty(evidence_t[:, rows].shape[::-1])
         log_forward(log_start, log_transition, np.ascontiguousarray(evidence_t[:, rows]), forward)
-        draw_in_logs(forward, log_transition, uniforms[rows], path[rows])
+        draw_in_logs(forward, log_transition, uniforms[rows], -1, path[rows])
         log_z[s] = log_sums(forward[-1:])[0]
     return path, log_z

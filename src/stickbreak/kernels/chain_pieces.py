@@ -1,4 +1,4 @@
-"""Forward-backward of one very long chain in pieces: what is kept between them is one message each.
+"""Forward-backward, and random paths, of one very long chain in pieces: what is kept between them is one message each.
 
 With pieces of about sqrt(T) rows a chain of T rows needs O(sqrt(T) K) memory; its evidence is asked for twice. Joined pieces give
 what `chain.smooth` gives for the whole, however it is cut. Messages are logarithms. Arguments as in `chain`.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .chain_paths import draw_backward, draw_in_logs
 from .chain_rows import (
     LOST,
     add_log_steps,
@@ -26,7 +27,7 @@ from .chain_rows import (
     write_shares,
 )
 
-__all__ = ["Checkpoints", "forward_piece", "forward_pieces", "smooth_piece", "smooth_pieces"]
+__all__ = ["Checkpoints", "draw_pieces", "forward_piece", "forward_pieces", "smooth_piece", "smooth_pieces"]
 
 
 class Checkpoints(NamedTuple):
@@ -55,8 +56,7 @@ def forward_pieces(evidence, bounds, log_start, log_transition):
 
 def smooth_pieces(evidence, bounds, checkpoints, log_start, log_transition, weight=1.0, *, start, transition):
     """Second pass, from the last piece to the first: yields (begin, end, shares_t) of each; counts as in `chain.smooth`."""
-    if not np.isfinite(checkpoints.log_z):
-        raise ValueError(f"a chain with log_z={checkpoints.log_z} has no posterior; look at log_z before the second pass")
+    _require_posterior(checkpoints)
     log_beta = None
     for p in range(len(bounds) - 2, -1, -1):
         shares_t, log_beta = smooth_piece(
@@ -64,6 +64,27 @@ def smooth_pieces(evidence, bounds, checkpoints, log_start, log_transition, weig
             start=start, transition=transition, exact=checkpoints.exact,
         )  # fmt: skip
         yield bounds[p], bounds[p + 1], shares_t
+
+
+def draw_pieces(evidence, bounds, checkpoints, log_start, log_transition, uniforms):
+    """Second pass, from the last piece to the first: yields (begin, end, path) of a path drawn as `chain_paths.draw` does it."""
+    _require_posterior(checkpoints)
+    tables, after = linear_tables(log_start, log_transition), -1
+    for p in range(len(bounds) - 2, -1, -1):
+        begin, end = bounds[p], bounds[p + 1]
+        path, message = np.empty(end - begin, dtype=np.int64), checkpoints.messages[p]
+        if checkpoints.exact:
+            known = _log_filtered(evidence(begin, end), message, log_start, log_transition)
+            draw_in_logs(known, log_transition, uniforms[begin:end], after, path)
+        else:
+            draw_backward(_filter(evidence(begin, end), message, tables)[1], tables.transposed, uniforms[begin:end], after, path)
+        after = path[0]
+        yield begin, end, path
+
+
+def _require_posterior(checkpoints):
+    if not np.isfinite(checkpoints.log_z):
+        raise ValueError(f"a chain with log_z={checkpoints.log_z} has no posterior; look at log_z before the second pass")
 
 
 def forward_piece(evidence_t, log_message, log_start, log_transition, *, exact=False):
@@ -88,8 +109,12 @@ def smooth_piece(evidence_t, log_message, log_beta, log_start, log_transition, w
     log_message: what entered the piece in the first pass, None for the first piece; log_beta: what the piece after it gave, None
     for the last. Adds to transition (K, K) the steps within the piece and the one into its first row; the first one adds to start.
     """
-    inner = _smooth_in_logs if exact else _smooth
-    shares_t, log_beta = inner(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition)
+    inner, steps = _smooth_in_logs if exact else _smooth, np.zeros_like(transition)
+    shares_t, log_beta = inner(evidence_t, log_message, log_beta, log_start, log_transition, steps)
+    if weight != 1.0:  # applied last: messages must not vanish with a weight of zero
+        shares_t *= weight
+        steps *= weight
+    transition += steps
     if log_message is None:
         start += shares_t[:, 0]
     return shares_t, log_beta
@@ -113,15 +138,16 @@ def _filter(evidence_t, log_message, tables):
     return rows, weights, scale, sum_logs(scale, top) + first_shift + (T - 1) * tables.step_shift
 
 
-def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition):
+def _smooth(evidence_t, log_message, log_beta, log_start, log_transition, transition):
+    """Shares (K, T) and log_beta (K,); adds the steps to transition (K, K)."""
     K, T = evidence_t.shape
     tables = linear_tables(log_start, log_transition)
     rows, weights, scale, _ = _filter(evidence_t, log_message, tables)
-    message = np.full(len(tables.start), weight / scale[-1])
+    message = np.full(len(tables.start), 1.0 / scale[-1])
     if log_beta is not None:
         reachable = weights[-1, :K] > LOST
         message[:K] = np.exp(np.where(reachable, log_beta - log_beta[reachable].max(), -np.inf))
-        message *= weight / (weights[-1, :K] @ message[:K])
+        message /= weights[-1, :K] @ message[:K]
     messages, futures, shares_t = np.empty_like(rows), np.empty_like(rows), np.empty((K, T))
     backward_rows(message, K, tables.transposed, rows, weights, scale, 0, T, messages, futures)
     write_shares(weights, messages, 0, shares_t)
@@ -144,13 +170,14 @@ def _log_filtered(evidence_t, log_message, log_start, log_transition):
     return out
 
 
-def _smooth_in_logs(evidence_t, log_message, log_beta, log_start, log_transition, weight, transition):
+def _smooth_in_logs(evidence_t, log_message, log_beta, log_start, log_transition, transition):
+    """As `_smooth`."""
     K, T = evidence_t.shape
     forward, betas, futures = _log_filtered(evidence_t, log_message, log_start, log_transition), np.empty((T, K)), np.empty((T, K))
     beta = np.zeros(K) if log_beta is None else log_beta.copy()
     log_z = float(log_sums((forward[-1] + beta)[None])[0])
     log_backward(beta, log_transition, evidence_t, betas, futures)
-    add_log_steps(forward[:-1], log_transition, futures[1:], log_z, weight, transition)
+    add_log_steps(forward[:-1], log_transition, futures[1:], log_z, 1.0, transition)
     if log_message is not None:
-        add_log_steps(log_message[None], log_transition, futures[:1], log_z, weight, transition)
-    return np.ascontiguousarray(weight * np.exp(forward + betas - log_z).T), beta
+        add_log_steps(log_message[None], log_transition, futures[:1], log_z, 1.0, transition)
+    return np.ascontiguousarray(np.exp(forward + betas - log_z).T), beta

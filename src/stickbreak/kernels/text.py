@@ -12,9 +12,10 @@ import numpy as np
 
 from .compile import kernel
 
-__all__ = ["COMPLETE", "RAGGED", "UNCLOSED", "decimal_powers", "parse_records"]
+__all__ = ["COMPLETE", "RAGGED", "SKIPPED", "UNCLOSED", "WORDS", "decimal_powers", "find_changes", "parse_records"]
 
 COMPLETE, RAGGED, UNCLOSED = 0, 1, 2
+SKIPPED, WORDS = -1, -2  # in place of a slot: fields that are not wanted, and those whose cells are wanted as they are
 SPACE, TAB, NEWLINE, RETURN, QUOTE = 32, 9, 10, 13, 34
 PLUS, MINUS, POINT, ZERO, NINE, LETTER_E, LETTER_N, LETTER_A = 43, 45, 46, 48, 57, 101, 110, 97
 TO_LOWER = 32
@@ -158,9 +159,10 @@ def find_field(text, at, separator):
 def parse_records(text, at, separator, slots, is_last, powers, out, odd):
     """Numbers of the records of a text, from byte `at` on.
 
-    text (n,) bytes; slots (n_fields,) the column of `out` for each field, -1 for those that are not wanted; is_last: whether the
-    text ends the file, so that its last record needs no newline; powers: `decimal_powers()`; out (m, D).
-    odd (p, 4): receives row, field, first byte and end of cells that are no plain numbers; p at least D.
+    text (n,) bytes; slots (n_fields,) the column of `out` for each field, SKIPPED or WORDS; is_last: whether the text ends the
+    file, so that its last record needs no newline; powers: `decimal_powers()`; out (m, D).
+    odd (p, 4): receives row, field, first byte and end of cells that are no plain numbers, and of all WORDS; p at least as many
+    as there are wanted fields.
     Blank lines are skipped. Ends when `out` or `odd` is full, and at a record that is incomplete, ragged or has an open quote.
 
     Returns rows, odd cells, where the first record that was not read begins, COMPLETE or what is wrong with it, its fields.
@@ -192,10 +194,13 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
                 return row, kept, at, COMPLETE, 0  # the rest of the record is not here yet
             if not is_closed:
                 return row, kept, at, UNCLOSED, field + 1
-            if field < n_fields and slots[field] >= 0:
-                value, is_number = parse_number(text, begin, end, powers)
-                out[row, slots[field]] = value
-                if not is_number or not is_plain:
+            if field < n_fields and slots[field] != SKIPPED:
+                is_usual = False
+                if slots[field] >= 0:
+                    value, is_number = parse_number(text, begin, end, powers)
+                    out[row, slots[field]] = value
+                    is_usual = is_number and is_plain
+                if not is_usual:
                     if n_odd == len(odd):
                         return row, kept, at, COMPLETE, 0
                     odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = row, field, begin, end
@@ -209,3 +214,16 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
         at = after + 1 if after < n else n
         row += 1
     return row, n_odd, at, COMPLETE, 0
+
+
+@kernel
+def find_changes(text, cells, out):
+    """Out (n,): whether a cell, text[cells[i, 0]:cells[i, 1]], has other bytes than the one before it; the first one has."""
+    for i in range(len(cells)):
+        begin, size = cells[i, 0], cells[i, 1] - cells[i, 0]
+        before = cells[i - 1, 0] if i else begin
+        out[i] = i == 0 or cells[i - 1, 1] - before != size
+        for k in range(size):
+            if out[i]:
+                break
+            out[i] = text[begin + k] != text[before + k]

@@ -297,8 +297,8 @@ def _inferred(
     """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
-        if isinstance(model.structure, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
-            yield from _infer_units(model, potentials, block, max_rows, out)
+        if isinstance(model._inner, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
+            yield from _infer_units(model, potentials, block, warm, max_rows, out)
             continue
         prepared = block.with_rows(model.family.prepare(block.rows))
         own = None if warm is None else warm.cut(**block.cut)
@@ -306,18 +306,18 @@ def _inferred(
 
 
 def _infer_units(
-    model: Model, potentials: ModelPotentials, block: Batch, max_rows: int, out: dict[str, Array]
+    model: Model, potentials: ModelPotentials, block: Batch, warm: Fields | None, max_rows: int, out: dict[str, Array]
 ) -> Iterable[tuple[Batch, Batch, Local]]:
     """A block that holds a unit which is too long: unit by unit."""
-    structure = model.structure
-    assert isinstance(structure, Piecewise)
+    structure: Any = model.structure  # piecewise, or wraps one that is
     for u in range(block.n_spans):
         unit = block.part(u, u + 1)
+        own = None if warm is None else warm.cut(**unit.cut)
         if unit.n_rows > 2 * max_rows:
-            yield from structure.infer_pieces(model, potentials, unit, max_rows, out)
+            yield from structure.infer_pieces(model, potentials, unit, own, max_rows, out)
         else:
             prepared = unit.with_rows(model.family.prepare(unit.rows))
-            yield unit, prepared, structure.infer(potentials, prepared, None, out)
+            yield unit, prepared, structure.infer(potentials, prepared, own, out)
 
 
 def _infer_lane(
@@ -346,16 +346,19 @@ def _require_finite(log_z: float, potentials: ModelPotentials) -> None:
 
 
 def _decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    if isinstance(model.structure, BestOnly) and isinstance(model._inner, Ordered):
+        return _paths_lane(model, potentials, lane)[0]
     if isinstance(model.structure, Piecewise):  # by the posterior of each row, of which no more than a piece is held
         best, tables = np.empty(lane.n_rows, dtype=np.int64), dict(potentials.empty.empty().arrays)
-        for block, _, local in _inferred(model, potentials, lane.alone(), None, tables):
+        lane = replace(lane.alone(), repeats=None)  # rows that do not count have a best component too
+        for block, _, local in _inferred(model, potentials, lane, None, tables):
             best[block.row_at : block.row_at + block.n_rows] = np.asarray(local.shares).argmax(1)
         return best
     return np.concatenate([model.structure.decode(potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 
 def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
-    if isinstance(model.structure, Piecewise) and lane.repeats is None:
+    if isinstance(model._inner, Piecewise) and lane.repeats is None:
         out, tables = np.empty((lane.n_rows, potentials.empty.size(model.axis))), dict(potentials.empty.empty().arrays)
         for block, _, local in _inferred(model, potentials, lane.alone(), None, tables):
             out[block.row_at : block.row_at + block.n_rows] = local.shares
@@ -405,9 +408,15 @@ def _last_shares(found: tuple[Array, Array], part: Batch, is_end: bool) -> Array
 
 
 def _paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[Array, Array]:
-    structure = model._inner
+    structure, max_rows = model._inner, model.block_rows(potentials.empty.size(model.axis))
     assert isinstance(structure, Ordered)
-    found = [structure.viterbi(potentials, block) for _, block in _prepared(model, potentials, lane)]
+    found: list[tuple[Array, Array]] = []
+    for block in lane.blocks(max_rows):
+        if block.n_rows <= 2 * max_rows:
+            found.append(structure.viterbi(potentials, block.with_rows(model.family.prepare(block.rows))))
+            continue
+        units = (block.part(u, u + 1) for u in range(block.n_spans))
+        found += (structure.viterbi_pieces(model, potentials, unit, max_rows) for unit in units)
     return np.concatenate([path for path, _ in found]), np.concatenate([value for _, value in found])
 
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import gammaincinv, logsumexp
 
 from stickbreak.parameters import Parameters, require_positive
 from stickbreak.protocols import Array, Counts, Rule
@@ -66,6 +66,15 @@ class GammaPrior(Parameters):
                 "GammaPrior takes a shape from 1e-3 to 1e6 and a rate from 1e-6 to 1e6; "
                 f"got shape={self.shape!r}, rate={self.rate!r}"
             )
+
+    @property
+    def mean(self) -> float:
+        """The mean, shape / rate."""
+        return float(self.shape / self.rate)
+
+    def quantile(self, level: Any) -> Array:
+        """Values below which lie these shares of the distribution."""
+        return np.asarray(gammaincinv(self.shape, level) / self.rate)
 
     def nodes(self) -> tuple[Array, Array]:
         """Concentrations (J,) and the logs of their prior probabilities (J,)."""

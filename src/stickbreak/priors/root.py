@@ -25,7 +25,7 @@ from stickbreak.protocols import Array
 from .concentration import GammaPrior
 from .groups import Groups, Surrogate, Term, trigamma
 
-__all__ = ["BetaRoot", "PointRoot", "Pull", "Root", "fill_shares", "share_sticks", "top_term"]
+__all__ = ["BetaRoot", "PointRoot", "Pull", "Root", "fill_shares", "share_sticks", "top_posterior", "top_term"]
 
 Pull = Callable[[Array], Term]
 TINY = 1e-8  # sticks stay this far from 0 and 1: digamma(0) is infinite
@@ -86,17 +86,21 @@ def share_sticks(u: Array) -> Array:
     return out
 
 
+def top_posterior(prior: GammaPrior, n_sticks: int, log_pass: float) -> GammaPrior:
+    """The best factor q(c) = Gamma(shape + K, rate - S) for S = sum_k E[log(1 - u_k)]. Nothing is stored."""
+    return GammaPrior(prior.shape + n_sticks, prior.rate - log_pass)
+
+
 def top_term(concentration: float | GammaPrior, n_sticks: int, log_pass: float) -> tuple[float, float]:
     """K log c + c S for S = sum_k E[log(1 - u_k)], and its derivative in S, which is (the mean of) c.
 
-    For c ~ Gamma(shape, rate) the log of the integral over c of p(c) c**K exp(c S): the factor q(c) = Gamma(shape + K, rate - S)
-    at its best. Nothing is stored.
+    For c ~ Gamma(shape, rate) the log of the integral over c of p(c) c**K exp(c S), where q(c) is at its best.
     """
     if not isinstance(concentration, GammaPrior):
         return n_sticks * float(np.log(concentration)) + concentration * log_pass, concentration
-    shape, rate = concentration.shape + n_sticks, concentration.rate - log_pass
+    q = top_posterior(concentration, n_sticks, log_pass)
     prior = concentration.shape * np.log(concentration.rate) - gammaln(concentration.shape)
-    return float(prior + gammaln(shape) - shape * np.log(rate)), shape / rate
+    return float(prior + gammaln(q.shape) - q.shape * np.log(q.rate)), q.mean
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,10 @@ class _Climber:
     by_size: bool = True
 
     def _own(self, u: Array, surrogate: Surrogate) -> Own:
+        raise NotImplementedError
+
+    def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
+        """(K,) E[log(1 - u_k)]."""
         raise NotImplementedError
 
     def _outside(self, groups: Groups, surrogate: Surrogate, shares: Array) -> Term:
@@ -128,6 +136,13 @@ class _Climber:
         """(K + 1,) shares b, the rest last, in the order of the slots."""
         u, order = self._sticks(mean)
         return _unsorted(share_sticks(u), order)
+
+    def top(self, mean: Array, groups: Groups) -> float | GammaPrior:
+        """The concentration: as given, or its posterior where it is learned."""
+        if not isinstance(self.concentration, GammaPrior):
+            return self.concentration
+        u, _ = self._sticks(mean)
+        return top_posterior(self.concentration, len(u), float(self._log_pass(u, groups.surrogate(len(u))).sum()))
 
     def bound(self, mean: Array, groups: Groups) -> float:
         """E[log p(u) / q(u)] (a density for a point estimate) plus the groups' log normalizers, or what bounds them from below."""
@@ -294,10 +309,14 @@ class BetaRoot(_Climber):
         bent = -2.0 * (more * zeta(3.0, a) + less * zeta(3.0, b))  # tetragamma(x) = -2 zeta(3, x)
         return Own(float(value), slope, w**2 * (bent - stop - go), w**2 * (stop + go))
 
+    def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
+        w = self.precisions(u, surrogate)
+        return np.asarray(digamma((1.0 - u) * w) - digamma(w))
+
     def precisions(self, u: Array, surrogate: Surrogate) -> Array:
         """(K,) total counts w of the sticks' posteriors."""
         c1, prior = surrogate.ones + 1.0, self.concentration
-        w = c1 + surrogate.zeros + (prior.shape / prior.rate if isinstance(prior, GammaPrior) else prior)
+        w = c1 + surrogate.zeros + (prior.mean if isinstance(prior, GammaPrior) else prior)
         return w if self.precision == "rule" else self._best_precisions(u, surrogate, w)
 
     def _best_precisions(self, u: Array, surrogate: Surrogate, w: Array) -> Array:
@@ -329,6 +348,9 @@ class PointRoot(_Climber):
 
     def _outside(self, groups: Groups, surrogate: Surrogate, shares: Array) -> Term:
         return groups.normalizers(shares)
+
+    def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
+        return np.log1p(-u)
 
     def _own(self, u: Array, surrogate: Surrogate) -> Own:
         """In sticks log R_i = sum_{l<=i} log(1 - u_l), so log p(b) = K log c + sum_k (c - 1 - K + k) log(1 - u_k)."""

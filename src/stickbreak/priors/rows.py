@@ -14,6 +14,7 @@ from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Field, Fields, Summary
 
 from .dirichlet import ROWS
+from .unstored import Unstored
 
 __all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "stationary"]
 
@@ -35,8 +36,11 @@ def require_stickiness(value: Any) -> None:
         raise ValueError(f"stickiness must be zero or a positive number; got {value!r}")
 
 
-class RowCounts:
-    """start (K,): units that begin in each state; transition (K, K): steps from row to column."""
+class RowCounts(Unstored):
+    """start (K,): units that begin in each state; transition (K, K): steps from row to column.
+
+    Nothing is stored besides, unless a prior says so.
+    """
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted."""
@@ -45,22 +49,6 @@ class RowCounts:
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
         return {"start": np.zeros(n_components), "transition": np.zeros((n_components, n_components))}
-
-    def start(self, n_components: int, axis: str) -> Fields:
-        """Nothing is stored."""
-        return Fields({}, {})
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        """Nothing is stored."""
-        return params
-
-    def for_draws(self) -> Any:
-        """The prior whose parameters Gibbs draws: this one."""
-        return self
-
-    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
-        """Nothing is stored."""
-        return params
 
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts of every row."""
@@ -82,6 +70,14 @@ class RowCounts:
     def window_tables(self, counts: Counts, params: Fields) -> dict[str, Any]:
         """window_start (K,): log of the share of time that a chain with the expected rows spends in each state in the long run."""
         return {"window_start": np.log(stationary(np.exp(self.predictive(counts, params)["transition"])))}
+
+    def log_rise(self, total: Counts, params: Fields) -> float:
+        """Log-partitions of the rows' posteriors minus those of their priors, where there is no unused mass."""
+        prior, rise = self.pseudo(params, len(total["start"])), 0.0
+        for name in ("start", "transition"):
+            pseudo = getattr(prior, name)
+            rise += float((ROWS.log_partition(total[name], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo)).sum())
+        return rise
 
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each state: those that units begin with, and those that steps lead to."""
@@ -164,12 +160,7 @@ class DirichletRows(RowCounts):
 
     def bound(self, total: Summary, params: Fields) -> float:
         """Log-partitions of the rows' posteriors minus those of their priors."""
-        prior = self.pseudo(params, len(total["start"]))
-        rise = 0.0
-        for name in ("start", "transition"):
-            pseudo = getattr(prior, name)
-            rise += float((ROWS.log_partition(total[name], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo)).sum())
-        return rise
+        return self.log_rise(total, params)
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """Sum (count + pseudo) log probability at the mode."""

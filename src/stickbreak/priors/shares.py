@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Fields, Summary
+from stickbreak.stats import Field, Fields
+
+from .unstored import Unstored
 
 __all__ = ["ConcentrationPosterior", "ShareCounts"]
 
@@ -32,7 +34,7 @@ class ConcentrationPosterior(NamedTuple):
         return np.exp(np.interp(level, middle, np.log(self.values)))
 
 
-class ShareCounts:
+class ShareCounts(Unstored):
     """share (K,): expected rows of each component. All parameters are functions of it."""
 
     concentration: Any
@@ -44,22 +46,6 @@ class ShareCounts:
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
         return {"share": np.zeros(n_components)}
-
-    def start(self, n_components: int, axis: str) -> Fields:
-        """Nothing is stored."""
-        return Fields({}, {})
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        """Nothing is stored."""
-        return params
-
-    def for_draws(self) -> Any:
-        """The prior whose parameters Gibbs draws: this one."""
-        return self
-
-    def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
-        """Nothing is stored."""
-        return params
 
     def log_rise(self, counts: Counts) -> Array:
         """Log-partition of the posterior minus that of the prior, for each concentration."""

@@ -151,13 +151,17 @@ class HDPRows(RowCounts):
         """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which begin at their prior means."""
         layout = {"root": Field((axis,)), **{name: Field(()) for name in self.learned}}
         priors = {name: getattr(self, name) for name in self.learned}
-        begun = {name: np.array(max(p.shape / p.rate, LEAST_STICKINESS)) for name, p in priors.items()}
+        begun = {name: np.array(max(p.mean, LEAST_STICKINESS)) for name, p in priors.items()}
         return Fields(layout, {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun})
 
     def concentrations(self, params: Fields) -> ChainGroups:
         """The numbers of the rows' priors: known, or as learned so far."""
         names = ("start_concentration", "concentration", "stickiness")
         return ChainGroups(*(float(params[n] if n in self.learned else getattr(self, n)) for n in names))
+
+    def top(self, params: Fields) -> float | GammaPrior:
+        """The root's concentration: as given, or its posterior where it is learned."""
+        return self._root().top(params["root"], self.concentrations(params))
 
     def shares(self, params: Fields) -> Array:
         """(K + 1,) the root's mean shares, unused mass last."""

@@ -18,7 +18,6 @@ from scipy.special import gammaln
 from stickbreak.protocols import Array
 from stickbreak.stats import Field, Fields, Summary, draw_log_dirichlet
 
-from .dirichlet import ROWS
 from .groups import ChainGroups
 from .rows import RowCounts, RowPseudo
 
@@ -60,6 +59,10 @@ class WeakLimitRows(RowCounts):
         """The numbers, as given."""
         return ChainGroups(self.start_concentration, self.concentration, self.stickiness)
 
+    def top(self, params: Fields) -> float:
+        """The root's concentration, as given."""
+        return self.top_concentration
+
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,): equal shares."""
         return Fields({"root": Field((axis,))}, {"root": np.full(n_components, 1.0 / n_components)})
@@ -87,13 +90,10 @@ class WeakLimitRows(RowCounts):
 
     def bound(self, total: Summary, params: Fields) -> float:
         """Logs of p(labels | root) and p(root), added: the prior's part of the log joint."""
-        prior, K = self.pseudo(params, len(total["start"])), len(total["start"])
+        K = len(total["start"])
         each = self.top_concentration / K
-        value = float(gammaln(self.top_concentration) - K * gammaln(each) + (each - 1.0) * np.log(self.shares(params)).sum())
-        for name in ("start", "transition"):
-            pseudo = getattr(prior, name)
-            value += float((ROWS.log_partition(total[name], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo)).sum())
-        return value
+        root = gammaln(self.top_concentration) - K * gammaln(each) + (each - 1.0) * np.log(self.shares(params)).sum()
+        return float(root) + self.log_rise(total, params)
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """The weak limit is drawn, not maximized."""

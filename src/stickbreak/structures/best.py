@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Local, Potentials, Structure
+from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
+
+from .wrapped import Wrapped
 
 __all__ = ["BestOnly"]
 
 
 @dataclass(frozen=True)
-class BestOnly:
+class BestOnly(Wrapped):
     """Wraps a structure; `infer` takes its best labelling. The entropy of the labels is then zero by itself."""
-
-    inner: Structure
-
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
-        """As the wrapped structure."""
-        return self.inner.cold_start(batch, n_components, axis)
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """Best labelling of every unit."""
@@ -29,20 +25,12 @@ class BestOnly:
 
     infer_best = infer
 
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
-        """As the wrapped structure."""
-        self.inner.count(labels, block, out)
-
-    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.log_evidence(potentials, block)
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """Best labelling of one unit that is too long to hold."""
+        return self.inner.infer_best_pieces(model, potentials, raw, n_rows, out)
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """The best labelling of every unit, which need not be the best component of every row."""
         return self.inner.best(potentials, block)
-
-    best = decode
-
-    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
-        """As the wrapped structure."""
-        return self.inner.sample(potentials, block, rng)

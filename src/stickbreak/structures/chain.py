@@ -8,8 +8,9 @@ Sequences are smoothed many at a time; one that is too long to hold is smoothed 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,14 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain import Buffers, smooth
 from stickbreak.kernels.chain_merges import merge_gains
-from stickbreak.kernels.chain_paths import draw, filtered, predict_step, viterbi
-from stickbreak.kernels.chain_pieces import Checkpoints, forward_pieces, smooth_piece
+from stickbreak.kernels.chain_paths import draw, filtered, predict_step, viterbi, viterbi_pieces
+from stickbreak.kernels.chain_pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import ActiveShares, Fields
 
 from .few import Evidence, choose_rows, forward_few, mass_outside, smooth_few
 from .independent import judge
+from .pieces import Pieces
 from .windows import smooth_windows
 
 __all__ = ["Chain"]
@@ -111,22 +113,14 @@ class Chain:
         return Local(float(_weights(block) @ log_z), rows.active(shares), memo=(rows,))
 
     def infer_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
     ) -> Iterator[tuple[Batch, Batch, Local]]:
         """One long sequence, `raw` as the user gave it, n_rows at a time: each piece as given, as prepared, and its posterior.
 
         The pieces come from the last to the first. Their evidence is computed twice, and never held together.
         """
-        bounds = [*range(0, raw.n_rows, n_rows), raw.n_rows]
-        weight = float(_weights(raw)[0])
-        last: list[tuple[Batch, Batch]] = []
-
-        def evidence(begin: int, end: int) -> Array:
-            piece = raw.rows_between(begin, end)
-            prepared = piece.with_rows(model.family.prepare(piece.rows))
-            last[:] = [(piece, prepared)]
-            return judge(potentials, prepared).T
-
+        pieces, weight = Pieces(model, potentials, raw, n_rows), float(_weights(raw)[0])
+        evidence, bounds = pieces.evidence, pieces.bounds
         limit, few = self._limit(potentials), None
         if limit is not None:
             few = forward_few(evidence, bounds, potentials, limit, _buffers())
@@ -137,7 +131,7 @@ class Chain:
         else:
             found = self._few_pieces(smooth_few(evidence, bounds, potentials, limit, few[1], _buffers()), few[0], weight, out)
         for local in found:
-            yield (*last[0], local)
+            yield pieces.piece, pieces.prepared, local
 
     @staticmethod
     def _all_pieces(
@@ -161,6 +155,43 @@ class Chain:
             yield Local(log_z, rows.active(weight * shares), memo=(rows,))
             log_z = 0.0  # counts once
 
+    def infer_best_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by the most probable path."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        found = viterbi_pieces(pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"])
+        return self._of_path_pieces(found, pieces, potentials, raw, out)
+
+    def infer_drawn_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, uniforms: Array, n_rows: int, out: dict[str, Array]
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by a path drawn from it; uniforms (n,)."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        tables = potentials["start"], potentials["transition"]
+        known = forward_pieces(pieces.evidence, pieces.bounds, *tables)
+        self._require_possible(np.array([known.log_z]), raw)
+        found = draw_pieces(pieces.evidence, pieces.bounds, known, *tables, uniforms)
+        return self._of_path_pieces(((*part, known.log_z) for part in found), pieces, potentials, raw, out)
+
+    def _of_path_pieces(
+        self,
+        found: Iterable[tuple[int, int, Array, float]],
+        pieces: Pieces,
+        potentials: Potentials,
+        raw: Batch,
+        out: dict[str, Array],
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """Pieces with the one-hot shares of a path; its value stands for log_z. Steps are counted when the path is complete."""
+        path, is_first = np.empty(raw.n_rows, dtype=np.int64), True
+        for begin, end, part, value in found:
+            self._require_possible(np.array([value]), raw)
+            path[begin:end] = part
+            log_z = float(_weights(raw)[0]) * value if is_first else 0.0  # counts once
+            yield pieces.piece, pieces.prepared, Local(log_z, self._one_hot(part, potentials, pieces.piece))
+            is_first = False
+        self.count(path, raw, out)
+
     def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """One-hot shares of the most probable path of each sequence."""
         path, value = self.viterbi(potentials, block)
@@ -169,10 +200,15 @@ class Chain:
 
     def _of_path(self, path: Array, value: Array, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
         """Counts and one-hot shares of a path; value (S,) stands for log_z."""
+        self.count(path, block, out)
+        return Local(float(_weights(block) @ value), self._one_hot(path, potentials, block))
+
+    @staticmethod
+    def _one_hot(path: Array, potentials: Potentials, block: Batch) -> Array:
+        """(n, K) shares that give each row to one component, as often as it counts."""
         shares = np.zeros((len(potentials["start"]), block.n_rows))
         shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
-        self.count(path, block, out)
-        return Local(float(_weights(block) @ value), shares.T)
+        return shares.T
 
     def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
         """Starts of sequences and steps between neighbouring rows whose labels are known."""
@@ -236,12 +272,10 @@ class Chain:
         self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
     ) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
         """One long sequence, n_rows at a time, first to last: each piece as given, and what `filter` says of it."""
-        start = potentials["start"]
-        for begin in range(0, raw.n_rows, n_rows):
-            piece = raw.rows_between(begin, min(begin + n_rows, raw.n_rows))
-            logits = judge(potentials, piece.with_rows(model.family.prepare(piece.rows))).T
-            found = filtered(logits, start, potentials["transition"], piece.offsets)
-            yield piece, found
+        start, pieces = potentials["start"], Pieces(model, potentials, raw, n_rows)
+        for begin, end in pairwise(pieces.bounds):
+            found = filtered(pieces.evidence(begin, end), start, potentials["transition"], pieces.piece.offsets)
+            yield pieces.piece, found
             with np.errstate(divide="ignore"):  # states that cannot be
                 start = predict_step(np.log(found[0][-1]), potentials["transition"])
 
@@ -253,6 +287,12 @@ class Chain:
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """The most probable path (n,) of each sequence, and its log weight (S,)."""
         return viterbi(judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets)
+
+    def viterbi_pieces(self, model: Any, potentials: Potentials, raw: Batch, n_rows: int) -> tuple[Array, Array]:
+        """As `viterbi`, one long sequence n_rows at a time."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        found = list(viterbi_pieces(pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"]))
+        return np.concatenate([path for _, _, path, _ in reversed(found)]), np.array([found[0][3]])
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) the most probable path of each sequence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,18 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Field, Fields
 
+from .wrapped import Wrapped
+
 __all__ = ["DrawOnly"]
 
 
 @dataclass(frozen=True, eq=False)
-class DrawOnly:
+class DrawOnly(Wrapped):
     """Wraps a structure; `infer` draws a labelling. Its random numbers, one a row, are made before the batch is cut into lanes.
 
     They travel as warm starts do, so that the draws are the same for any number of workers.
     """
 
-    inner: Any
     rng: np.random.Generator
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
@@ -36,25 +38,13 @@ class DrawOnly:
 
     infer_best = infer
 
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
-        """As the wrapped structure."""
-        self.inner.count(labels, block, out)
-
-    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.log_evidence(potentials, block)
-
-    def decode(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.decode(potentials, block)
-
-    def best(self, potentials: Potentials, block: Batch) -> Array:
-        """As the wrapped structure."""
-        return self.inner.best(potentials, block)
-
-    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
-        """As the wrapped structure."""
-        return self.inner.sample(potentials, block, rng)
+    def infer_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+    ) -> Iterable[tuple[Batch, Batch, Local]]:
+        """One labelling of a unit that is too long to hold."""
+        assert warm is not None
+        _require_single(raw)
+        return self.inner.infer_drawn_pieces(model, potentials, raw, warm["uniform"], n_rows, out)
 
 
 def _require_single(block: Batch) -> None:

@@ -1,0 +1,58 @@
+"""Benchmarks run, and say what they compare; their figures are taken elsewhere, on an idle machine."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from benchmarks import chain_laps, laps, threads
+from benchmarks.run import NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_has_a_module(name):
+    assert importlib.util.find_spec(f"benchmarks.{name}") is not None
+
+
+def test_laps_of_chains_are_reported(monkeypatch):
+    monkeypatch.setattr(chain_laps, "N_ROWS", 20_000)
+    monkeypatch.setattr(chain_laps, "CASES", [(3, 50), (4, 100)])
+    report = chain_laps.run(quick=True)
+    assert [row.what for row in report.rows[:2]] == ["2000 rows in sequences of 50, K=3", "2000 rows in sequences of 100, K=4"]
+    assert len(report.rows) == 2 + 2 * 2 * 2  # cases; and for each two models, by wall clock and by CPU time
+    for row in report.rows:
+        assert float(row.ratio.removesuffix("x")) > 0
+        assert row.met is None  # a quick run judges nothing
+    assert {row.target for row in report.rows} == {"at most 1.2x", "1.5x", "-"}
+    assert "| 2000 rows in sequences of 50, K=3, HDP-HMM: wall clock of a lap |" in report.markdown()
+
+
+@pytest.mark.parametrize("name", chain_laps.MODELS)
+def test_laps_of_chains_are_those_of_a_fit(name):
+    """The bound rises, and is that of the engine after as many laps."""
+    found = chain_laps.make_laps(3, 50, 1000)[name]
+    for _ in range(3):
+        found.lap()
+    bounds = found.bounds[1:]  # in the first lap the seed stands in for the total
+    assert all(after >= before - 1e-10 * abs(before) for before, after in pairwise(bounds))
+    assert found.state.counts["transition"].sum() == pytest.approx(20 * 49)
+    assert np.isfinite(bounds).all()
+
+
+def test_walks_stay_ten_rows_on_average():
+    data = laps.walks(20_000, 1000, 5)
+    assert data.n_spans == 20
+    assert data.rows.shape == (20_000, 2)
+    near = np.linalg.norm(np.diff(data.rows, axis=0), axis=1) < 4.0  # two standard normals differ by less, two centers by more
+    assert 0.85 < near.mean() < 0.98
+
+
+def test_threads_are_not_judged_on_a_busy_machine():
+    speeds = threads.Speeds(2.0, 1.0, 2.0, 2.0)
+    assert speeds.rows("case", False)[0].met is None
+    assert speeds.rows("case", True)[0].met is True
+    assert not threads.is_idle("unknown")
+    assert not threads.is_idle("5.0")
