@@ -39,13 +39,15 @@ class Tables(NamedTuple):
 
 
 def linear_tables(log_start, log_transition):
-    """Tables whose largest entries are 1."""
+    """Tables whose largest entries are 1; those of less than LOST are 0, as arithmetic with them is slow."""
     K = len(log_start)
     width = -(-K // EIGHT) * EIGHT
     shifts = [float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())]
     start, transition = np.zeros(width), np.zeros((width, width))
     start[:K] = np.exp(log_start - shifts[0])
     transition[:K, :K] = np.exp(log_transition - shifts[1])
+    for table in (start, transition):
+        table[table < LOST] = 0.0
     return Tables(start, transition, np.ascontiguousarray(transition.T), *shifts)
 
 
