@@ -290,21 +290,24 @@ class Mover:
         scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, True, pool)
         best: Outcome | None = None
         records, next_id = [], state.next_id
-        for move in moves:
-            for ids in move.targets(scene):
-                if not set(ids) <= set(scene.ids):
-                    continue
-                slots = tuple(scene.ids.index(i) for i in ids)
-                scene.next_id = next_id
-                outcome = move.try_out(scene, slots)
-                if outcome is None:
-                    scene.give_up(move.kind, slots)
-                    continue
-                children = tuple(i for i in outcome.ids if i not in scene.ids) or tuple(i for i in scene.ids if i not in ids)
-                gain = outcome.bound - scene.bound
-                records.append(MoveRecord(state.lap + 1, move.kind, ids, children, gain, gain, True))
-                best, next_id = outcome, outcome.next_id
-                scene = replace(scene, total=outcome.counts, params=outcome.params, ids=outcome.ids)
+        n_failed = -1
+        while best is None and self.attempts.n_failed > n_failed:  # the fit ends with this: all that may be tried is, before that
+            n_failed = self.attempts.n_failed
+            for move in moves:
+                for ids in move.targets(scene):
+                    if not set(ids) <= set(scene.ids):
+                        continue
+                    slots = tuple(scene.ids.index(i) for i in ids)
+                    scene.next_id = next_id
+                    outcome = move.try_out(scene, slots)
+                    if outcome is None:
+                        scene.give_up(move.kind, slots)
+                        continue
+                    children = tuple(i for i in outcome.ids if i not in scene.ids) or tuple(i for i in scene.ids if i not in ids)
+                    gain = outcome.bound - scene.bound
+                    records.append(MoveRecord(state.lap + 1, move.kind, ids, children, gain, gain, True))
+                    best, next_id = outcome, outcome.next_id
+                    scene = replace(scene, total=outcome.counts, params=outcome.params, ids=outcome.ids)
         self.attempts.forget(scene.ids)
         return best, records
 

@@ -21,6 +21,7 @@ from .trials import blocks_of, clusters_of, split, try_fit
 __all__ = ["Birth"]
 
 
+WAYS = ((clusters_of, 1), (clusters_of, 2), (blocks_of, 1))  # in which trials on all data make newborns: as many, or half
 N_COARSE = 10  # passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
 
 
@@ -72,18 +73,18 @@ class Birth(Parameters):
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For trials on all data: as in `plan`."""
-        return [(scene.ids[k],) for k in self._targets(scene)[: self.max_targets]]
+        """For trials on all data: as in `plan`, but each component once in every way."""
+        ready = [k for k in self._targets(scene) if self._failures(scene, k) < len(WAYS)]
+        return [(scene.ids[k],) for k in ready[: self.max_targets]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """All data with a component replaced by newborns, which begin with parts of its rows.
 
-        By turns these are clusters of the rows, whatever their order, and contiguous blocks.
+        First these are clusters of the rows, whatever their order; if that fails twice, contiguous blocks.
         """
         (target,) = slots
-        failures = self._failures(scene, target)
-        make = clusters_of if failures % 2 == 0 else blocks_of
-        newborn = make(scene, target, max(2, self.n_newborn >> (failures // 2)), self.n_passes)
+        make, parts = WAYS[min(self._failures(scene, target), len(WAYS) - 1)]
+        newborn = make(scene, target, max(2, self.n_newborn // parts), self.n_passes)
         if newborn is None:
             return None
         counts, params = split(scene, target, newborn)
