@@ -83,8 +83,16 @@ def test_S4_schedule() -> None:
     assert PowerDecay(kappa=0.9, delay=10.0).rate(1) == pytest.approx(11**-0.9, rel=1e-15)
     assert PowerDecay(kappa=0.6, delay=10.0).rate(5) == pytest.approx(15**-0.6, rel=1e-15)
     assert PowerDecay(kappa=1.0, delay=0.0).rate(1) == 1.0
-    rates = [PowerDecay().rate(t) for t in range(1, 100)]
-    assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))
+    for schedule in (PowerDecay(), PowerDecay(1.0, 40.0, 1.0), PowerDecay(0.6, 10.0, 0.3)):
+        rates = [schedule.rate(t) for t in range(1, 100)]
+        assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))
+
+
+def test_S4_schedule_from_a_first_step_of_a_given_size() -> None:
+    held = PowerDecay(kappa=1.0, delay=40.0, first=1.0)
+    assert [held.rate(t) for t in (1, 42)] == pytest.approx([1.0, 0.5], rel=1e-15)
+    plain, same = PowerDecay(0.7, 5.0), PowerDecay(0.7, 5.0, first=6.0**-0.7)
+    assert [same.rate(t) for t in (1, 3, 90)] == pytest.approx([plain.rate(t) for t in (1, 3, 90)], rel=1e-14)
 
 
 def test_S4_a_step_uses_the_rate_of_its_number() -> None:
@@ -110,7 +118,28 @@ def test_batches_in_which_no_row_counts_do_no_harm() -> None:
     assert 10.0 < found.counts["share"].sum() < 40.0
 
 
-@pytest.mark.parametrize("settings", [{"kappa": 2.0}, {"kappa": -0.1}, {"delay": -1.0}, {"batch_size": 0}])
+def test_a_first_step_of_size_one_forgets_the_start() -> None:
+    rows = blobs(60, 1)
+    model, table = blob_model(rows), Table(rows)
+    engine = StochasticVB(batch_size=20, first_rate=1.0)
+    accumulator, batch = engine.accumulator(table), next(iter(engine.plan(table).lap(0, 0)))
+    state = accumulator.begin(random_start(model, table, 3), (0, 1, 2), 3)
+    new = step(model, MeanLog(), accumulator, state, batch)
+    np.testing.assert_allclose(state.total.view()["moments"], 3.0 * new["moments"], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kappa": 2.0},
+        {"kappa": -0.1},
+        {"delay": -1.0},
+        {"batch_size": 0},
+        {"first_rate": 0.0},
+        {"first_rate": 1.5},
+        {"first_rate": "1"},
+    ],
+)
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     rows = blobs(20, 1)
     with pytest.raises(ValueError, match=next(iter(settings))):

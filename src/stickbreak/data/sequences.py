@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 BATCH_UNITS = 64
 LONG = 32  # rows of an average sequence from which on it is faster to copy sequence by sequence than row by row
-STEP_SEQUENCES = 64  # sequences of a step of stochastic inference when nobody says
+STEP_SEQUENCES, STEP_ROWS = 64, 8192  # of a step of stochastic inference when nobody says: whichever comes first
 
 
 def span_offsets(begins: Array, ends: Array) -> Array:
@@ -65,8 +65,11 @@ class Sequences(Table):
 
     @property
     def step_size(self) -> int:
-        """Sequences of a step of stochastic inference when nobody says."""
-        return STEP_SEQUENCES
+        """Sequences of a step of stochastic inference when nobody says: 64, or fewer that hold about 8,192 rows.
+
+        Larger steps say little more: it is their number that a pass needs.
+        """
+        return max(1, min(STEP_SEQUENCES, round(STEP_ROWS * self.n_spans / self.n_rows)))
 
     def whole(self) -> Batch:
         """Everything as one batch."""

@@ -160,7 +160,7 @@ class Model:
     def block_rows(self, n_components: int) -> int:
         """Rows of a block: as many as keep features and evidence near the cache."""
         width = self.family.width() + n_components
-        own: int | None = getattr(self._inner, "block_numbers", None)  # of a Piecewise; asking for the protocol takes longer than a small step's sums
+        own: int | None = getattr(self._inner, "block_numbers", None)  # isinstance(..., Piecewise) is slow, and this is every block
         if own is not None:
             return max(MIN_BLOCK, own // width)
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
