@@ -20,18 +20,19 @@ from .sequences import infinite, log_scores
 STATES, TRUNCATION = 10, 20
 SEQUENCES, LENGTH = 250, 4000
 SWEEPS = 60
+FIRST_SEED = 20  # of the starts that are reported: settings were chosen, and time was saved, looking at others
 REPEATS = 3  # of what is timed, in turns; the least counts
 FAMILY = sb.Gaussian(mean=0.0, mean_strength=0.1, dof=7.0, covariance=0.25)  # scatter I
 CHOSEN = "steps that begin at 1"
 PASSES: dict[str, dict[str, Any]] = {
     "the default": {},
     "as published": {"batch_size": 1, "kappa": 0.6, "delay": 0.0},
-    CHOSEN: {"kappa": 1.0, "delay": 40.0, "first_rate": 1.0},
+    CHOSEN: {"batch_size": 4, "kappa": 1.0, "delay": 80.0, "first_rate": 1.0},
 }
 CANDIDATES = [  # of `choose`
     {"batch_size": size, "kappa": kappa, "delay": delay, "first_rate": 1.0}
-    for size in (1, 2, 4)
-    for kappa, delays in {0.3: [0], 0.4: [0], 0.5: [0], 0.6: [0, 5, 10], 0.8: [10, 20], 1.0: [10, 20, 40]}.items()
+    for size in (1, 2, 3, 4, 6)
+    for kappa, delays in {0.3: [0], 0.4: [0], 0.5: [0], 0.6: [0, 5, 10], 0.8: [10, 20], 1.0: [10, 20, 40, 80]}.items()
     for delay in delays
 ]
 
@@ -187,6 +188,11 @@ def choose() -> None:
                     print(data_seed, name, seed, settings, f"{last - per_row(once, test):.4f}", flush=True)
 
 
+def starts(count: int) -> list[int]:
+    """Seeds that no setting was chosen by."""
+    return [FIRST_SEED + seed for seed in seeds(count)]
+
+
 def run() -> Experiment:
     """Ten starts by k-means++, five of single rows."""
     n_sequences, length = (40, 500) if is_quick() else (SEQUENCES, LENGTH)
@@ -194,20 +200,26 @@ def run() -> Experiment:
     setting = infinite(train, FAMILY)
     fit_pass(setting, setting.start(TRUNCATION, 0, from_plusplus), {}, 0)  # compiles the kernels
     counts = dict(zip(STARTS, (10, 5), strict=True))
-    found = {name: [compare(setting, test, starter, seed) for seed in seeds(counts[name])] for name, starter in STARTS.items()}
+    found = {name: [compare(setting, test, starter, seed) for seed in starts(counts[name])] for name, starter in STARTS.items()}
     rows = [row for name, comparisons in found.items() for row in rows_of(name, comparisons)]
     text = (
         f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances from "
         "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start 10, "
         "top 10; 95 of 100 sequences to learn from. One pass, the default: 2 sequences a step (about 8,192 rows), step "
-        "size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 2 sequences a step, "
-        "step size 41 / (40 + t), that is `StochasticVB(kappa=1, delay=40, first_rate=1)`; chosen on three other data sets from "
-        "other starts, by `python -m experiments.one_pass`. The publication starts from draws of the prior and judges by draws of "
-        "parameters from q; here starts are k-means++ on rows or a random row for each state, the same for all engines, and "
-        f"parameters are integrated out, rows at their means. CPU times: the least of {REPEATS}, sweeps and passes in turns; "
-        "without the second pass that `StochasticVB` makes for the bound of its result."
+        "size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 4 sequences a step, "
+        "step size 81 / (80 + t), that is `StochasticVB(batch_size=4, kappa=1, delay=80, first_rate=1)`; of what was tried on three "
+        "other data sets from other starts (`python -m experiments.one_pass`) the cheapest with all gaps below 0.005. The "
+        "publication starts from draws of the prior and judges by draws of parameters from q; here starts are k-means++ on rows or "
+        "a random row for each state, the same for all engines, and parameters are integrated out, rows at their means. CPU times: "
+        f"the least of {REPEATS}, sweeps and passes in turns; without the second pass that `StochasticVB` makes for the bound of its "
+        "result."
     )
-    return Experiment("One pass", text, rows, "", draw(found))
+    found_out = (
+        "What a careful pass lacks is not rows but steps: the sizes of its steps add up to so many sweeps, and batch inference needs "
+        "more than that. Noise is small, since a step sees thousands of rows. So large steps win here, where every step shows every "
+        "state; where it does not they forget states, which is why the default begins with 0.24."
+    )
+    return Experiment("One pass", text, rows, found_out, draw(found))
 
 
 if __name__ == "__main__":

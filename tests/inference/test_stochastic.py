@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -66,6 +67,20 @@ def test_S3_amplified_batches_average_to_the_full_statistics(case: FamilyCase) -
             mean.add(new.scale(table.n_units / new.n_units / (4 * plan.n_batches)))
     for name, array in full.arrays.items():
         np.testing.assert_allclose(mean.view()[name], array, rtol=1e-11, atol=1e-11, err_msg=name)
+
+
+def test_S1_the_first_visit_sees_a_small_seed_as_it_is() -> None:
+    """A few rows that were scaled to the data would be known for certain, and batch inference would begin elsewhere."""
+    rows = blobs(60, 1)
+    model, table = blob_model(rows), Table(rows)
+    few = random_start(model, table, 3)
+    few = replace(few, seed=few.seed.scale(0.05))
+    engine = StochasticVB(batch_size=60, kappa=0.0, delay=0.0, max_iter=1, reorder=False)
+    found, batch = (fit(model, each, table, few) for each in (engine, BatchVB(max_iter=1, reorder=False)))
+    np.testing.assert_allclose(found.counts["moments"], batch.counts["moments"], rtol=1e-11, atol=1e-11)
+    careful = fit(model, StochasticVB(batch_size=60, kappa=0.0, first_rate=0.25, max_iter=1, reorder=False), table, few)
+    expected = 0.75 * few.seed.scale(60.0 / few.seed.n_units)["moments"] + 0.25 * batch.counts["moments"]
+    np.testing.assert_allclose(careful.counts["moments"], expected, rtol=1e-11, atol=1e-11)
 
 
 def test_S3_each_lap_draws_every_row_once_and_anew() -> None:
