@@ -203,21 +203,21 @@ def run() -> Experiment:
     found = {name: [compare(setting, test, starter, seed) for seed in starts(counts[name])] for name, starter in STARTS.items()}
     rows = [row for name, comparisons in found.items() for row in rows_of(name, comparisons)]
     text = (
-        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances from "
-        "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start 10, "
-        "top 10; 95 of 100 sequences to learn from. One pass, the default: 2 sequences a step (about 8,192 rows), step "
-        "size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 4 sequences a step, "
-        "step size 81 / (80 + t), that is `StochasticVB(batch_size=4, kappa=1, delay=80, first_rate=1)`; of what was tried on three "
-        "other data sets from other starts (`python -m experiments.one_pass`) the cheapest with all gaps below 0.005. The "
-        "publication starts from draws of the prior and judges by draws of parameters from q; here starts are k-means++ on rows or "
-        "a random row for each state, the same for all engines, and parameters are integrated out, rows at their means. CPU times: "
-        f"the least of {REPEATS}, sweeps and passes in turns; without the second pass that `StochasticVB` makes for the bound of its "
-        "result."
+        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances "
+        "from NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, "
+        "start 10, top 10; 95 of 100 sequences to learn from. One pass, the default: 2 sequences a step (about 8,192 rows), "
+        "step size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 4 sequences "
+        "a step, step size 81 / (80 + t), that is `StochasticVB(batch_size=4, kappa=1, delay=80, first_rate=1)`; of what was "
+        "tried on three other data sets from other starts (`python -m experiments.one_pass`) the cheapest with all gaps below "
+        "0.005. The publication starts from draws of the prior and judges by draws of parameters from q; here starts are "
+        "k-means++ on rows or a random row for each state, the same for all engines, and parameters are integrated out, rows at "
+        f"their means. CPU times: the least of {REPEATS}, sweeps and passes in turns; without the second pass that "
+        "`StochasticVB` makes for the bound of its result."
     )
     found_out = (
-        "What a careful pass lacks is not rows but steps: the sizes of its steps add up to so many sweeps, and batch inference needs "
-        "more than that. Noise is small, since a step sees thousands of rows. So large steps win here, where every step shows every "
-        "state; where it does not they forget states, which is why the default begins with 0.24."
+        "What a careful pass lacks is not rows but steps: the sizes of its steps add up to so many sweeps, and batch inference "
+        "needs more than that. Noise is small, since a step sees thousands of rows. So large steps win here, where every step "
+        "shows every state; where it does not they forget states, which is why the default begins with 0.24."
     )
     return Experiment("One pass", text, rows, found_out, draw(found))
 
