@@ -19,20 +19,33 @@ from .sequences import infinite, log_scores
 
 STATES, TRUNCATION = 10, 20
 SEQUENCES, LENGTH = 250, 4000
-BATCHES = (2, 4, 8, 16)  # sequences of a step
 SWEEPS = 60
+FIRST_SEED = 20  # of the starts that are reported: settings were chosen, and time was saved, looking at others
+REPEATS = 3  # of what is timed, in turns; the least counts
 FAMILY = sb.Gaussian(mean=0.0, mean_strength=0.1, dof=7.0, covariance=0.25)  # scatter I
+CHOSEN = "steps that begin at 1"
+PASSES: dict[str, dict[str, Any]] = {
+    "the default": {},
+    "as published": {"batch_size": 1, "kappa": 0.6, "delay": 0.0},
+    CHOSEN: {"batch_size": 4, "kappa": 1.0, "delay": 80.0, "first_rate": 1.0},
+}
+CANDIDATES = [  # of `choose`
+    {"batch_size": size, "kappa": kappa, "delay": delay, "first_rate": 1.0}
+    for size in (1, 2, 3, 4, 6)
+    for kappa, delays in {0.3: [0], 0.4: [0], 0.5: [0], 0.6: [0, 5, 10], 0.8: [10, 20], 1.0: [10, 20, 40, 80]}.items()
+    for delay in delays
+]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Held-out log predictives a row and CPU seconds from one start: of a batch sweep, of many, and of one pass by its step."""
+    """Held-out log predictives a row and CPU seconds from one start: of a batch sweep, of many, and of one pass by its settings."""
 
     first: float
     last: float
     seconds: float
-    once: dict[int, float]
-    once_seconds: dict[int, float]
+    once: dict[str, float]
+    once_seconds: dict[str, float]
 
 
 class Clock(sb.Callback):
@@ -90,78 +103,124 @@ def single_rows(model: Any, data: Table, size: int, rng: np.random.Generator) ->
 STARTS: dict[str, Starter] = {"k-means++": from_plusplus, "random rows": single_rows}
 
 
-def fit_pass(setting: Setting, start: Start, batch_size: int, seed: int) -> tuple[Fit, float]:
-    """One pass with the published step sizes, and its CPU seconds without the pass for the final bound."""
+def fit_pass(setting: Setting, start: Start, settings: dict[str, Any], seed: int) -> tuple[Fit, float]:
+    """One pass, and its CPU seconds without the pass for the final bound."""
     clock = Clock()
-    engine = sb.StochasticVB(batch_size=batch_size, kappa=0.6, delay=0.0, max_iter=1, callbacks=[clock])
+    engine = sb.StochasticVB(max_iter=1, callbacks=[clock], **settings)
     return setting.fit(engine, start, seed), clock.laps[0]
+
+
+def fit_sweep(setting: Setting, start: Start) -> tuple[Fit, float]:
+    """One sweep, and the CPU seconds of another that follows it: the first finds its memory untouched."""
+    clock = Clock()
+    setting.fit(sb.BatchVB(max_iter=2, tol=0.0, callbacks=[clock]), start)
+    return setting.fit(sb.BatchVB(max_iter=1), start), clock.laps[1] - clock.laps[0]
 
 
 def compare(setting: Setting, test: Sequences, starter: Starter, seed: int) -> Comparison:
     """All passes and sweeps from one start."""
     start = setting.start(TRUNCATION, seed, starter)
-    clock = Clock()
-    many = setting.fit(sb.BatchVB(max_iter=SWEEPS, tol=1e-6, callbacks=[clock]), start)
-    passes = {size: fit_pass(setting, start, size, seed) for size in BATCHES}
+    many = setting.fit(sb.BatchVB(max_iter=SWEEPS, tol=1e-6), start)
+    sweeps, passes = [], []
+    for _ in range(REPEATS):
+        sweeps.append(fit_sweep(setting, start))
+        passes.append({name: fit_pass(setting, start, settings, seed) for name, settings in PASSES.items()})
     return Comparison(
-        per_row(setting.fit(sb.BatchVB(max_iter=1), start), test),
+        per_row(sweeps[0][0], test),
         per_row(many, test),
-        float(np.median(np.diff(clock.laps, prepend=0.0))),
-        {size: per_row(fit, test) for size, (fit, _) in passes.items()},
-        {size: seconds for size, (_, seconds) in passes.items()},
+        min(seconds for _, seconds in sweeps),
+        {name: per_row(fit, test) for name, (fit, _) in passes[0].items()},
+        {name: min(found[name][1] for found in passes) for name in PASSES},
     )
 
 
 def rows_of(name: str, found: list[Comparison]) -> list[Row]:
-    """The figures of one kind of start; every size of a step that was tried."""
+    """The figures of one kind of start."""
     rows = [
         Row(f"{name}: held-out a row, one batch sweep", span((one.first for one in found), 4)),
         Row(f"{name}: held-out a row, batch after at most {SWEEPS} sweeps", span((one.last for one in found), 4)),
         Row(f"{name}: CPU seconds of a batch sweep", span((one.seconds for one in found), 2)),
     ]
-    for size in BATCHES:
-        behind = [one.last - one.once[size] for one in found]
-        ratio = [one.once_seconds[size] / one.seconds for one in found]
+    for kind in PASSES:
+        behind = [one.last - one.once[kind] for one in found]
+        ratio = [one.once_seconds[kind] / one.seconds for one in found]
         met = sum(gap <= 0.01 and times <= 1.3 for gap, times in zip(behind, ratio, strict=True))
         figures = (
-            f"held-out {span((one.once[size] for one in found), 4)}, behind the batch by {span(behind, 4)}; time over that of one "
-            f"sweep {span(ratio, 2)}; both as wanted in {met} of {len(found)}"
+            f"held-out {span((one.once[kind] for one in found), 4)}; behind the batch by {_list(behind, 4)}; "
+            f"time over that of one sweep {_list(ratio, 2)}; both as wanted in {met} of {len(found)}"
         )
-        rows.append(
-            Row(f"{name}: one pass, {size} sequences a step", figures, "on par, about 1", "wanted: within 0.01, at most 1.3")
-        )
+        rows.append(Row(f"{name}: one pass, {kind}", figures, "on par, about 1", "wanted: within 0.01, at most 1.3"))
     return rows
 
 
+def _list(values: list[float], digits: int) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
+
 def draw(found: dict[str, list[Comparison]]) -> str:
-    """How far one pass is behind the batch's end, against its time in sweeps; a line for each start."""
+    """How far one pass is behind the batch's end, against its time in sweeps; a point for each start, a colour for each setting."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for i, (name, comparisons) in enumerate(found.items()):
-        for j, one in enumerate(comparisons):
-            times = [one.once_seconds[size] / one.seconds for size in BATCHES]
-            axes.plot(times, [one.last - one.once[size] for size in BATCHES], "o-", color=f"C{i}", label=None if j else name)
+    for marker, (name, comparisons) in zip("ox", found.items(), strict=True):
+        for i, kind in enumerate(PASSES):
+            times = [one.once_seconds[kind] / one.seconds for one in comparisons]
+            behind = [one.last - one.once[kind] for one in comparisons]
+            axes.plot(times, behind, marker, color=f"C{i}", label=f"{kind}; {name}")
     axes.axhline(0.01, color="0.5", linestyle=":")
     axes.axvline(1.3, color="0.5", linestyle=":")
     axes.set(xlabel="time of the pass, in batch sweeps", ylabel="held-out nats a row behind the batch's end")
-    axes.legend(title=f"start; steps of {', '.join(map(str, BATCHES))} sequences")
+    axes.legend()
     return save_picture(figure, "one_pass")
 
 
+def choose() -> None:
+    """How settings were chosen (`python -m experiments.one_pass`): gaps to the batch's end on other data, from other starts."""
+    for data_seed in (1, 2, 3):
+        train, test = split(draw_chains(SEQUENCES, LENGTH, data_seed))
+        setting = infinite(train, FAMILY)
+        for name, starter in STARTS.items():
+            for seed in (100, 101):
+                start = setting.start(TRUNCATION, seed, starter)
+                last = per_row(setting.fit(sb.BatchVB(max_iter=SWEEPS, tol=1e-6), start), test)
+                for settings in CANDIDATES:
+                    once, _ = fit_pass(setting, start, settings, seed)
+                    print(data_seed, name, seed, settings, f"{last - per_row(once, test):.4f}", flush=True)
+
+
+def starts(count: int) -> list[int]:
+    """Seeds that no setting was chosen by."""
+    return [FIRST_SEED + seed for seed in seeds(count)]
+
+
 def run() -> Experiment:
-    """Three starts of each kind."""
+    """Ten starts by k-means++, five of single rows."""
     n_sequences, length = (40, 500) if is_quick() else (SEQUENCES, LENGTH)
     train, test = split(draw_chains(n_sequences, length, 0))
     setting = infinite(train, FAMILY)
-    fit_pass(setting, setting.start(TRUNCATION, 0, from_plusplus), BATCHES[0], 0)  # compiles the kernels
-    found = {name: [compare(setting, test, starter, seed) for seed in seeds(3)] for name, starter in STARTS.items()}
+    fit_pass(setting, setting.start(TRUNCATION, 0, from_plusplus), {}, 0)  # compiles the kernels
+    counts = dict(zip(STARTS, (10, 5), strict=True))
+    found = {name: [compare(setting, test, starter, seed) for seed in starts(counts[name])] for name, starter in STARTS.items()}
     rows = [row for name, comparisons in found.items() for row in rows_of(name, comparisons)]
     text = (
-        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances from "
-        "NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, start 10, "
-        "top 10; 95 of 100 sequences to learn from. Stochastic: step size t**-0.6. The publication starts from draws of the prior "
-        "and judges by draws of parameters from q; here starts are k-means++ on rows or a random row for each state, and "
-        "parameters are integrated out, rows at their means."
+        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} states; means and covariances "
+        "from NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 states, concentration 0.5, "
+        "start 10, top 10; 95 of 100 sequences to learn from. One pass, the default: 2 sequences a step (about 8,192 rows), "
+        "step size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 4 sequences "
+        "a step, step size 81 / (80 + t), that is `StochasticVB(batch_size=4, kappa=1, delay=80, first_rate=1)`; of what was "
+        "tried on three other data sets from other starts (`python -m experiments.one_pass`) the cheapest with all gaps below "
+        "0.005. The publication starts from draws of the prior and judges by draws of parameters from q; here starts are "
+        "k-means++ on rows or a random row for each state, the same for all engines, and parameters are integrated out, rows at "
+        f"their means. CPU times: the least of {REPEATS}, sweeps and passes in turns; without the second pass that "
+        "`StochasticVB` makes for the bound of its result."
     )
-    return Experiment("One pass", text, rows, "", draw(found))
+    found_out = (
+        "What a careful pass lacks is not rows but steps: the sizes of its steps add up to so many sweeps, and batch inference "
+        "needs more than that. Noise is small, since a step sees thousands of rows. So large steps win here, where every step "
+        "shows every state; where it does not they forget states, which is why the default begins with 0.24."
+    )
+    return Experiment("One pass", text, rows, found_out, draw(found))
+
+
+if __name__ == "__main__":
+    choose()

@@ -149,7 +149,7 @@ def test_one_pass_comes_near_many_sweeps() -> None:
     setting = infinite(train, one_pass.FAMILY)
     start = setting.start(one_pass.TRUNCATION, 0, from_plusplus)
     first, many = (setting.fit(sb.BatchVB(max_iter=laps), start) for laps in (1, 30))
-    once, seconds = one_pass.fit_pass(setting, start, 4, 0)
+    once, seconds = one_pass.fit_pass(setting, start, {"batch_size": 4, "kappa": 0.6, "delay": 0.0}, 0)
     scores = [one_pass.per_row(fit, test) for fit in (first, once, many)]
     assert scores[0] < scores[1] < scores[2] + 0.02
     assert scores[2] - scores[1] < 0.1
@@ -157,8 +157,8 @@ def test_one_pass_comes_near_many_sweeps() -> None:
 
 
 def test_figures_of_a_pass_count_the_starts_that_did_both() -> None:
-    near, late = (dict.fromkeys(one_pass.BATCHES, value) for value in (-2.005, 1.4))
-    fast = dict.fromkeys(one_pass.BATCHES, 0.6)
+    near, late = (dict.fromkeys(one_pass.PASSES, value) for value in (-2.005, 1.4))
+    fast = dict.fromkeys(one_pass.PASSES, 0.6)
     found = [one_pass.Comparison(-2.1, -2.0, 0.5, near, fast), one_pass.Comparison(-2.1, -2.0, 0.5, near, late)]
     assert "both as wanted in 1 of 2" in one_pass.rows_of("any", found)[-1].ours
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from stickbreak.data import Batch, Table, compact, is_on_disk, measure
+from stickbreak.data import Batch, Sequences, Table, compact, is_on_disk, measure
 from stickbreak.data import table as table_module
 from stickbreak.data.batches import LANE_ROWS, MAX_LANES
 
@@ -131,6 +131,20 @@ def test_take_gives_rows_in_the_order_of_the_table() -> None:
     assert batch.id == 9
     for part in (batch.rows.ravel(), batch.repeats, batch.sets):
         assert part.tolist() == [3, 17, 40]
+
+
+@pytest.mark.parametrize("length", [3, 100], ids=["row by row", "sequence by sequence"])
+@pytest.mark.parametrize("chosen", [[4, 0, 2], [3]])
+def test_take_gives_sequences_in_the_order_of_the_data(length: int, chosen: list[int]) -> None:
+    n = 5 * length
+    data = Sequences(numbered(n), np.arange(1.0, n + 1.0), np.arange(n), length * np.arange(6))
+    batch = data.take(np.array(chosen), 9)
+    at = np.concatenate([np.arange(s * length, (s + 1) * length) for s in sorted(chosen)])
+    assert batch.id == 9
+    assert batch.offsets is not None
+    assert batch.offsets.tolist() == [length * i for i in range(len(chosen) + 1)]
+    for part, first in ((batch.rows.ravel(), 0), (batch.repeats, 1), (batch.sets, 0)):
+        np.testing.assert_array_equal(part, at + first)
 
 
 # ---- sparse rows ---------------------------------------------------------------------------------------------------

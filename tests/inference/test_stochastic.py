@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -68,6 +69,20 @@ def test_S3_amplified_batches_average_to_the_full_statistics(case: FamilyCase) -
         np.testing.assert_allclose(mean.view()[name], array, rtol=1e-11, atol=1e-11, err_msg=name)
 
 
+def test_S1_the_first_visit_sees_a_small_seed_as_it_is() -> None:
+    """A few rows that were scaled to the data would be known for certain, and batch inference would begin elsewhere."""
+    rows = blobs(60, 1)
+    model, table = blob_model(rows), Table(rows)
+    few = random_start(model, table, 3)
+    few = replace(few, seed=few.seed.scale(0.05))
+    engine = StochasticVB(batch_size=60, kappa=0.0, delay=0.0, max_iter=1, reorder=False)
+    found, batch = (fit(model, each, table, few) for each in (engine, BatchVB(max_iter=1, reorder=False)))
+    np.testing.assert_allclose(found.counts["moments"], batch.counts["moments"], rtol=1e-11, atol=1e-11)
+    careful = fit(model, StochasticVB(batch_size=60, kappa=0.0, first_rate=0.25, max_iter=1, reorder=False), table, few)
+    expected = 0.75 * few.seed.scale(60.0 / few.seed.n_units)["moments"] + 0.25 * batch.counts["moments"]
+    np.testing.assert_allclose(careful.counts["moments"], expected, rtol=1e-11, atol=1e-11)
+
+
 def test_S3_each_lap_draws_every_row_once_and_anew() -> None:
     rows = np.arange(103.0)[:, None]
     plan = StochasticVB(batch_size=10).plan(Table(rows))
@@ -83,8 +98,16 @@ def test_S4_schedule() -> None:
     assert PowerDecay(kappa=0.9, delay=10.0).rate(1) == pytest.approx(11**-0.9, rel=1e-15)
     assert PowerDecay(kappa=0.6, delay=10.0).rate(5) == pytest.approx(15**-0.6, rel=1e-15)
     assert PowerDecay(kappa=1.0, delay=0.0).rate(1) == 1.0
-    rates = [PowerDecay().rate(t) for t in range(1, 100)]
-    assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))
+    for schedule in (PowerDecay(), PowerDecay(1.0, 40.0, 1.0), PowerDecay(0.6, 10.0, 0.3)):
+        rates = [schedule.rate(t) for t in range(1, 100)]
+        assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))
+
+
+def test_S4_schedule_from_a_first_step_of_a_given_size() -> None:
+    held = PowerDecay(kappa=1.0, delay=40.0, first=1.0)
+    assert [held.rate(t) for t in (1, 42)] == pytest.approx([1.0, 0.5], rel=1e-15)
+    plain, same = PowerDecay(0.7, 5.0), PowerDecay(0.7, 5.0, first=6.0**-0.7)
+    assert [same.rate(t) for t in (1, 3, 90)] == pytest.approx([plain.rate(t) for t in (1, 3, 90)], rel=1e-14)
 
 
 def test_S4_a_step_uses_the_rate_of_its_number() -> None:
@@ -110,7 +133,28 @@ def test_batches_in_which_no_row_counts_do_no_harm() -> None:
     assert 10.0 < found.counts["share"].sum() < 40.0
 
 
-@pytest.mark.parametrize("settings", [{"kappa": 2.0}, {"kappa": -0.1}, {"delay": -1.0}, {"batch_size": 0}])
+def test_a_first_step_of_size_one_forgets_the_start() -> None:
+    rows = blobs(60, 1)
+    model, table = blob_model(rows), Table(rows)
+    engine = StochasticVB(batch_size=20, first_rate=1.0)
+    accumulator, batch = engine.accumulator(table), next(iter(engine.plan(table).lap(0, 0)))
+    state = accumulator.begin(random_start(model, table, 3), (0, 1, 2), 3)
+    new = step(model, MeanLog(), accumulator, state, batch)
+    np.testing.assert_allclose(state.total.view()["moments"], 3.0 * new["moments"], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kappa": 2.0},
+        {"kappa": -0.1},
+        {"delay": -1.0},
+        {"batch_size": 0},
+        {"first_rate": 0.0},
+        {"first_rate": 1.5},
+        {"first_rate": "1"},
+    ],
+)
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     rows = blobs(20, 1)
     with pytest.raises(ValueError, match=next(iter(settings))):

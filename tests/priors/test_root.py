@@ -269,6 +269,16 @@ def test_best_precision_is_a_maximum() -> None:
         assert at(np.log(w)) > at(np.log(factor * w))
 
 
+def test_shares_are_kept_for_a_root_that_does_not_change() -> None:
+    mean, root = np.array([0.5, 0.2, 0.1]), BetaRoot(10.0)
+    kept = root.shares(mean)
+    assert root.shares(mean.copy()) is kept
+    mean[0] = 0.4
+    assert not np.array_equal(root.shares(mean), kept)
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0] = 1.0
+
+
 def test_density_of_a_point_is_in_share_coordinates() -> None:
     b, gamma = np.array([0.4, 0.25, 0.2]), 2.5
     u = oracle.stick_fractions(np.append(b, 1 - b.sum()))

@@ -201,6 +201,13 @@ def test_tally_adds_in_place_and_leaves_its_start_alone(s: int, t: int) -> None:
     assert_same(later, full_summary(s) + full_summary(t))
 
 
+def test_a_tally_may_take_the_arrays_of_its_start() -> None:
+    start, other = full_summary(3), full_summary(4)
+    total = Tally.taking(start).add(other).summary()
+    assert all(total[name] is start[name] for name in ADDITIVE)
+    assert_same(total, full_summary(3) + full_summary(4))
+
+
 def test_repeated_addition_and_subtraction_drifts_by_rounding_only() -> None:
     rng = np.random.default_rng(6)
     layout = {"share": Field(("state",))}

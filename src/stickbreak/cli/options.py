@@ -77,7 +77,9 @@ ENGINE = {
     "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
     "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),
     "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 rows each."),
-    "batch_size": Option(int, "Rows, or sequences, of a step of stochastic inference. Default 1024 rows, 64 sequences."),
+    "batch_size": Option(
+        int, "Rows, or sequences, of a step of stochastic inference. Default 1024 rows; 64 sequences, or fewer of 8192 rows."
+    ),
     "checkpoint": Option(Path, "File to save the state of the fit to; `stickbreak resume` continues from it."),
     "checkpoint_every": Option(float, "Seconds between checkpoints. Default 60."),
 }

@@ -5,7 +5,7 @@ A batch is what one visit sees; a lane is the unit of parallel work and of order
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -105,7 +105,7 @@ class Batch:
 
     def alone(self) -> Batch:
         """The same part, as its own origin."""
-        return replace(self, row_at=0, unit_at=0)
+        return self._with(self.rows, self.offsets, self.repeats, self.sets, 0, 0, self.n_rows, self.windows)
 
     def with_rows(self, rows: Any) -> Batch:
         """The same part with its rows in another form (prepared by a family)."""
@@ -139,11 +139,11 @@ class Batch:
             if self.offsets is not None:
                 count = min(count, max(1, self.n_spans // LANE_UNITS))
                 count -= count % 2 if count > 1 else 0  # two workers would wait for the third lane
-        return self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
+        return [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
 
     def blocks(self, max_rows: int) -> list[Batch]:
         """Parts of about max_rows rows, never splitting a unit."""
-        return self._cut_near(np.arange(max_rows, self.n_rows, max_rows))
+        return [self] if self.n_rows <= max_rows else self._cut_near(np.arange(max_rows, self.n_rows, max_rows))
 
     def _cut_near(self, targets: Array) -> list[Batch]:
         where = targets.astype(int) if self.offsets is None else np.searchsorted(self.offsets, targets)

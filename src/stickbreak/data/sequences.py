@@ -17,14 +17,27 @@ __all__ = ["Sequences", "span_rows"]
 Array = npt.NDArray[Any]
 
 BATCH_UNITS = 64
-STEP_SEQUENCES = 64  # sequences of a step of stochastic inference when nobody says
+LONG = 32  # rows of an average sequence from which on it is faster to copy sequence by sequence than row by row
+STEP_SEQUENCES, STEP_ROWS = 64, 8192  # of a step of stochastic inference when nobody says: whichever comes first
+
+
+def span_offsets(begins: Array, ends: Array) -> Array:
+    """(S + 1,) where the spans begins[s] to ends[s] begin and end when they stand one after another."""
+    offsets = np.zeros(len(begins) + 1, dtype=np.int64)
+    np.cumsum(ends - begins, out=offsets[1:])
+    return offsets
 
 
 def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
     """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,) of the spans in them."""
-    lengths = ends - begins
-    offsets = np.r_[0, np.cumsum(lengths)]
-    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths), offsets
+    offsets = span_offsets(begins, ends)
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], ends - begins), offsets
+
+
+def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
+    """Values of the spans, one after another; of a single one without a copy."""
+    parts = [values[begin:end] for begin, end in spans]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -52,8 +65,11 @@ class Sequences(Table):
 
     @property
     def step_size(self) -> int:
-        """Sequences of a step of stochastic inference when nobody says."""
-        return STEP_SEQUENCES
+        """Sequences of a step of stochastic inference when nobody says: 64, or fewer that hold about 8,192 rows.
+
+        Larger steps say little more: it is their number that a pass needs.
+        """
+        return max(1, min(STEP_SEQUENCES, round(STEP_ROWS * self.n_spans / self.n_rows)))
 
     def whole(self) -> Batch:
         """Everything as one batch."""
@@ -76,9 +92,15 @@ class Sequences(Table):
         """Some sequences, in their order."""
         assert self.offsets is not None
         chosen = np.sort(indices)
-        at, offsets = span_rows(self.offsets[chosen], self.offsets[chosen + 1])
-        repeats, sets = (None if values is None else values[at] for values in (self.repeats, self.sets))
-        return Batch(id, self.rows[at], offsets, repeats, sets)
+        begins, ends = self.offsets[chosen], self.offsets[chosen + 1]
+        values = self.rows, self.repeats, self.sets
+        if isinstance(self.rows, np.ndarray) and (ends - begins).sum() >= LONG * len(chosen):
+            spans, offsets = list(zip(begins.tolist(), ends.tolist(), strict=True)), span_offsets(begins, ends)
+            rows, repeats, sets = (None if v is None else join_spans(v, spans) for v in values)
+        else:
+            at, offsets = span_rows(begins, ends)
+            rows, repeats, sets = (None if v is None else v[at] for v in values)
+        return Batch(id, rows, offsets, repeats, sets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random sequences that count, of `size` rows in all at most; of one that is longer, a window."""

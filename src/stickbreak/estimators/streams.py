@@ -46,11 +46,11 @@ class Streams:
             raise ValueError(f"total_samples must be positive; got {total_samples!r}")
         engine = self._pick_engine(True)
         model = self._resolve(table) if is_first else self._continued_model(engine)
-        kappa, delay = (engine.kappa, engine.delay) if isinstance(engine, StochasticVB) else (0.6, 10.0)
+        schedule = engine.schedule if isinstance(engine, StochasticVB) else PowerDecay()
         accumulator = (
             Streaming()
             if total_samples is None
-            else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, PowerDecay(kappa, delay))
+            else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, schedule)
         )
         with workers(self.n_jobs) as pool:
             on_disk = is_on_disk(table.rows)

@@ -84,7 +84,9 @@ class Memoized:
 
 @dataclass(frozen=True)
 class Stochastic:
-    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed is the first total.
+    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed, scaled to the data, is the first total.
+
+    The first visit sees the seed as it is, as in batch inference: a few rows, scaled, would be known for certain.
 
     n_spans, n_units : units of the whole data, repeats not counted and counted. Batches are drawn by units, so that scaling
     by n_spans over the batch's is unbiased for any repeats.
@@ -96,16 +98,16 @@ class Stochastic:
     is_exact = False
 
     def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
-        """The seed, scaled to the data, is the total."""
+        """The seed, scaled to the data, is the total; until the first visit the seed stands in for it."""
         seen = start.seed.n_units
-        seed = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
-        return State(Tally(seed), start.params, None, ids, n_batches, next_id=max(ids) + 1)
+        total = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
+        return State(Tally(total), start.params, start.seed, ids, n_batches, next_id=max(ids) + 1)
 
     def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
         """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
-        state.total = Tally(total).add(new.scale(rate * self.n_spans / batch.n_spans))
+        state.total, state.seed = Tally.taking(total).add(new.scale(rate * self.n_spans / batch.n_spans)), None
 
     def resume(self, state: State) -> State:
         """Nothing is remembered."""
@@ -131,7 +133,7 @@ class Subchains(Stochastic):
         kept = {} if n_starts else {"start": 1.0}
         total = state.total.summary().scale(1.0 - rate, kept)
         own = {"transition": rate * factor / windows.pair_share, "start": rate * windows.n_sequences / max(n_starts, 1)}
-        state.total = Tally(total).add(new.scale(rate * factor, own))
+        state.total, state.seed = Tally.taking(total).add(new.scale(rate * factor, own)), None
 
 
 @dataclass(frozen=True)

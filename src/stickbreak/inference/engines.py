@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,7 @@ class RandomWindows:
 class _StochasticEngine(Engine):
     kappa: float = 0.6
     delay: float = 10.0
+    first_rate: float | None = None
 
     def check(self) -> None:
         """Also the step sizes."""
@@ -225,6 +227,13 @@ class _StochasticEngine(Engine):
             raise ValueError(
                 f"kappa must lie in [0, 1] and delay be zero or positive; got kappa={self.kappa!r}, delay={self.delay!r}"
             )
+        if self.first_rate is not None and not (isinstance(self.first_rate, Real) and 0 < self.first_rate <= 1):
+            raise ValueError(f"first_rate must be a number above 0 and at most 1, or None; got {self.first_rate!r}")
+
+    @property
+    def schedule(self) -> PowerDecay:
+        """Step sizes."""
+        return PowerDecay(self.kappa, self.delay, self.first_rate)
 
     def rule(self) -> Rule:
         """Variational Bayes."""
@@ -251,8 +260,11 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
     Parameters
     ----------
-    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows, 64 sequences.
-    kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows; 64 sequences, or
+        fewer that hold about 8,192 rows.
+    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1) ** -kappa.
+    first_rate : the step size to begin with instead, from which it falls as before; at most 1. Large steps early get further in few
+        passes; what the rows of a step do not show is then soon forgotten, so steps should show all components.
     max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
     max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -268,7 +280,7 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * scaled new."""
-        return Stochastic(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
+        return Stochastic(data.n_spans, data.n_units, self.schedule)
 
     def plan(self, data: Data) -> Visits:
         """Random batches."""
@@ -289,7 +301,9 @@ class SubchainVB(_StochasticEngine):
     n_subchains : windows of a step.
     buffer : rows that are looked at on each side of a window. "adaptive": 8, 16, 32, ..., 128 rows, until the posterior of the row
         at the window's edge, given that side, changes by less than 0.001 (the sum over states of absolute differences).
-    kappa, delay : the step size at step t is (delay + t) ** -kappa.
+    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1) ** -kappa.
+    first_rate : the step size to begin with instead, from which it falls as before; at most 1. Large steps early get further in few
+        passes; what the rows of a step do not show is then soon forgotten, so steps should show all components.
     max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
@@ -315,7 +329,7 @@ class SubchainVB(_StochasticEngine):
 
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * new, each field scaled by its own number."""
-        return Subchains(data.n_spans, data.n_units, PowerDecay(self.kappa, self.delay))
+        return Subchains(data.n_spans, data.n_units, self.schedule)
 
     def plan(self, data: Data) -> Visits:
         """Random windows."""

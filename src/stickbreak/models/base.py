@@ -160,8 +160,9 @@ class Model:
     def block_rows(self, n_components: int) -> int:
         """Rows of a block: as many as keep features and evidence near the cache."""
         width = self.family.width() + n_components
-        if isinstance(self._inner, Piecewise):
-            return max(MIN_BLOCK, self._inner.block_numbers // width)
+        own: int | None = getattr(self._inner, "block_numbers", None)  # isinstance(..., Piecewise) is slow, and this is every block
+        if own is not None:
+            return max(MIN_BLOCK, own // width)
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
 
     @property
@@ -297,7 +298,7 @@ def _inferred(
     """The blocks of a lane, as given and as prepared, with their posteriors; a unit that no block can hold comes in pieces."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
-        if isinstance(model._inner, Piecewise) and block.windows is None and block.n_rows > 2 * max_rows:
+        if block.n_rows > 2 * max_rows and block.windows is None and isinstance(model._inner, Piecewise):
             yield from _infer_units(model, potentials, block, warm, max_rows, out)
             continue
         prepared = block.with_rows(model.family.prepare(block.rows))
@@ -435,11 +436,15 @@ def _evidence_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Ar
 
 def gather_lanes(results: Iterable[tuple[Summary, Fields | None]]) -> tuple[Summary, Fields | None]:
     """Sum in the order of the lanes, whoever computed them."""
+    first: Summary | None = None
     total: Tally | None = None
     kept: list[Fields] = []
     for summary, warm in results:
-        total = Tally(summary) if total is None else total.add(summary)
+        if first is None:
+            first = summary
+        else:
+            total = (Tally(first) if total is None else total).add(summary)
         if warm is not None:
             kept.append(warm)
-    assert total is not None
-    return total.summary(), join(kept) if kept else None
+    assert first is not None
+    return first if total is None else total.summary(), join(kept) if kept else None

@@ -121,21 +121,13 @@ class _Climber:
         """What the groups' priors add as a function of b."""
         raise NotImplementedError
 
-    def _order(self, shares: Array) -> Array:
-        return np.argsort(-shares[:-1], kind="stable") if self.by_size else np.arange(len(shares) - 1)
-
     def _sticks(self, mean: Array) -> tuple[Array, Array]:
         """Sticks (K,) in their order, and that order (K,)."""
-        filled = fill_shares(mean)
-        order = self._order(filled)
-        placed = _sorted(filled, order)
-        from_here = placed[::-1].cumsum()[::-1]
-        return np.clip(placed[:-1] / from_here[:-1], TINY, 1.0 - TINY), order
+        return _sticks(mean, self.by_size)
 
     def shares(self, mean: Array) -> Array:
         """(K + 1,) shares b, the rest last, in the order of the slots."""
-        u, order = self._sticks(mean)
-        return _unsorted(share_sticks(u), order)
+        return _shares(np.ascontiguousarray(mean, dtype=float).tobytes(), self.by_size)
 
     def top(self, mean: Array, groups: Groups) -> float | GammaPrior:
         """The concentration: as given, or its posterior where it is learned."""
@@ -218,6 +210,23 @@ class _Climber:
         bend = -(log_slope.T @ (bent[:, None] * log_slope))
         bend.flat[:: len(u) + 1] -= diagonal
         return Place(own.value + found.value, gradient, bend, scale)
+
+
+def _sticks(mean: Array, by_size: bool) -> tuple[Array, Array]:
+    filled = fill_shares(mean)
+    order = np.argsort(-filled[:-1], kind="stable") if by_size else np.arange(len(mean))
+    placed = _sorted(filled, order)
+    from_here = placed[::-1].cumsum()[::-1]
+    return np.clip(placed[:-1] / from_here[:-1], TINY, 1.0 - TINY), order
+
+
+@lru_cache(maxsize=16)
+def _shares(mean: bytes, by_size: bool) -> Array:
+    """Kept, because stochastic inference asks at every step for the shares of a root that changes a few times a lap."""
+    u, order = _sticks(np.frombuffer(mean), by_size)
+    shares = _unsorted(share_sticks(u), order)
+    shares.flags.writeable = False  # all who ask get this array
+    return shares
 
 
 @lru_cache(maxsize=16)

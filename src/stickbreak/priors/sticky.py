@@ -170,8 +170,9 @@ class HDPRows(RowCounts):
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts of all rows, unused mass apart."""
         groups, b = self.concentrations(params), self.shares(params)
-        rows = np.tile(groups.rows * b[:-1], (n_components, 1))
-        rows[np.arange(n_components), np.arange(n_components)] += groups.stickiness
+        rows = np.empty((n_components, n_components))
+        rows[:] = groups.rows * b[:-1]
+        rows.flat[:: n_components + 1] += groups.stickiness
         return RowPseudo(groups.start * b[:-1], rows, groups.start * float(b[-1]), np.full(n_components, groups.rows * b[-1]))
 
     def update(self, total: Summary, params: Fields) -> Fields:
