@@ -27,7 +27,8 @@ def test_fit_predict_and_score_are_those_of_python(name, data, command, monkeypa
     done = command("fit", name, data, *FIT, "--stickiness", 2, "--out", "m.stickbreak", "--json")
     assert done.code == 0, done.err
     cls = sb.HMM if name == "hmm" else sb.HDPHMM
-    model = cls(3, stickiness=2.0, random_state=0, inference=sb.MemoizedVB()).fit(CASE.sequences)
+    moves = () if name == "hmm" else (sb.Birth(), sb.Merge(), sb.Delete())
+    model = cls(3, stickiness=2.0, random_state=0, inference=sb.MemoizedVB(moves=moves)).fit(CASE.sequences)
     found = json.loads(done.out)
     assert found["lower_bound"] == pytest.approx(model.lower_bound_, rel=1e-12)
     assert found["columns"] == ["x", "y"]
@@ -68,6 +69,13 @@ def test_autoregressions_are_scored_by_the_rows_that_they_model(command, tmp_pat
     score = float(command("score", "m.stickbreak", path, "--sequence-id", "who").out)
     expected = sb.HMM(3, family="autoregressive", random_state=0, inference=sb.MemoizedVB()).fit(case.sequences)
     assert score == pytest.approx(expected.score(case.sequences), rel=1e-10)
+
+
+@pytest.mark.parametrize("root", ["beta", "point"])
+def test_the_number_of_states_is_found_where_the_bound_can_tell(root, data, command):  # noqa: F811
+    done = command("fit", "hdp-hmm", data, "--sequence-id", "who", "--root", root, "--seed", 0, "--json")
+    assert done.code == 0, done.err
+    assert (json.loads(done.out)["n_components"] < 25) == (root == "beta")
 
 
 def test_a_fit_is_resumed(data, command):  # noqa: F811

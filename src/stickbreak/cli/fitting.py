@@ -76,7 +76,8 @@ def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, opt
     verbose = configure_logs(options)
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
-    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, entry.has_moves), verbose=verbose)
+    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"  # the bound of a point estimate cannot choose
+    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, has_moves), verbose=verbose)
     check_settings(model)
     columns, identity = split_columns(options["columns"]), options.get("sequence_id")
     began = time.monotonic()

@@ -174,8 +174,8 @@ MODELS = (
         ),
         (*CHAIN_OPTIONS, "top_concentration", "root"),
         {
-            "n_components": "25, a truncation",
-            "moves": "no",
+            "n_components": "25, to begin with",
+            "moves": "yes, unless --root point",
             "concentration": "0.5",
             "start_concentration": "10",
             "top_concentration": "10",
@@ -183,6 +183,7 @@ MODELS = (
             "root": "beta",
             "init": CHAIN_INITS,
         },
+        has_moves=True,
         is_sequential=True,
     ),
 )
