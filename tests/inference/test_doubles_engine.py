@@ -237,4 +237,4 @@ def test_subchains_scale_each_field_by_its_own_factor():
     assert total["initial"].sum() == pytest.approx(1.0, rel=1e-12)
     assert total["transition"].sum() == pytest.approx(n - 1, rel=1e-12)
     assert total["moments"][:, 0].sum() == pytest.approx(n, rel=1e-12)
-    assert log_z() > before + 50.0
+    assert log_z() > before + 20.0  # of some 570 nats, by 40 windows that each have replaced part of the others
