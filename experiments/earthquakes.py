@@ -99,8 +99,7 @@ def run() -> Experiment:
     )
     words = (
         "Bounds of finite models leave out the log K! of their equal orderings. hmmlearn's likelihood rises with every state. "
-        "From one state births find little in so short a chain; from six, merges and deletes end with two states, whose rates "
-        "depend on the start."
+        "From one state and from six the moves end with the same two states, or with three, which are worth a nat more."
     )
     pictured = {f"finite, {len(best.result.ids)} states": best, "HDP-HMM from 6, stickiness 10": moving[6, 10.0]}
     return Experiment("Earthquakes", text, rows, words, draw(pictured, years, data))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .chain_lanes import plan_groups, smooth_lanes
+from .chain_lanes import FEW_STATES, plan_groups, smooth_lanes
 from .chain_rows import (
     Tables,
     add_log_steps,
@@ -33,7 +33,8 @@ from .vectors import EIGHT
 __all__ = ["Buffers", "linear_tables", "smooth"]
 
 # Measured, and only for speed.
-LEAST_LANES = 2.5  # of eight, that have to be in use on the average, if eight sequences are to be done side by side
+LEAST_LANES = 2.5  # of eight, that have to be in use on the average, if sequences are to be done side by side
+LONG = 128  # rows up to which they are in any case, since the calls for one alone cost more
 TABLE_NUMBERS = 1 << 23  # that eight of them may need: longer ones are done alone
 CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts: it stays in the cache
 
@@ -91,13 +92,13 @@ def _smooth_side_by_side(job, lengths, buffers):
     """Sequences in groups of eight. Returns those that are still to be done: alone, since they are few or their scale fails."""
     order, groups, alone = np.argsort(-lengths, kind="stable"), np.empty_like(lengths), np.empty_like(lengths)
     longest = TABLE_NUMBERS // (EIGHT * len(job.log_start))
-    n_groups, n_alone = plan_groups(lengths[order], LEAST_LANES, longest, groups, alone)
+    n_groups, n_alone = plan_groups(lengths[order], LEAST_LANES, LONG, longest, groups, alone)
     job.log_z[order[alone[:n_alone]]] = -np.inf
     if n_groups > 0:
         _smooth_groups(job, order, groups[:n_groups], lengths, buffers)
     np.add(job.log_z, job.tables.start_shift, out=job.log_z)
     np.add(job.log_z, (lengths - 1) * job.tables.step_shift, out=job.log_z)
-    return np.flatnonzero(np.isneginf(job.log_z))
+    return np.flatnonzero(job.log_z == -np.inf)
 
 
 def _smooth_groups(job, order, groups, lengths, buffers):
@@ -107,11 +108,14 @@ def _smooth_groups(job, order, groups, lengths, buffers):
     tables = buffers.take("rows", T, K, EIGHT), buffers.take("weights", T, K, EIGHT), buffers.take("inverse", T, EIGHT)
     past, future, cursor = buffers.take("past", K, columns), buffers.take("future", K, columns), np.zeros(10, dtype=np.int64)
     potentials = job.tables.start, job.tables.transition, job.tables.transposed
-    outs = job.log_z, job.start, job.shares_t
+    steps = np.zeros((K, K, EIGHT) if K <= FEW_STATES else (0, 0, EIGHT))
+    outs = job.log_z, job.start, steps, job.shares_t
     scratch = *tables, buffers.take("futures", 2, K, EIGHT), past, future
     while cursor[0] < len(groups):
         used = smooth_lanes(job.evidence_t, order, groups, job.offsets, job.weights, *potentials, cursor, *scratch, *outs)
         np.add(job.steps, past[:, :used] @ future[:, :used].T, out=job.steps)
+    if K <= FEW_STATES:
+        np.add(job.steps, steps.sum(axis=2), out=job.steps)
 
 
 # ---- one sequence --------------------------------------------------------------------------------------------------

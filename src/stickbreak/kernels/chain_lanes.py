@@ -16,26 +16,28 @@ from .compile import kernel
 from .rows import exp_fast
 from .vectors import EIGHT, at_least, exponent, fill, fma, gather, larger, load, mantissa, scatter, spread, store, turn
 
-__all__ = ["plan_groups", "smooth_lanes"]
+__all__ = ["FEW_STATES", "plan_groups", "smooth_lanes"]
 
 GROUP, TIME, IS_OUT = 0, 1, 2  # of a cursor: the group that is next, the time within it (0: its beginning), then its lanes left out
 
+FEW_STATES = 12  # for which a matrix product is not worth its call
 TIMES = 64  # whose rows are fetched together, state after state: memory is fast in its own order
 
 
 @kernel
-def plan_groups(lengths, least, most, out_group, out_alone):
+def plan_groups(lengths, least_lanes, long, longest, out_group, out_alone):
     """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of those to be done alone.
 
-    out_group (S,): where each group begins. A sequence is done alone if the group that it would lead has rows for fewer than
-    `least` lanes on the average, or if it has more rows than `most`.
+    out_group (S,): where each group begins. A sequence of more than `long` rows is done alone if the group that it would lead has
+    rows for fewer lanes than least_lanes, on the average, and so is one of more rows than `longest`.
     """
     n_groups, n_alone, at = 0, 0, 0
     while at < lengths.shape[0]:
         total = 0
         for s in range(at, min(at + EIGHT, lengths.shape[0])):
             total += lengths[s]
-        if total < least * lengths[at] or lengths[at] > most:
+        is_alone = lengths[at] > long and total < least_lanes * lengths[at]
+        if is_alone or lengths[at] > longest:
             out_alone[n_alone] = at
             n_alone += 1
             at += 1
@@ -63,13 +65,14 @@ def load_ragged(evidence, k, t0, begins, lengths, square):
 
 
 @kernel
-def load_lanes(evidence, begins, lengths, T, square, out, out_tops):
+def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
     """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of the largest evidence of a row."""
-    (K, n), tops, shortest = evidence.shape, fill(0.0), lengths.min()
+    (K, n), tops = evidence.shape, fill(0.0)
     for first in range(0, T, TIMES):
         last = min(first + TIMES, T)
         for k in range(K):
-            for t0 in range(first, last, EIGHT):
+            for begin in range(first, last, EIGHT):
+                t0 = max(min(begin, last - EIGHT), first)  # the last ones may be taken twice
                 if t0 + EIGHT <= shortest:
                     gather(evidence, k * n + t0, begins, out, (t0 * K + k) * EIGHT, K * EIGHT)
                 else:
@@ -129,14 +132,13 @@ def sum_states(weights, at, K):
 
 
 @kernel
-def forward_lanes(start, transposed, K, lengths, T, rows, out_weights, out_inverse, out_log_scale):
+def forward_lanes(start, transposed, K, lengths, shortest, T, rows, out_weights, out_inverse, out_log_scale):
     """Forward pass: as `chain_rows.forward_rows`, in every lane.
 
     out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,): logarithm of the product of these
     sums; -inf if one of them was nearly zero, or not a number.
     """
     product, exponents, worst, inverse, width = fill(1.0), fill(0.0), fill(1.0), fill(1.0), transposed.shape[1]
-    shortest = lengths.min()
     for k in range(K):
         weigh(spread(start, k), inverse, rows, out_weights, k)
     for t in range(T):
@@ -170,14 +172,13 @@ def forward_lanes(start, transposed, K, lengths, T, rows, out_weights, out_inver
 
 
 @kernel
-def begin_group(evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse, out_log_z):
+def begin_group(evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z):
     """Load and forward pass of a group; lanes whose scale fails get length 0, and out_log_z (8,) of -inf."""
-    tops = np.empty(EIGHT)
-    is_good = False
+    K, is_good = evidence.shape[0], False
     while not is_good:
-        is_good = True
-        load_lanes(evidence, begins, lengths, T, square, rows, tops)
-        forward_lanes(start, transposed, evidence.shape[0], lengths, T, rows, weights, inverse, out_log_z)
+        is_good, shortest = True, least(lengths)
+        load_lanes(evidence, begins, lengths, shortest, T, square, rows, tops)
+        forward_lanes(start, transposed, K, lengths, shortest, T, rows, weights, inverse, out_log_z)
         for s in range(EIGHT):
             if lengths[s] > 0 and out_log_z[s] == -np.inf:
                 lengths[s], is_good = 0, False
@@ -186,42 +187,63 @@ def begin_group(evidence, start, transposed, begins, T, square, lengths, rows, w
 
 
 @kernel
-def pass_back(message, inverse, rows, weights, at, out_future, k):
-    """One state of one time: rows (., 8)[at] become shares, weights * message; out_future (K, 8)[k] = message * rows * inverse."""
+def least(lengths):
+    """The shortest of eight."""
+    found = lengths[0]
+    for s in range(1, EIGHT):
+        found = min(found, lengths[s])
+    return found
+
+
+@kernel
+def pass_back(message, inverse, rows, weights, at, futures, out):
+    """One state of one time: rows (., 8)[at] become shares, weights * message; futures (., 8)[out] = message * rows * inverse."""
     weight = load(weights, EIGHT * at)
     value = at_least(weight, LOST, message, 0.0)
-    store(out_future, EIGHT * k, value * load(rows, EIGHT * at) * inverse)
+    store(futures, EIGHT * out, value * load(rows, EIGHT * at) * inverse)
     store(rows, EIGHT * at, weight * value)
 
 
 @kernel
-def backward_lanes(t, transition, K, lengths, repeats, weights, inverse, future, square, rows, out_future):
+def backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures):
     """Time t of the backward pass: as `chain_rows.backward_rows`, in every lane; rows become shares.
 
-    future (K, 8): what the step from t to t + 1 is worth, out_future that into t. A lane ends with repeats (8,) * inverse (T, 8).
+    futures (2, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 2; that into t is written to t % 2. A lane ends with
+    repeats (8,) * inverse (T, 8).
     """
-    now, width, ends = t * K, transition.shape[1], fill(0.0)
-    if t + 1 >= lengths.min():
+    now, width, ends, mine, out = t * K, transition.shape[1], fill(0.0), (t + 1) % 2 * K, t % 2 * K
+    if t + 1 >= shortest:
         for s in range(EIGHT):
             square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
         ends = load(square, 0)
     scale = load(inverse, EIGHT * (t - 1)) if t > 0 else fill(1.0)
     for k in range(0, K - K % 4, 4):
-        a, b, c, d = four_sums(transition, k, width, K, future, 0)
-        pass_back(a + ends, scale, rows, weights, now + k, out_future, k)
-        pass_back(b + ends, scale, rows, weights, now + k + 1, out_future, k + 1)
-        pass_back(c + ends, scale, rows, weights, now + k + 2, out_future, k + 2)
-        pass_back(d + ends, scale, rows, weights, now + k + 3, out_future, k + 3)
+        a, b, c, d = four_sums(transition, k, width, K, futures, mine)
+        pass_back(a + ends, scale, rows, weights, now + k, futures, out + k)
+        pass_back(b + ends, scale, rows, weights, now + k + 1, futures, out + k + 1)
+        pass_back(c + ends, scale, rows, weights, now + k + 2, futures, out + k + 2)
+        pass_back(d + ends, scale, rows, weights, now + k + 3, futures, out + k + 3)
     for k in range(K - K % 4, K):
-        pass_back(one_sum(transition, k, width, K, future, 0) + ends, scale, rows, weights, now + k, out_future, k)
+        pass_back(one_sum(transition, k, width, K, futures, mine) + ends, scale, rows, weights, now + k, futures, out + k)
 
 
 @kernel
-def store_lanes(shares, first, last, begins, lengths, square, out):
+def add_steps(weights, before, futures, mine, K, out):
+    """Out (K, K, 8)[i, j] += weights (., 8)[before + i] * futures (., 8)[mine + j]."""
+    for i in range(K):
+        weight = load(weights, EIGHT * (before + i))
+        for j in range(K):
+            cell = EIGHT * (i * K + j)
+            store(out, cell, fma(weight, load(futures, EIGHT * (mine + j)), load(out, cell)))
+
+
+@kernel
+def store_lanes(shares, first, last, begins, lengths, shortest, square, out):
     """Out (K, n)[:, begins + t] = shares (T, K, 8)[t], for times first to last."""
-    (K, n), shortest = out.shape, lengths.min()
+    K, n = out.shape
     for k in range(K):
-        for t0 in range(first, last, EIGHT):
+        for begin in range(first, last, EIGHT):
+            t0 = max(min(begin, last - EIGHT), first)
             if t0 + EIGHT <= shortest:
                 scatter(shares, (t0 * K + k) * EIGHT, K * EIGHT, out, k * n + t0, begins)
             else:
@@ -237,18 +259,19 @@ def store_lanes(shares, first, last, begins, lengths, square, out):
 @kernel
 def smooth_lanes(
     evidence, order, groups, offsets, sequence_weights, start, transition, transposed, cursor, rows, weights, inverse, futures,
-    past, future, out_log_z, out_start, out_shares,
+    past, future, out_log_z, out_start, out_steps, out_shares,
 ):  # fmt: skip
     """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the other, as far as the room goes.
 
-    past and future (K, R): weights of rows and what the steps out of them are worth, for the counts. When they are full, or all is
-    done, returns the number of columns in use; call it with the same cursor (10,), all zero in the beginning, until it is past the
-    last group. Used up: rows and weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (2, K, 8). out_log_z (S,),
-    without the shifts of tables, is -inf for sequences whose scale fails, with nothing else done.
+    past and future (K, R): weights of rows and what the steps out of them are worth, for the counts, which a matrix product makes
+    of them; few states have them added up in out_steps (K, K, 8) instead. When they are full, or all is done, returns the number of
+    columns in use; call it with the same cursor (10,), all zero in the beginning, until it is past the last group. Used up: rows and
+    weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (2, K, 8). out_log_z (S,), without the shifts of tables, is
+    -inf for sequences whose scale fails, with nothing else done.
     """
     K, room, used = evidence.shape[0], past.shape[1], 0
     begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
-    square, log_z = np.empty(EIGHT * EIGHT), np.empty(EIGHT)
+    square, tops, log_z = np.empty(EIGHT * EIGHT), np.empty(EIGHT), np.empty(EIGHT)
     while cursor[GROUP] < groups.shape[0]:
         first = groups[cursor[GROUP]]
         n_lanes = min(EIGHT, order.shape[0] - first)
@@ -258,27 +281,29 @@ def smooth_lanes(
             lengths[s] = offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
         T = offsets[order[first] + 1] - offsets[order[first]]
         if cursor[TIME] == 0:
-            begin_group(evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse, log_z)
+            begin_group(evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, log_z)
             for s in range(EIGHT):
                 cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
             for s in range(n_lanes):
                 out_log_z[order[first + s]] = log_z[s]
-            for c in range(K):
-                store(futures[T % 2], EIGHT * c, fill(0.0))
+            for k in range(K):
+                store(futures, EIGHT * (T % 2 * K + k), fill(0.0))
             cursor[TIME] = T
+        shortest = least(lengths)
         while cursor[TIME] > 0:
             if used == room:
                 return used
             t = cursor[TIME] - 1
-            mine, next_one = futures[(t + 1) % 2], futures[t % 2]
-            backward_lanes(t, transition, K, lengths, repeats, weights, inverse, mine, square, rows, next_one)
-            if t > 0:
+            backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures)
+            if t > 0 and K <= FEW_STATES:
+                add_steps(weights, (t - 1) * K, futures, t % 2 * K, K, out_steps)
+            elif t > 0:
                 for k in range(K):
                     store(past, k * room + used, load(weights, ((t - 1) * K + k) * EIGHT))
-                    store(future, k * room + used, load(next_one, EIGHT * k))
+                    store(future, k * room + used, load(futures, EIGHT * (t % 2 * K + k)))
                 used += EIGHT
             if t % TIMES == 0:
-                store_lanes(rows, t, min(t + TIMES, T), begins, lengths, square, out_shares)
+                store_lanes(rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares)
             cursor[TIME] = t
         for k in range(K):
             for s in range(EIGHT):
