@@ -265,7 +265,7 @@ def smooth_lanes(
 
     past and future (K, R): weights of rows and what the steps out of them are worth, for the counts, which a matrix product makes
     of them; few states have them added up in out_steps (K, K, 8) instead. When they are full, or all is done, returns the number of
-    columns in use; call it with the same cursor (10,), all zero in the beginning, until it is past the last group. Used up: rows and
+    columns in use; call it with the same cursor (10,), all zero to begin with, until it is past the last group. Used up: rows and
     weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (2, K, 8). out_log_z (S,), without the shifts of tables, is
     -inf for sequences whose scale fails, with nothing else done.
     """
