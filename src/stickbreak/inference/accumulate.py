@@ -107,7 +107,7 @@ class Stochastic:
         """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
-        state.total, state.seed = Tally.taking(total).add(new.scale(rate * self.n_spans / batch.n_spans)), None
+        state.total = Tally.taking(total).add(new.scale(rate * self.n_spans / batch.n_spans))
 
     def resume(self, state: State) -> State:
         """Nothing is remembered."""
@@ -133,7 +133,7 @@ class Subchains(Stochastic):
         kept = {} if n_starts else {"start": 1.0}
         total = state.total.summary().scale(1.0 - rate, kept)
         own = {"transition": rate * factor / windows.pair_share, "start": rate * windows.n_sequences / max(n_starts, 1)}
-        state.total, state.seed = Tally.taking(total).add(new.scale(rate * factor, own)), None
+        state.total = Tally.taking(total).add(new.scale(rate * factor, own))
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,8 @@ def step(
     counts = state.counts.restrict(batch.symbols)
     new, warm = rule.visit(model, counts, state.params, batch, None if old is None else old.warm, watches, pool)
     accumulator.combine(state, batch, old, new, warm)
+    if not accumulator.is_exact:
+        state.seed = None  # a noisy total stands for all data from the first visit on
     state.n_steps += 1
     if state.seed is None and (state.position + 1) % -(-state.n_batches // UPDATES) == 0:
         state.params = rule.global_step(model, state.total.view(), state.params)

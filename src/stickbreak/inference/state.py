@@ -39,7 +39,7 @@ class Info:
 class State:
     """The engine's own: totals are added to in place, everything else is replaced. Only the loop that owns it writes to it.
 
-    seed : stands in for the total until every batch has been seen (memoized lap 1); None afterwards
+    seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the first); None afterwards
     lap_version : how many edits there were when this lap began; older ones have been replayed everywhere at its end
     lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
     """
