@@ -92,7 +92,9 @@ def test_a_model_whose_bound_drops_is_caught():
         check_model(broken, data, start)
 
 
-@pytest.mark.parametrize("estimator", [sb.Mixture(1, random_state=0), sb.DPMixture(3, random_state=0)])
+@pytest.mark.parametrize(
+    "estimator", [sb.Mixture(1, random_state=0), pytest.param(sb.DPMixture(3, random_state=0), marks=pytest.mark.slow)]
+)
 def test_estimators_pass_their_battery(estimator):
     X = np.random.default_rng(0).normal(size=(60, 2))
     found = check_estimator(estimator, X)

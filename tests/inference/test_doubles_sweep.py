@@ -180,6 +180,7 @@ def run_process():
     return tuple(int(number) for number in done.stdout.split())
 
 
+@pytest.mark.slow
 def test_second_process_finds_the_sweep_on_disk():
     files = lambda: sorted(path.name for path in cache_folder().rglob("sweep.sweep_chain*.nb?"))
     assert sum(run_process()) == 2  # one signature for each family: compiled, or found
