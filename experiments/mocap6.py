@@ -35,7 +35,7 @@ def make(data: Sequences) -> Setting:
 
 def fit_moves(setting: Setting, size: int, seed: int) -> Fit:
     """Each sequence is a batch."""
-    engine = sb.MemoizedVB(n_batches=setting.table.n_spans, max_iter=200, tol=1e-5, moves=MOVES)
+    engine = sb.MemoizedVB(n_batches=setting.table.n_spans, max_iter=200, tol=1e-6, moves=MOVES)
     return setting.fit(engine, setting.start(size, seed, from_blocks), seed)
 
 

@@ -19,10 +19,11 @@ def test_every_benchmark_has_a_module(name):
 
 def test_laps_of_chains_are_reported(monkeypatch):
     monkeypatch.setattr(chain_laps, "N_ROWS", 20_000)
+    monkeypatch.setattr(chain_laps, "MORE_ROWS", 40_000)
     monkeypatch.setattr(chain_laps, "CASES", [(3, 50), (4, 100)])
     report = chain_laps.run(quick=True)
     assert [row.what for row in report.rows[:2]] == ["2000 rows in sequences of 50, K=3", "2000 rows in sequences of 100, K=4"]
-    assert len(report.rows) == 2 + 2 * 2 * 2  # cases; and for each two models, by wall clock and by CPU time
+    assert len(report.rows) == 2 + 2 * 2 * 2 * 2  # cases; and for each two sizes and two models, by wall clock and by CPU time
     for row in report.rows:
         assert float(row.ratio.removesuffix("x")) > 0
         assert row.met is None  # a quick run judges nothing
@@ -54,5 +55,11 @@ def test_threads_are_not_judged_on_a_busy_machine():
     speeds = threads.Speeds(2.0, 1.0, 2.0, 2.0)
     assert speeds.rows("case", False)[0].met is None
     assert speeds.rows("case", True)[0].met is True
-    assert not threads.is_idle("unknown")
-    assert not threads.is_idle("5.0")
+    assert not threads.is_idle(None)
+    assert not threads.is_idle(0.5)
+    assert "unknown share" in threads.idle_note(None)
+
+
+def test_what_others_use_is_a_share():
+    used = threads.others(0.05)
+    assert used is None or 0.0 <= used <= 1.0

@@ -43,6 +43,8 @@ class Parameters:
     def set_params(self, **params: Any) -> Self:
         """Set arguments by name; `outer__inner` reaches into a nested object."""
         own = self.get_params(deep=False)
+        for name in set(self.__dict__) - set(own):
+            del self.__dict__[name]  # what was made of the old ones
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in own:

@@ -114,7 +114,7 @@ def far(job, items):
 
 @pytest.mark.parametrize("name", CASES)
 def test_workers_do_not_change_a_bit(name, monkeypatch):
-    monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 12)
+    monkeypatch.setattr("stickbreak.data.batches.ORDERED_ROWS", 12)
     monkeypatch.setattr("stickbreak.data.batches.LANE_UNITS", 2)
     case = CASES[name]
     assert all(len(batch.lanes()) > 1 for batch in case.data.batches(2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import mpmath as mp
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,8 @@ from oracles import kernels as slow
 from scipy import sparse
 
 from stickbreak.kernels import rows as fast
+from stickbreak.kernels.compile import kernel
+from stickbreak.kernels.rows import exp_fast
 
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -40,11 +41,11 @@ def best(logits: Any, log_share: Any = None) -> tuple[np.ndarray, np.ndarray]:
 
 
 # ---- exp -----------------------------------------------------------------------------------------------------------
-@numba.njit
+@kernel
 def exp_all(x, out):
     """The inlined function, over an array."""
     for i in range(x.shape[0]):
-        out[i] = fast.exp_fast(x[i])
+        out[i] = exp_fast(x[i])
 
 
 def exp_of(values: Any) -> np.ndarray:

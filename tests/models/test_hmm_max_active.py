@@ -110,7 +110,7 @@ def test_a_fit_says_what_it_misses(name, monkeypatch):
 
 
 def test_all_lanes_and_batches_are_checked(monkeypatch):
-    monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 60)
+    monkeypatch.setattr("stickbreak.data.batches.ORDERED_ROWS", 60)
     monkeypatch.setattr("stickbreak.data.batches.LANE_UNITS", 1)
     monkeypatch.setattr("stickbreak.inference.candidates.CHECKED", 1.0)
     data, _ = segments(0, n_states=4, n_sequences=6, length=60)
@@ -157,7 +157,7 @@ def test_a_merge_gains_what_it_promised():
 # ---- the same bits -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", LIMITED)
 def test_any_number_of_workers_gives_the_same_bits(name, monkeypatch):
-    monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 60)
+    monkeypatch.setattr("stickbreak.data.batches.ORDERED_ROWS", 60)
     monkeypatch.setattr("stickbreak.data.batches.LANE_UNITS", 1)
     data, _ = segments(2, n_states=5, n_sequences=9, length=50, spread=2.0)
     model = gaussian_model("sticky", data)

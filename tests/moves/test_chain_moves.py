@@ -16,7 +16,8 @@ from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.merge import MergeWatch
-from stickbreak.moves.trials import blocks_of, clusters_of, split
+from stickbreak.moves.segments import segments_of, worth_of_blocks
+from stickbreak.moves.trials import clusters_of, join, split
 from stickbreak.stats import Merge as MergeEdit
 from stickbreak.structures import chain as chain_module
 
@@ -87,12 +88,12 @@ def scene_of(model, data: Sequences, n_components: int) -> Scene:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("make", [clusters_of, blocks_of])
+@pytest.mark.parametrize("make", [clusters_of, segments_of])
 def test_a_split_shares_out_what_the_target_had(prior, make):
     data, _ = segments(1, n_states=3, n_sequences=6)
     scene = scene_of(gaussian_model(prior, data), data, 2)
-    newborn = make(scene, 0, 3, 20)
-    counts, params = split(scene, 0, newborn)
+    changed, newborn = make(scene, 0, 3, 20)
+    counts, params = split(changed, 0, newborn)
     J = newborn.size("component")
     assert counts.size("component") == 1 + J
     np.testing.assert_allclose(counts["start"].sum(), scene.total["start"].sum())
@@ -142,10 +143,68 @@ def test_states_that_are_left_at_once_are_found():
 def test_one_cluster_is_halved():
     data, _ = segments(1, n_states=1, n_sequences=4)
     scene = scene_of(gaussian_model("hdp", data), data, 1)
-    newborn = clusters_of(scene, 0, 8, 20)
-    assert newborn is not None
+    _, newborn = clusters_of(scene, 0, 8, 20)
     assert newborn.size("component") == 2
     np.testing.assert_allclose(newborn["share"].sum(), data.n_rows)
+
+
+def test_the_worth_of_a_block_is_that_of_counting_anew():
+    """What a block gains as a component: rows counted with it and without it, block by block."""
+    data, _ = segments(6, n_states=3, n_sequences=3)
+    model = gaussian_model("hdp", data)
+    scene = scene_of(model, data, 3)
+    owners, batch = scene.sample.shares.argmax(1), scene.sample.batch
+    blocks = [(0, 20), (35, 75), (batch.n_rows - 20, batch.n_rows)]
+
+    def marginal(labels):
+        return model.family.log_marginal(count_labels(model, batch, labels, 4)).sum()
+
+    for (begin, end), worth in zip(blocks, worth_of_blocks(scene, owners, blocks), strict=True):
+        labels = owners.copy()
+        labels[begin:end] = 3
+        assert worth == pytest.approx(marginal(labels) - marginal(owners), abs=1e-7)
+
+
+def test_a_stretch_that_two_states_share_becomes_a_state():
+    """Rows of a wide state that lie on two narrow ones: no part of either, but a stretch, tells that they belong together."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 2, 1, 0, 1], 60)
+    rows = np.array([-1.5, 1.5, 0.0])[states] + np.array([0.4, 0.4, 2.0])[states] * rng.standard_normal(len(states))
+    data = Sequences(rows[:, None], offsets=np.array([0, len(rows)]))
+    model = gaussian_model("sticky", data)
+    two = Start(count_labels(model, data.whole(), np.where(rows > 0, 1, 0), 2), model.start_params(2))
+    result = run(model, BatchVB(max_iter=100), data, two)
+    scene = Scene(model, result.counts, result.params, (0, 1), data, Attempts(), rng, 9, True, next_id=2)
+    outcome = Birth().try_out(scene, (0,)) or Birth().try_out(scene, (1,))
+    assert outcome.bound > scene.bound + 20.0
+    assert {0, 1, 2} <= set(outcome.ids)  # nobody is replaced
+    potentials = model.potentials(outcome.counts, outcome.params, MeanLog())
+    is_new = np.array(outcome.ids)[model.decode(potentials, data.whole())] >= 2
+    assert np.mean(is_new == (states == 2)) > 0.97
+
+
+def test_nothing_is_worth_a_state_where_rows_are_alike():
+    data, _ = segments(1, n_states=1, n_sequences=4)
+    assert segments_of(scene_of(gaussian_model("hdp", data), data, 1), 0, 4, 20) is None
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_components_joined_for_a_birth_are_counted_as_one(prior):
+    data, _ = segments(2, n_states=4, n_sequences=4)
+    model = gaussian_model(prior, data)
+    labels = np.random.default_rng(1).integers(4, size=data.n_rows)
+    counts = count_labels(model, data.whole(), labels, 4)
+    params = model.global_step(counts, model.start_params(4))
+    scene = Scene(model, counts, params, (3, 5, 6, 9), data, Attempts(), np.random.default_rng(0), 9, True, next_id=10)
+    joined, at = join(scene, (2, 0))
+    expected = count_labels(model, data.whole(), np.array([0, 1, 0, 2])[labels], 3)
+    assert at == 0
+    assert len(joined.ids) == 3
+    for name in ("start", "transition"):
+        np.testing.assert_allclose(joined.total[name], expected[name])
+    np.testing.assert_allclose(model.family.log_marginal(joined.total), model.family.log_marginal(expected), rtol=1e-9)
+    np.testing.assert_allclose(joined.sample.shares[:, 0], scene.sample.shares[:, [0, 2]].sum(1))
+    np.testing.assert_allclose(joined.sample.shares[:, 1:], scene.sample.shares[:, [1, 3]])
 
 
 def test_a_trial_that_fails_leaves_everything_alone():

@@ -17,6 +17,7 @@ __all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Windows"]
 Array = npt.NDArray[Any]
 
 LANE_ROWS = 8192  # smaller lanes are not worth cutting: one costs about 0.1 ms of Python
+ORDERED_ROWS = 24_576  # the same of sequences, whose lanes cost 0.3 ms
 LANE_UNITS = 32  # sequences are inferred side by side: a lane of few is slow
 MAX_LANES = 16  # caps the number of useful workers inside one batch
 
@@ -135,10 +136,11 @@ class Batch:
     def lanes(self, count: int | None = None) -> list[Batch]:
         """Nearly equal parts, as many as the rows are worth."""
         if count is None:
-            count = min(MAX_LANES, max(1, self.n_rows // LANE_ROWS))
+            count = self.n_rows // LANE_ROWS
             if self.offsets is not None:
-                count = min(count, max(1, self.n_spans // LANE_UNITS))
+                count = min(self.n_rows // ORDERED_ROWS, self.n_spans // LANE_UNITS)
                 count -= count % 2 if count > 1 else 0  # two workers would wait for the third lane
+            count = min(MAX_LANES, max(1, count))
         return [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
 
     def blocks(self, max_rows: int) -> list[Batch]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +131,7 @@ class AutoregressiveGaussian(LaggedMoments):
 
     # ------------------------------------------------------------------------------------------ posterior
 
+    @cached_property
     def _prior(self) -> tuple[Array, Array, float]:
         """Joint scatter (W, W) = diag(V, B), average (W,) and dof in the standardized frame."""
         assert self.dof is not None
@@ -139,7 +140,7 @@ class AutoregressiveGaussian(LaggedMoments):
         return scatter / np.outer(self.scale, self.scale), average, self.dof
 
     def _posterior(self, counts: Counts) -> MatrixNormalWishart:
-        prior_scatter, average, dof = self._prior()
+        prior_scatter, average, dof = self._prior
         moments, anchor, D, E = counts["moments"], counts["anchor"], self.n_features, self.n_context
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         mean, scatter, strength = np.zeros_like(anchor), second, np.full(len(n), np.inf)
@@ -159,13 +160,16 @@ class AutoregressiveGaussian(LaggedMoments):
         log_strength = np.log(q.strength) if self.intercept else 0.0
         return np.asarray(wishart - 0.5 * D * (q.log_det_context + log_strength))
 
+    @cached_property
+    def _prior_partition(self) -> Array:
+        return self._log_partition(self._posterior(self.zeros(1)))
+
     def _per_row(self) -> float:
         return self._log_jacobian() - 0.5 * self.n_values * LOG_2PI
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
-        prior = self._log_partition(self._posterior(self.zeros(1)))
-        return self._log_partition(self._posterior(counts)) - prior + self._per_row() * counts["moments"][:, 0]
+        return self._log_partition(self._posterior(counts)) - self._prior_partition + self._per_row() * counts["moments"][:, 0]
 
     def _form(self, q: MatrixNormalWishart, of_context: Any, of_residual: Any) -> RegressionForm:
         """Weights of the context's and the residual's directions, numbers or (K,)."""
@@ -260,7 +264,7 @@ class AutoregressiveGaussian(LaggedMoments):
 
     def divergences(self, rows: Array, indices: Array) -> Array:
         """(m, n) the same from several rows: a row's scatter is diag(V, B) + c z z', whose whitened form has two inner products."""
-        scatter, average, dof = self._prior()
+        scatter, average, dof = self._prior
         away = rows[1 : 1 + self.n_features] - average[:, None]
         white = solve_triangular(np.linalg.cholesky(scatter), away, lower=True, check_finite=False)
         spike, weight = 1.0, 0.0
@@ -351,7 +355,7 @@ class AutoregressiveGaussian(LaggedMoments):
         """New anchors for components that are too far from theirs; a regression through the origin has none."""
         if not self.intercept:
             return None
-        prior_scatter, average, _ = self._prior()
+        prior_scatter, average, _ = self._prior
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
         _, scatter, _ = quadratic.spread(n, first, second, self.offset_strength, average - anchor)

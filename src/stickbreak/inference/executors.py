@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -64,6 +66,29 @@ def count_workers(n_jobs: int | None) -> int:
     return max(1, available + 1 + int(n_jobs))
 
 
+def _share_out(executor: Executor, n_helpers: int, call: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:
+    """call(job) of every job, in order. The calling thread works too: one that only waited would be woken for every result."""
+    jobs = list(jobs)
+    results, numbers = [None] * len(jobs), itertools.count()
+
+    def work() -> None:
+        while (i := next(numbers)) < len(jobs):
+            try:
+                results[i] = call(jobs[i])
+            except BaseException:
+                jobs.clear()  # nobody begins another
+                raise
+
+    helpers = [executor.submit(work) for _ in range(min(n_helpers, len(jobs) - 1))]
+    try:
+        work()
+    finally:
+        wait(helpers)
+    for helper in helpers:
+        helper.result()  # raises what a helper met
+    return results
+
+
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Pool]:
     """A `map` whose jobs run on n_jobs threads and whose results come in order."""
@@ -73,7 +98,7 @@ def workers(n_jobs: int | None = None) -> Iterator[Pool]:
         if count == 1:
             yield map
         else:
-            with ThreadPoolExecutor(count, thread_name_prefix="stickbreak") as executor:
-                yield executor.map
+            with ThreadPoolExecutor(count - 1, thread_name_prefix="stickbreak") as executor:
+                yield partial(_share_out, executor, count - 1)
     finally:
         _BLAS.release()

@@ -303,9 +303,10 @@ class Mover:
                     if outcome is None:
                         scene.give_up(move.kind, slots)
                         continue
-                    children = tuple(i for i in outcome.ids if i not in scene.ids) or tuple(i for i in scene.ids if i not in ids)
+                    parents = tuple(i for i in scene.ids if i in ids or i not in outcome.ids)
+                    children = tuple(i for i in outcome.ids if i not in scene.ids or i in ids) or outcome.ids
                     gain = outcome.bound - scene.bound
-                    records.append(MoveRecord(state.lap + 1, move.kind, ids, children, gain, gain, True))
+                    records.append(MoveRecord(state.lap + 1, move.kind, parents, children, gain, gain, True))
                     best, next_id = outcome, outcome.next_id
                     scene = replace(scene, total=outcome.counts, params=outcome.params, ids=outcome.ids)
         self.attempts.forget(scene.ids)

@@ -42,12 +42,19 @@ CHUNK_NUMBERS = 1 << 15  # of a table between two matrix products for its counts
 class Buffers(dict[str, np.ndarray]):
     """Memory that is used again and again, by one thread: fresh memory costs as much as the work on it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.views: dict[str, np.ndarray] = {}  # as last taken: most calls take the same shapes
+
     def take(self, name, *shape):
         """An array of this shape; what it holds is left over from the last user of the name."""
-        size = math.prod(shape)
-        if name not in self or len(self[name]) < size:
-            self[name] = np.empty(size)
-        return self[name][:size].reshape(shape)
+        last = self.views.get(name)
+        if last is None or last.shape != shape:
+            size = math.prod(shape)
+            if name not in self or len(self[name]) < size:
+                self[name] = np.empty(size)
+            last = self.views[name] = self[name][:size].reshape(shape)
+        return last
 
 
 def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, start, transition, out=None, tables=None, buffers=None):
@@ -58,7 +65,7 @@ def smooth(evidence_t, log_start, log_transition, offsets, weights=None, *, star
     out: where the shares are to go, a C-contiguous (K, n); may be evidence_t itself, which is then used up.
     tables: `linear_tables` of the potentials, if they are at hand. buffers: a `Buffers` that one thread uses for all its calls.
     """
-    K, lengths = len(log_start), np.diff(offsets)
+    K, lengths = len(log_start), offsets[1:] - offsets[:-1]
     weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
     shares_t = np.empty(evidence_t.shape) if out is None else out
     tables = linear_tables(log_start, log_transition) if tables is None else tables
@@ -96,25 +103,25 @@ def _smooth_side_by_side(job, lengths, buffers):
     job.log_z[order[alone[:n_alone]]] = -np.inf
     if n_groups > 0:
         _smooth_groups(job, order, groups[:n_groups], lengths, buffers)
-    np.add(job.log_z, job.tables.start_shift, out=job.log_z)
-    np.add(job.log_z, (lengths - 1) * job.tables.step_shift, out=job.log_z)
     return np.flatnonzero(job.log_z == -np.inf)
 
 
 def _smooth_groups(job, order, groups, lengths, buffers):
-    """Groups order[groups[g]:groups[g] + 8]: shares, counts, log_z without shifts."""
-    K, T = len(job.log_start), -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
-    columns = min(max(CHUNK_NUMBERS // (EIGHT * K), 1) * EIGHT, int(lengths[order[groups]].sum()) * EIGHT)
+    """Groups order[groups[g]:groups[g] + 8]: shares, counts, log_z."""
+    K, T, are_few = len(job.log_start), -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT, len(job.log_start) <= FEW_STATES
+    columns = EIGHT if are_few else min(max(CHUNK_NUMBERS // (EIGHT * K), 1), job.evidence_t.shape[1]) * EIGHT
     tables = buffers.take("rows", T, K, EIGHT), buffers.take("weights", T, K, EIGHT), buffers.take("inverse", T, EIGHT)
     past, future, cursor = buffers.take("past", K, columns), buffers.take("future", K, columns), np.zeros(10, dtype=np.int64)
-    potentials = job.tables.start, job.tables.transition, job.tables.transposed
-    steps = np.zeros((K, K, EIGHT) if K <= FEW_STATES else (0, 0, EIGHT))
+    known = job.tables
+    potentials = known.start, known.transition, known.transposed, known.start_shift, known.step_shift
+    steps = np.zeros((K, K, EIGHT) if are_few else (0, 0, EIGHT))
     outs = job.log_z, job.start, steps, job.shares_t
-    scratch = *tables, buffers.take("futures", 2, K, EIGHT), past, future
+    scratch = *tables, buffers.take("futures", EIGHT, K, EIGHT), past, future
     while cursor[0] < len(groups):
         used = smooth_lanes(job.evidence_t, order, groups, job.offsets, job.weights, *potentials, cursor, *scratch, *outs)
-        np.add(job.steps, past[:, :used] @ future[:, :used].T, out=job.steps)
-    if K <= FEW_STATES:
+        if used > 0:
+            np.add(job.steps, past[:, :used] @ future[:, :used].T, out=job.steps)
+    if are_few:
         np.add(job.steps, steps.sum(axis=2), out=job.steps)
 
 

@@ -208,10 +208,10 @@ def pass_back(message, inverse, rows, weights, at, futures, out):
 def backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures):
     """Time t of the backward pass: as `chain_rows.backward_rows`, in every lane; rows become shares.
 
-    futures (2, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 2; that into t is written to t % 2. A lane ends with
+    futures (8, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 8; that into t is written to t % 8. A lane ends with
     repeats (8,) * inverse (T, 8).
     """
-    now, width, ends, mine, out = t * K, transition.shape[1], fill(0.0), (t + 1) % 2 * K, t % 2 * K
+    now, width, ends, mine, out = t * K, transition.shape[1], fill(0.0), (t + 1) % EIGHT * K, t % EIGHT * K
     if t + 1 >= shortest:
         for s in range(EIGHT):
             square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
@@ -228,13 +228,41 @@ def backward_lanes(t, transition, K, lengths, shortest, repeats, weights, invers
 
 
 @kernel
-def add_steps(weights, before, futures, mine, K, out):
-    """Out (K, K, 8)[i, j] += weights (., 8)[before + i] * futures (., 8)[mine + j]."""
-    for i in range(K):
-        weight = load(weights, EIGHT * (before + i))
-        for j in range(K):
-            cell = EIGHT * (i * K + j)
-            store(out, cell, fma(weight, load(futures, EIGHT * (mine + j)), load(out, cell)))
+def add_four(weights, futures, first, last, K, i, j, out):
+    """Steps from states i and i + 1 to j and j + 1: see `add_steps`."""
+    upper, lower = EIGHT * (i * K + j), EIGHT * ((i + 1) * K + j)
+    a, b, c, d = load(out, upper), load(out, upper + EIGHT), load(out, lower), load(out, lower + EIGHT)
+    for t in range(first, last):
+        at, to = EIGHT * ((t - 1) * K + i), EIGHT * (t % EIGHT * K + j)
+        x, y, left, right = load(weights, at), load(weights, at + EIGHT), load(futures, to), load(futures, to + EIGHT)
+        a, b, c, d = fma(x, left, a), fma(x, right, b), fma(y, left, c), fma(y, right, d)
+    store(out, upper, a)
+    store(out, upper + EIGHT, b)
+    store(out, lower, c)
+    store(out, lower + EIGHT, d)
+
+
+@kernel
+def add_one(weights, futures, first, last, K, i, j, out):
+    """Steps from state i to j: see `add_steps`."""
+    a = load(out, EIGHT * (i * K + j))
+    for t in range(first, last):
+        a = fma(load(weights, EIGHT * ((t - 1) * K + i)), load(futures, EIGHT * (t % EIGHT * K + j)), a)
+    store(out, EIGHT * (i * K + j), a)
+
+
+@kernel
+def add_steps(weights, futures, first, last, K, out):
+    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j], summed over times first to last - 1."""
+    even = K - K % 2
+    for i in range(0, even, 2):
+        for j in range(0, even, 2):
+            add_four(weights, futures, first, last, K, i, j, out)
+    for k in range(even, K):
+        for i in range(K):
+            add_one(weights, futures, first, last, K, i, k, out)
+        for j in range(even):
+            add_one(weights, futures, first, last, K, k, j, out)
 
 
 @kernel
@@ -258,16 +286,16 @@ def store_lanes(shares, first, last, begins, lengths, shortest, square, out):
 
 @kernel
 def smooth_lanes(
-    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, cursor, rows, weights, inverse, futures,
-    past, future, out_log_z, out_start, out_steps, out_shares,
+    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, start_shift, step_shift, cursor, rows,
+    weights, inverse, futures, past, future, out_log_z, out_start, out_steps, out_shares,
 ):  # fmt: skip
     """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the other, as far as the room goes.
 
     past and future (K, R): weights of rows and what the steps out of them are worth, for the counts, which a matrix product makes
     of them; few states have them added up in out_steps (K, K, 8) instead. When they are full, or all is done, returns the number of
     columns in use; call it with the same cursor (10,), all zero to begin with, until it is past the last group. Used up: rows and
-    weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (2, K, 8). out_log_z (S,), without the shifts of tables, is
-    -inf for sequences whose scale fails, with nothing else done.
+    weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (8, K, 8). out_log_z (S,) is -inf for sequences whose scale
+    fails, with nothing else done.
     """
     K, room, used = evidence.shape[0], past.shape[1], 0
     begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
@@ -285,9 +313,9 @@ def smooth_lanes(
             for s in range(EIGHT):
                 cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
             for s in range(n_lanes):
-                out_log_z[order[first + s]] = log_z[s]
+                out_log_z[order[first + s]] = log_z[s] + start_shift + (lengths[s] - 1) * step_shift
             for k in range(K):
-                store(futures, EIGHT * (T % 2 * K + k), fill(0.0))
+                store(futures, EIGHT * (T % EIGHT * K + k), fill(0.0))
             cursor[TIME] = T
         shortest = least(lengths)
         while cursor[TIME] > 0:
@@ -295,12 +323,13 @@ def smooth_lanes(
                 return used
             t = cursor[TIME] - 1
             backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures)
-            if t > 0 and K <= FEW_STATES:
-                add_steps(weights, (t - 1) * K, futures, t % 2 * K, K, out_steps)
+            if K <= FEW_STATES:
+                if t % EIGHT == 0:  # sums over eight times can stay in registers
+                    add_steps(weights, futures, max(t, 1), min(t + EIGHT, T), K, out_steps)
             elif t > 0:
                 for k in range(K):
                     store(past, k * room + used, load(weights, ((t - 1) * K + k) * EIGHT))
-                    store(future, k * room + used, load(futures, EIGHT * (t % 2 * K + k)))
+                    store(future, k * room + used, load(futures, EIGHT * (t % EIGHT * K + k)))
                 used += EIGHT
             if t % TIMES == 0:
                 store_lanes(rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,26 @@ from stickbreak.stats import Summary
 
 from .merge import Merge
 from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of, side_by_side
-from .trials import blocks_of, clusters_of, split, try_fit
+from .segments import segments_of
+from .trials import clusters_of, join, split, try_fit
 
 __all__ = ["Birth"]
 
 
-WAYS = ((clusters_of, 1), (clusters_of, 2), (blocks_of, 1))  # in which trials on all data make newborns: as many, or half
+class Way(NamedTuple):
+    """How a trial on all data makes newborns.
+
+    part : one over the share of n_newborn that there are at most. n_more : neighbours whose rows are dealt out with the target's.
+    keeps : whether the first of them is the target
+    """
+
+    make: Callable[[Scene, int, int, int], tuple[Scene, Summary] | None]
+    part: int
+    n_more: int = 0
+    keeps: bool = False
+
+
+WAYS = (Way(segments_of, 2, keeps=True), Way(clusters_of, 1), Way(clusters_of, 2, n_more=1))  # one after the other, for a component
 N_COARSE = 10  # passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
 
 
@@ -80,15 +94,18 @@ class Birth(Parameters):
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """All data with a component replaced by newborns, which begin with parts of its rows.
 
-        First these are clusters of the rows, whatever their order; if that fails twice, contiguous blocks.
+        First these are contiguous blocks, then clusters of the rows, whatever their order; then clusters of those of its nearest
+        neighbour too, which may have what belongs with them.
         """
         (target,) = slots
-        make, parts = WAYS[min(self._failures(scene, target), len(WAYS) - 1)]
-        newborn = make(scene, target, max(2, self.n_newborn // parts), self.n_passes)
-        if newborn is None:
+        way = WAYS[min(self._failures(scene, target), len(WAYS) - 1)]
+        taken = (target, *nearest(scene, target, way.n_more))
+        joined, at = join(scene, taken)
+        found = way.make(joined, at, max(2, self.n_newborn // way.part), self.n_passes)
+        if found is None:
             return None
-        counts, params = split(scene, target, newborn)
-        kept = [i for k, i in enumerate(scene.ids) if k != target]
+        counts, params = split(found[0], at, found[1])
+        kept = [i for k, i in enumerate(scene.ids) if k not in taken] + [scene.ids[target]] * way.keeps
         return try_fit(scene, counts, params, kept, self.n_passes)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:

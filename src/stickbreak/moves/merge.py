@@ -19,6 +19,7 @@ __all__ = ["Merge", "MergeWatch", "pair_scores"]
 
 ALL_PAIRS = 40  # components up to which every pair is scored; beyond, each with its nearest only
 NEAREST = 10
+SLACK = 100.0  # nats: more than what a component costs whatever its rows
 
 
 @dataclass(frozen=True)
@@ -166,12 +167,17 @@ def _joined(first: Fields, second: Fields) -> Fields:
 
 
 def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, data: Array) -> Array:
-    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others."""
+    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others.
+
+    What a row's label, and the step to it, no longer have to tell apart is worth a bit each; the rest of a prior is a few numbers.
+    """
     layout = model.prior.fields(model.axis)
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
-    for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
+    hope = data + 2.0 * np.log(2.0) * model.prior.sizes(total)[pairs].sum(1) + SLACK
+    likely = np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]
+    for at in likely[hope[likely] > 0]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         out[at] = model.prior.bound(edit(counts), edit(params)) - now  # near its best, and never above it
     return out

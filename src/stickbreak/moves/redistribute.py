@@ -183,19 +183,24 @@ class _Hope(Callback):
     """Ends a little fit that will not reach a bound: at its present rate it would need more passes than there are.
 
     wanted : the bound to reach, with n_free components; each further one must bring `price` more.
+    patience : if each pass closes less than the one before it, all that follow would close closed ** 2 / (before - closed)
+        together, were the ratio of two to stay as it is; a fit that needs more than `patience` times that has no hope either
     """
 
-    def __init__(self, wanted: float, max_iter: int, n_free: int, price: float) -> None:
-        self.wanted, self.max_iter, self.n_free, self.price = wanted, max_iter, n_free, price
-        self.last = -np.inf
+    def __init__(self, wanted: float, max_iter: int, n_free: int, price: float, patience: float) -> None:
+        self.wanted, self.max_iter, self.n_free, self.price, self.patience = wanted, max_iter, n_free, price, patience
+        self.last, self.closed = -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
         """Looks at the gap and at what the last pass closed of it."""
         assert record.bound is not None
         reached = record.bound - self.price * max(0, record.n_components - self.n_free)
-        gap, closed = self.wanted - reached, reached - self.last
-        self.last = reached
-        if record.lap > 3 and gap > closed * (self.max_iter - record.lap):
+        gap, closed, before = self.wanted - reached, reached - self.last, self.closed
+        self.last, self.closed = reached, closed
+        n_left = float(self.max_iter - record.lap)
+        if 0.0 <= closed < before < np.inf:
+            n_left = min(n_left, self.patience * closed / (before - closed))
+        if record.lap > 3 and gap > closed * n_left:
             raise StopIteration
 
 
@@ -211,16 +216,18 @@ def little_fit(
     moves: Sequence[Any] = (),
     reorder: bool = False,
     params: Fields | None = None,
+    patience: float = np.inf,
 ) -> Result:
     """The model fitted to a few rows from given counts: proposals before the whole data see them.
 
     wanted : the bound that the proposal must reach to be of use, and `price` more for each component beyond n_free; a fit that
         has no hope of it ends early
     params : parameters to begin with; default: those of no counts
+    patience : see _Hope
     reorder : components in the order that the bound likes best, for whom it does not matter which is which
     """
     n_components = counts.size(model.axis)
-    callbacks = (_Hope(wanted, max_iter, n_free, price),)
+    callbacks = (_Hope(wanted, max_iter, n_free, price, patience),)
     engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=callbacks)
     start = Start(counts, model.start_params(n_components) if params is None else params)
     return run(replace(model, learns=False), engine, table, start)

@@ -9,35 +9,49 @@ from dataclasses import replace
 
 import numpy as np
 
-from stickbreak.data import Batch
 from stickbreak.inference.proposals import TIE, Outcome, Scene
-from stickbreak.initialize import choose_blocks, count_labels, from_plusplus
+from stickbreak.initialize import from_plusplus
 from stickbreak.models import dp_mixture
 from stickbreak.protocols import Array
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Fold, Summary
 
 from .merge import Merge
 from .redistribute import little_fit, rows_of
 
-__all__ = ["blocks_of", "clusters_of", "split", "try_fit"]
+__all__ = ["clusters_of", "join", "split", "try_fit"]
 
 N_COARSE = 10  # passes of k-means that newborns begin with
 # Share of a target's steps to itself that do not go from one newborn to another. If none did, a short chain would not leave the
 # newborn that it begins with, however little that one explains.
 STAY = 0.9
-BLOCK_ROWS = 20  # of a contiguous block, at most
+PATIENCE = 3.0  # times the passes that a trial needs if its gains go on shrinking as they do, it is given
 
 
 def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_passes: int) -> Outcome | None:
     """All data fitted from changed counts; components beyond those `kept` (permanent ids) are new."""
     model, bound = scene.model, scene.bound
-    found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params)
+    found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params, patience=PATIENCE)
     if not found.bound > bound + TIE * max(1.0, abs(bound)):
         return None
     n_born = counts.size(model.axis) - len(kept)
     names = [*kept, *range(scene.next_id, scene.next_id + n_born)]
     ids = tuple(names[i] for i in found.ids)  # merges keep the elder
     return Outcome(found.counts, found.params, ids, scene.next_id + n_born, found.bound)
+
+
+def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:
+    """The scene with the components at some positions as one, and where that is."""
+    first, axis = min(taken), scene.model.axis
+    total, params, ids, shares = scene.total, scene.params, scene.ids, scene.sample.shares
+    for drop in sorted(set(taken) - {first}, reverse=True):
+        fold = Fold(axis, first, drop)
+        total, params, ids = fold(total), fold(params), fold.rename(ids, scene.next_id)
+        both = shares[:, first] + shares[:, drop]
+        shares = np.delete(shares, drop, axis=1)
+        shares[:, first] = both
+    joined = replace(scene, total=total, params=params, ids=ids)
+    joined.sample = replace(scene.sample, shares=shares)  # not drawn again
+    return joined, first
 
 
 def split(scene: Scene, target: int, newborn: Summary) -> tuple[Summary, Fields]:
@@ -77,10 +91,10 @@ def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: A
     return out
 
 
-def clusters_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Summary | None:
-    """Counts of newborns: a mixture of the target's rows, whatever their order; if that is one cluster, two halves of it.
+def clusters_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> tuple[Scene, Summary] | None:
+    """The scene as it is, and counts of newborns: a mixture of the target's rows, whatever their order.
 
-    Their order may tell two clusters apart that overlap too much for a mixture.
+    If that is one cluster, two halves of it: order may tell two clusters apart that overlap too much for a mixture.
     """
     table = rows_of(scene.model, scene.sample, (target,))
     if table is None:
@@ -93,26 +107,10 @@ def clusters_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Sum
         found = little_fit(mixture, table, start.seed, n_passes, moves=(Merge(start=3),), reorder=True)
         newborn = _of_some_size(found.counts, mixture.axis)
         if newborn is not None:
-            return newborn
+            return scene, newborn
     halves = from_plusplus(mixture, table, min(2, table.n_rows), scene.rng, n_passes=2)
-    return _of_some_size(halves.seed, mixture.axis)
-
-
-def blocks_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Summary | None:
-    """Counts of newborns: one contiguous block of rows each, most of whose rows are the target's."""
-    sample, mixture = scene.sample, dp_mixture(scene.model.family)
-    is_target = sample.shares[:, target] > 0.5 * sample.batch.repeats_or_ones()
-    blocks = choose_blocks(sample.batch, n_newborn, BLOCK_ROWS, scene.rng, is_target)
-    labels = np.full(sample.batch.n_rows, -1)
-    for k, (begin, end) in enumerate(blocks):
-        labels[begin:end] = k
-    labels[~is_target] = -1
-    rows = np.flatnonzero(labels >= 0)
-    if len(rows) < 2:
-        return None
-    batch = Batch(0, sample.batch.rows[rows], repeats=sample.mass((target,))[rows])
-    counts = count_labels(mixture, batch, labels[rows], len(blocks))
-    return _of_some_size(counts, mixture.axis)
+    newborn = _of_some_size(halves.seed, mixture.axis)
+    return None if newborn is None else (scene, newborn)
 
 
 def _of_some_size(counts: Summary, axis: str) -> Summary | None:
