@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -358,6 +359,42 @@ def test_blas_is_held_to_one_thread_and_restored() -> None:
     with pytest.raises(RuntimeError), workers(1):
         raise RuntimeError
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("n_jobs", [2, 5])
+def test_jobs_are_shared_out_and_come_in_order(n_jobs: int) -> None:
+    who: set[int] = set()
+    both = threading.Barrier(2, timeout=10)
+
+    def call(job: int) -> int:
+        who.add(threading.get_ident())
+        if job < 2:
+            both.wait()  # two at a time: the caller and a helper
+        return job * job
+
+    with workers(n_jobs) as pool:
+        assert list(pool(call, range(20))) == [job * job for job in range(20)]
+        assert list(pool(call, [])) == []
+        assert list(pool(call, [3])) == [9]
+    assert threading.get_ident() in who
+    assert 2 <= len(who) <= n_jobs
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_the_error_of_a_job_is_raised_and_the_rest_is_left(bad: int) -> None:
+    began: list[int] = []
+    both = threading.Barrier(2, timeout=10)
+
+    def call(job: int) -> None:
+        began.append(job)
+        both.wait()
+        if job == bad:
+            raise ValueError(f"job {job}")
+        time.sleep(0.2)  # by then the other has failed
+
+    with workers(2) as pool, pytest.raises(ValueError, match=f"job {bad}"):
+        list(pool(call, range(50)))
+    assert sorted(began) == [0, 1]
 
 
 def test_overlapping_users_restore_blas_once() -> None:

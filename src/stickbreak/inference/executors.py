@@ -69,14 +69,14 @@ def count_workers(n_jobs: int | None) -> int:
 def _share_out(executor: Executor, n_helpers: int, call: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:
     """call(job) of every job, in order. The calling thread works too: one that only waited would be woken for every result."""
     jobs = list(jobs)
-    results, numbers = [None] * len(jobs), itertools.count()
+    results, numbers, failed = [None] * len(jobs), itertools.count(), threading.Event()
 
     def work() -> None:
-        while (i := next(numbers)) < len(jobs):
+        while not failed.is_set() and (i := next(numbers)) < len(jobs):
             try:
                 results[i] = call(jobs[i])
             except BaseException:
-                jobs.clear()  # nobody begins another
+                failed.set()  # nobody begins another
                 raise
 
     helpers = [executor.submit(work) for _ in range(min(n_helpers, len(jobs) - 1))]
