@@ -37,7 +37,7 @@ def run_checks(estimator: BaseEstimator, expected: dict[str, str]) -> list[dict]
         return check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
 
 
-@pytest.mark.parametrize("n_components", [pytest.param(None, marks=pytest.mark.slow), 1, 3])
+@pytest.mark.parametrize("n_components", [pytest.param(None, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_check_estimator_passes(cls, n_components):
     estimator = cls() if n_components is None else cls(n_components)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chains import PRIORS, gaussian_model, measure, random_labels_start, segments, symbol_model, symbols
@@ -9,14 +11,16 @@ from fitting import assert_never_drops
 from oracles import chain as oracle
 
 from stickbreak.data import Sequences
-from stickbreak.families import Poisson
+from stickbreak.errors import NumericalError
+from stickbreak.families import Gaussian, Poisson
 from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, Start, run
 from stickbreak.inference.proposals import Attempts, Scene
 from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.moves.birth import Way
 from stickbreak.moves.merge import MergeWatch
-from stickbreak.moves.segments import segments_of, worth_of_blocks
+from stickbreak.moves.segments import count_rows, segments_of, worth_of_blocks
 from stickbreak.moves.trials import clusters_of, join, split
 from stickbreak.stats import Merge as MergeEdit
 from stickbreak.structures import chain as chain_module
@@ -159,7 +163,7 @@ def test_the_worth_of_a_block_is_that_of_counting_anew():
     def marginal(labels):
         return model.family.log_marginal(count_labels(model, batch, labels, 4)).sum()
 
-    for (begin, end), worth in zip(blocks, worth_of_blocks(scene, owners, blocks), strict=True):
+    for (begin, end), worth in zip(blocks, worth_of_blocks(scene, owners, 0, blocks), strict=True):
         labels = owners.copy()
         labels[begin:end] = 3
         assert worth == pytest.approx(marginal(labels) - marginal(owners), abs=1e-7)
@@ -186,6 +190,47 @@ def test_a_stretch_that_two_states_share_becomes_a_state():
 def test_nothing_is_worth_a_state_where_rows_are_alike():
     data, _ = segments(1, n_states=1, n_sequences=4)
     assert segments_of(scene_of(gaussian_model("hdp", data), data, 1), 0, 4, 20) is None
+
+
+def test_gaps_are_completed_by_those_who_have_the_rows():
+    """Half the entries are missing: counted anew, clear components are what they were, not what the prior would fill in."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 60)
+    rows = np.array([[20.0, -40.0], [44.0, 20.0]])[states] + rng.standard_normal((len(states), 2))
+    rows[np.arange(len(rows)), rng.integers(2, size=len(rows))] = np.nan
+    data = Sequences(rows, offsets=np.array([0, len(rows)]))
+    family = Gaussian().locate(None, 2)
+    model = hdp_hmm(family.resolve(measure(data, family.check_rows, allow_missing=True)), stickiness=10.0)
+    start = Start(count_labels(model, data.whole(), states, 2), model.start_params(2))
+    result = run(model, BatchVB(max_iter=100, tol=1e-9), data, start)
+    scene = Scene(model, result.counts, result.params, (0, 1), data, Attempts(), rng, 9, True, next_id=2)
+    again = count_rows(scene, scene.sample.shares.argmax(1), range(2))
+    np.testing.assert_allclose(again["share"], scene.sizes, atol=1e-6)
+    for name, values in model.family.smoothed_mean(again).items():
+        np.testing.assert_allclose(values, model.family.smoothed_mean(result.counts)[name], rtol=1e-3, atol=1e-3)
+
+
+def test_rows_with_a_label_stay_where_they_are():
+    data, _ = segments(6, n_states=3, n_sequences=3)
+    model = gaussian_model("hdp", data)
+    scene = scene_of(model, data, 1)
+    sets = np.where(np.arange(scene.sample.batch.n_rows) % 2, 1, 0)
+    labelled = replace(scene, ids=scene.ids)
+    labelled.sample = replace(scene.sample, batch=replace(scene.sample.batch, sets=sets))
+    _, newborn = segments_of(labelled, 0, 3, 20)
+    assert newborn["share"][1:].sum() <= (sets == 0).sum()
+    assert np.all(newborn["share"][1:] <= 40)  # half of the longest block
+
+
+def test_a_start_that_cannot_be_computed_is_a_trial_that_failed(monkeypatch):
+    data, _ = segments(2, n_states=2)
+    scene = scene_of(gaussian_model("hdp", data), data, 2)
+
+    def fail(*_):
+        raise NumericalError("a component's scatter matrix is not positive definite")
+
+    monkeypatch.setattr("stickbreak.moves.birth.WAYS", (Way(fail, 1),))
+    assert Birth().try_out(scene, (0,)) is None
 
 
 @pytest.mark.parametrize("prior", PRIORS)

@@ -82,9 +82,13 @@ def _share_out(executor: Executor, n_helpers: int, call: Callable[[Any], Any], j
     helpers = [executor.submit(work) for _ in range(min(n_helpers, len(jobs) - 1))]
     try:
         work()
+    except BaseException:
+        failed.set()  # an interrupt may come between two jobs
+        raise
     finally:
-        wait(helpers)
-    for helper in helpers:
+        waited_for = [helper for helper in helpers if not helper.cancel()]  # one that has not begun has nothing left to do
+        wait(waited_for)
+    for helper in waited_for:
         helper.result()  # raises what a helper met
     return results
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stickbreak.errors import NumericalError
 from stickbreak.inference.proposals import Outcome, Proposal, Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import Parameters, require_whole
@@ -101,7 +102,10 @@ class Birth(Parameters):
         way = WAYS[min(self._failures(scene, target), len(WAYS) - 1)]
         taken = (target, *nearest(scene, target, way.n_more))
         joined, at = join(scene, taken)
-        found = way.make(joined, at, max(2, self.n_newborn // way.part), self.n_passes)
+        try:
+            found = way.make(joined, at, max(2, self.n_newborn // way.part), self.n_passes)
+        except NumericalError:  # of rows so far apart that nothing is left of the rest: no start, and no reason to end the fit
+            return None
         if found is None:
             return None
         counts, params = split(found[0], at, found[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = ["Merge", "MergeWatch", "pair_scores"]
 
 ALL_PAIRS = 40  # components up to which every pair is scored; beyond, each with its nearest only
 NEAREST = 10
-SLACK = 100.0  # nats: more than what a component costs whatever its rows
+HOPELESS = -100.0  # nats: pairs that would lose more are not scored again until they have changed
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,10 @@ class Merge(Parameters):
         if not isinstance(scene.model.structure, Mergeable):
             return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
-        pairs, scores = pair_scores(scene.model, scene.total, scene.params)
+        pairs, scores = pair_scores(scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b)))
         scores = scores + self.allowance
+        for at in np.flatnonzero((scores < HOPELESS) & np.isfinite(scores)):
+            scene.give_up("merge", (int(pairs[at, 0]), int(pairs[at, 1])))
         chosen: list[tuple[int, int]] = []
         expected: list[float] = []
         taken = np.zeros(len(scene.ids), dtype=int)
@@ -127,7 +129,7 @@ class Merge(Parameters):
             a, b = (int(k) for k in pairs[at])
             if (scores[at] <= 0 and not is_idle[pairs[at]].any()) or len(chosen) >= budget:
                 continue
-            if taken[a] < 5 and taken[b] < 5 and scene.may_try("merge", (a, b)):
+            if taken[a] < 5 and taken[b] < 5:
                 chosen.append((a, b))
                 expected.append(float(scores[at]))
                 taken[[a, b]] += 1
@@ -136,11 +138,20 @@ class Merge(Parameters):
         return [MergeProposal(pair, i, watch, e, self.allowance) for i, (pair, e) in enumerate(pack)]
 
 
-def pair_scores(model: Any, total: Summary, params: Fields) -> tuple[Array, Array]:
-    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of entropy."""
+def pair_scores(
+    model: Any, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
+) -> tuple[Array, Array]:
+    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of entropy.
+
+    may_try(a, b): which pairs are of interest; default all. The score of one that is not likely to gain may be -inf.
+    """
     layout = model.family.fields(model.axis)
     counts = Fields(layout, {n: total[n] for n in layout})
     pairs = _candidates(model, counts)
+    if may_try is not None:
+        pairs = pairs[np.array([may_try(int(a), int(b)) for a, b in pairs], dtype=bool)]
+    if len(pairs) == 0:
+        return pairs, np.zeros(0)
     first, second = (counts.permute(model.axis, pairs[:, side].tolist()) for side in (0, 1))
     both = model.family.log_marginal(_joined(first, second))
     alone = model.family.log_marginal(counts)
@@ -167,17 +178,12 @@ def _joined(first: Fields, second: Fields) -> Fields:
 
 
 def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, data: Array) -> Array:
-    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others.
-
-    What a row's label, and the step to it, no longer have to tell apart is worth a bit each; the rest of a prior is a few numbers.
-    """
+    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others."""
     layout = model.prior.fields(model.axis)
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
-    hope = data + 2.0 * np.log(2.0) * model.prior.sizes(total)[pairs].sum(1) + SLACK
-    likely = np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]
-    for at in likely[hope[likely] > 0]:
+    for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         out[at] = model.prior.bound(edit(counts), edit(params)) - now  # near its best, and never above it
     return out

@@ -9,81 +9,98 @@ is known before anything is fitted; m is the marginal likelihood of a component'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Batch
 from stickbreak.inference.proposals import Scene
-from stickbreak.initialize import choose_blocks, count_labels
+from stickbreak.initialize import choose_blocks
 from stickbreak.models import dp_mixture
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary
 
 from .redistribute import side_by_side
 
-__all__ = ["segments_of", "worth_of_blocks"]
+__all__ = ["count_rows", "segments_of", "worth_of_blocks"]
 
 LENGTHS = (20, 40, 80)  # rows of a block
 N_BLOCKS = 64  # of a length that are looked at
+NUMBERS = 1 << 22  # that the counts of all of them may take
 
 
 def segments_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> tuple[Scene, Summary] | None:
     """A scene whose components have lost some blocks, and counts: those of the target, then those of the blocks, a newborn each.
 
-    The blocks are around rows of the target, whoever else has rows in them. None if not one would gain.
+    The blocks are around rows of the target, whoever else has rows in them; rows with a known label stay. None if none would gain.
     """
-    model, sample = scene.model, scene.sample
+    sample, axis = scene.sample, scene.model.axis
     K, owners = len(scene.ids), sample.shares.argmax(1)
+    is_free = np.full(len(owners), True) if sample.batch.sets is None else sample.batch.sets == 0
     labels, used = owners.copy(), 0
-    for begin, end in _best_blocks(scene, owners, target):
+    for begin, end in _best_blocks(scene, owners, is_free, target):
         if used < n_newborn and (labels[begin:end] < K).all():
-            labels[begin:end] = K + used
+            labels[begin:end] = np.where(is_free[begin:end], K + used, labels[begin:end])
             used += 1
     if used == 0:
         return None
-    counts = count_rows(model, sample.batch, labels, K + used)
-    if sample.scale == 1.0:  # of more data than these, components hardly notice the loss
-        left = counts.permute(model.axis, range(K))
-        kept = {name: left[name] for name in model.family.fields(model.axis)}
+    newborn = count_rows(scene, np.where(labels >= K, labels - K, -1), [target] * used)
+    if sample.scale < 1.0 + 1e-9:  # of more data than these, components hardly notice the loss
+        left = count_rows(scene, np.where(labels < K, labels, -1), range(K))
+        kept = {name: left[name] for name in scene.model.family.fields(axis)}
         scene = replace(scene, total=replace(scene.total, arrays={**scene.total.arrays, **kept}))
-    newborn = counts.permute(model.axis, range(K, K + used))
-    own = scene.total.permute(model.axis, [target])
+    own = scene.total.permute(axis, [target])
     arrays = {name: np.maximum(scene.sizes[[target]], 1.0) if name == "share" else own[name] for name in newborn}
-    return scene, side_by_side([replace(newborn, arrays=arrays), newborn], model.axis)
+    return scene, side_by_side([replace(newborn, arrays=arrays), newborn], axis)
 
 
-def _best_blocks(scene: Scene, owners: Array, target: int) -> list[tuple[int, int]]:
+def _best_blocks(scene: Scene, owners: Array, is_free: Array, target: int) -> list[tuple[int, int]]:
     """(begin, end) of random blocks that gain, the best first."""
+    numbers = sum(array.size for array in scene.model.family.zeros(1).values())
+    n_blocks = max(1, min(N_BLOCKS, NUMBERS // (4 * numbers)))  # of which each has some four owners
     found = []
     for length in LENGTHS:
-        blocks = choose_blocks(scene.sample.batch, N_BLOCKS, length, scene.rng, owners == target)
+        blocks = choose_blocks(scene.sample.batch, n_blocks, length, scene.rng, is_free & (owners == target))
         if blocks:
-            found += list(zip(worth_of_blocks(scene, owners, blocks), blocks, strict=True))
+            found += list(zip(worth_of_blocks(scene, owners, target, blocks), blocks, strict=True))
     return [block for gain, block in sorted(found, reverse=True) if gain > 0.0]
 
 
-def worth_of_blocks(scene: Scene, owners: Array, blocks: list[tuple[int, int]]) -> list[float]:
+def worth_of_blocks(scene: Scene, owners: Array, target: int, blocks: list[tuple[int, int]]) -> list[float]:
     """What each block alone would gain as a component, if rows of the sample belonged to their owners (n,) only."""
-    model, batch, n_blocks = scene.model, scene.sample.batch, len(blocks)
-    labels = np.full(batch.n_rows, -1)
+    n_blocks, log_marginal = len(blocks), scene.model.family.log_marginal
+    labels = np.full(len(owners), -1)
     for b, (begin, end) in enumerate(blocks):
         labels[begin:end] = b
     inside = np.flatnonzero(labels >= 0)
     parts, which = np.unique(labels[inside] + n_blocks * owners[inside], return_inverse=True)  # of blocks, by their owners
-    part_of = np.full(batch.n_rows, -1)
+    part_of = np.full(len(owners), -1)
     part_of[inside] = which
-    log_marginal, all_rows = model.family.log_marginal, count_rows(model, batch, owners, len(scene.ids))
-    taken = count_rows(model, batch, part_of, len(parts))
-    had = all_rows.permute(model.axis, (parts // n_blocks).tolist())
-    worth = log_marginal(count_rows(model, batch, labels, n_blocks))
+    concerned, at = np.unique(parts // n_blocks, return_inverse=True)
+    position = np.full(len(scene.ids), -1)
+    position[concerned] = np.arange(len(concerned))
+    had = count_rows(scene, position[owners], concerned).permute(scene.model.axis, at.tolist())
+    taken = count_rows(scene, part_of, parts // n_blocks)
+    worth = log_marginal(count_rows(scene, labels, [target] * n_blocks))
     np.subtract.at(worth, parts % n_blocks, log_marginal(had) - log_marginal(had - taken))
     return [float(gain) for gain in worth]
 
 
-def count_rows(model: object, batch: Batch, labels: Array, n_components: int) -> Summary:
-    """The family's counts, and rows as "share", of the rows that labels (n,) name; -1 belongs to nobody."""
-    rows = np.flatnonzero(labels >= 0)
-    repeats = None if batch.repeats is None else batch.repeats[rows]
-    part = Batch(0, batch.rows[rows], repeats=repeats, symbols=batch.symbols)
-    return count_labels(dp_mixture(model.family), part, labels[rows], n_components)  # type: ignore[attr-defined]
+def count_rows(scene: Scene, labels: Array, like: Sequence[int] | Array) -> Summary:
+    """The family's counts, and rows as "share", of the rows of the sample that labels (n,) name; -1 belongs to nobody.
+
+    like : for each label, the component whose reference points its moments are about, and by which gaps in its rows are completed
+    """
+    model, batch, rows = scene.model, scene.sample.batch, np.flatnonzero(labels >= 0)
+    mixture: Any = dp_mixture(model.family)
+    fields = mixture.zeros(1).layout
+    known = scene.total.restrict(batch.symbols).permute(model.axis, [int(k) for k in like])
+    arrays = {name: np.ones(len(like)) if name == "share" else known[name] for name in fields}
+    counts = Summary(fields, arrays, index=known.index)
+    shares = np.zeros((len(like), len(rows)))
+    shares[labels[rows], np.arange(len(rows))] = batch.repeats_or_ones()[rows]
+    out = dict(counts.empty().arrays)
+    model.family.mean_log(counts).collect(model.family.prepare(batch.rows[rows]), shares.T, out)
+    out["share"] = shares.sum(1)
+    return mixture.zeros(len(like)) + replace(counts, arrays=out) if known.index is not None else replace(counts, arrays=out)
