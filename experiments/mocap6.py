@@ -117,7 +117,7 @@ def run() -> Experiment:
         "Peers: the same priors."
     )
     words = (
-        "In the picture the run with the highest bound alternates between two states in knee raises and in squats, which have one "
-        "label each: one to one, that counts as wrong."
+        "In the picture every exercise has a state. Knee raises have several, for one leg and the other and for two groups of "
+        "people, squats two, down and up, twists two, for two groups: one to one, all but one of them count as wrong."
     )
     return Experiment("Six motion captures", setting_text, rows, words, draw(best, data, truth, names))

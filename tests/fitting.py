@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from stickbreak import families
 from stickbreak.data import Batch, Table, measure
-from stickbreak.inference import Engine, MeanLog, Result, Start, run, workers
+from stickbreak.inference import Callback, Engine, MeanLog, Result, Start, run, workers
 from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.stats import Summary
 
@@ -21,6 +21,21 @@ Array = np.ndarray
 GOLDEN_X = np.array([-2.0, -1.9, -1.0, 0.0, 0.3, 1.5, 1.6, 4.0])[:, None]
 GOLDEN_GAMMA = 1.5
 MODELS = {"finite": finite_mixture, "dp": dp_mixture}
+
+
+class StoppedError(Exception):
+    """What stands in for the end of a process."""
+
+
+class StopAt(Callback):
+    """Dies after some visit."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step(self, info: Any) -> None:
+        if info.step == self.step:
+            raise StoppedError
 
 
 def golden_shares() -> Array:

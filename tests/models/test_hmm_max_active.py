@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from chains import PRIORS, gaussian_model, random_labels_start, segments, symbol_model, symbols
-from fitting import assert_never_drops, assert_same_fit, fit
+from fitting import StopAt, StoppedError, assert_never_drops, assert_same_fit, fit
 from registers import FAMILIES, FamilyCase
 
 from stickbreak.data import Sequences
-from stickbreak.inference import BatchVB, Callback, MeanLog, MemoizedVB, StochasticVB, read_checkpoint, run
+from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, StochasticVB, read_checkpoint, run
 from stickbreak.initialize import from_blocks
 from stickbreak.models import finite_hmm
 from stickbreak.moves import Birth, Delete, Merge
@@ -177,21 +176,6 @@ def test_one_long_chain_in_pieces(monkeypatch):
     pieces = run(model, engine, data, start)
     assert pieces.bound == pytest.approx(whole.bound, abs=1.0)  # nine rows are chosen without the rows after them
     assert 0 < pieces.trace.disagreement[-1] < 1e-6
-
-
-class StoppedError(Exception):
-    """What stands in for the end of a process."""
-
-
-class StopAt(Callback):
-    """Dies after some visit."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def on_step(self, info: Any) -> None:
-        if info.step == self.step:
-            raise StoppedError
 
 
 @pytest.mark.parametrize("name", LIMITED)

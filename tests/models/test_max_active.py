@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fitting import MODELS, assert_never_drops, assert_same_fit, blob_model, blobs, evidence, fit, random_start, slack, start_from
+from fitting import (
+    MODELS,
+    StopAt,
+    StoppedError,
+    assert_never_drops,
+    assert_same_fit,
+    blob_model,
+    blobs,
+    evidence,
+    fit,
+    random_start,
+    slack,
+    start_from,
+)  # fmt: skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import active as brute
@@ -17,7 +30,7 @@ from registers import FAMILIES, FamilyCase
 from stickbreak import families
 from stickbreak.data import Batch, Table
 from stickbreak.errors import NumericalError
-from stickbreak.inference import BatchVB, Callback, MeanLog, MemoizedVB, StochasticVB, read_checkpoint, run
+from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, StochasticVB, read_checkpoint, run
 from stickbreak.models import Model
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.stats import ActiveShares
@@ -383,21 +396,6 @@ def test_any_number_of_workers_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     rows = blobs(400, 5)
     for engine in LIMITED.values():
         assert_same_fit(fit(blob_model(rows), engine, rows, 6, n_jobs=1), fit(blob_model(rows), engine, rows, 6, n_jobs=3))
-
-
-class StoppedError(Exception):
-    """What stands in for the end of a process."""
-
-
-class StopAt(Callback):
-    """Dies after some visit."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def on_step(self, info: Any) -> None:
-        if info.step == self.step:
-            raise StoppedError
 
 
 @pytest.mark.parametrize("name", LIMITED)

@@ -210,6 +210,13 @@ def test_gaps_are_completed_by_those_who_have_the_rows():
         np.testing.assert_allclose(values, model.family.smoothed_mean(result.counts)[name], rtol=1e-3, atol=1e-3)
 
 
+def test_counts_that_take_much_room_are_of_one_block_at_a_time(monkeypatch):
+    monkeypatch.setattr("stickbreak.moves.segments.NUMBERS", 1)
+    data, _ = segments(6, n_states=3, n_sequences=3)
+    _, newborn = segments_of(scene_of(gaussian_model("hdp", data), data, 1), 0, 8, 20)
+    assert newborn.size("component") <= 4  # the target, and one of each length
+
+
 def test_rows_with_a_label_stay_where_they_are():
     data, _ = segments(6, n_states=3, n_sequences=3)
     model = gaussian_model("hdp", data)
