@@ -209,8 +209,9 @@ def run() -> Experiment:
         "step size (10 + t)**-0.6. As published: step size t**-0.6, and one sequence a step. Steps that begin at 1: 8 sequences "
         "a step, which go through time side by side, step size 81 / (80 + t), that is `StochasticVB(batch_size=8, kappa=1, "
         "delay=80, first_rate=1)`; of what was tried on other data sets from other starts (`python -m experiments.one_pass`) the "
-        "cheapest with all gaps below 0.01. The publication starts from draws of the prior and judges by draws of parameters from q; here starts are "
-        "k-means++ on rows or a random row for each state, the same for all engines, and parameters are integrated out, rows at "
+        "cheapest with all gaps below 0.01. The publication starts from draws of the prior and judges by draws of parameters from "
+        "q; here starts are k-means++ on rows or a random row for each state, the same for all engines, and parameters are "
+        "integrated out, rows at "
         f"their means. CPU times: the least of {REPEATS}, sweeps and passes in turns; without the second pass that "
         "`StochasticVB` makes for the bound of its result."
     )
