@@ -28,7 +28,7 @@ class StoppedError(Exception):
 
 
 class StopAt(Callback):
-    """Dies after some visit."""
+    """Dies after some visit, before its checkpoint is written: the last one is of the visit before."""
 
     def __init__(self, step: int) -> None:
         self.step = step

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
+from fitting import MODELS, StopAt, StoppedError, assert_same_fit, blob_model, blobs, fit, random_start
 from moving import CASES as MOVING_CASES
 from registers import FAMILIES
 
@@ -20,7 +20,7 @@ import stickbreak as sb
 from stickbreak import families
 from stickbreak.data import Table
 from stickbreak.errors import CheckpointError, ModelFileError
-from stickbreak.inference import EM, BatchVB, Callback, HardEM, Info, MemoizedVB, StochasticVB, read_checkpoint, run
+from stickbreak.inference import EM, BatchVB, HardEM, MemoizedVB, StochasticVB, read_checkpoint, run
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.persist import read_file, write_file
 from stickbreak.priors import GammaPrior
@@ -43,21 +43,6 @@ every_engine = pytest.mark.parametrize("name", ENGINES)
 def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of checkpoints are written here, none of which need outlive the test."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
-class StoppedError(Exception):
-    """What stands in for the end of a process."""
-
-
-class StopAt(Callback):
-    """Dies after some visit, before its checkpoint is written: the last one is of the visit before."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def on_step(self, info: Info) -> None:
-        if info.step == self.step:
-            raise StoppedError
 
 
 def with_settings(engine: Any, **settings: Any) -> Any:
