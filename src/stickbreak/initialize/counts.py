@@ -13,8 +13,14 @@ from stickbreak.stats import Summary, Tally
 __all__ = ["count_labels"]
 
 
-def count_labels(model: Any, batch: Batch, labels: Array, n_components: int) -> Summary:
-    """Hard counts of a batch whose row i belongs to labels[i]; -1 belongs to nobody."""
+def count_labels(model: Any, batch: Batch, labels: Array, n_components: int, like: Summary | None = None) -> Summary:
+    """Hard counts of a batch whose row i belongs to labels[i]; -1 belongs to nobody.
+
+    like : counts of as many components, whose reference points are kept and by which gaps in the rows are completed; default: new
+        reference points where they are needed, and the prior
+    """
+    if like is not None:
+        return _collect(model, batch, labels, like)
     total = Tally(_collect(model, batch, labels, model.zeros(n_components)))
     edits = model.upkeep(total.view())
     if edits:  # statistics about better reference points, collected afresh
@@ -25,10 +31,10 @@ def count_labels(model: Any, batch: Batch, labels: Array, n_components: int) -> 
     return total.summary()
 
 
-def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary:
-    n_components = zeros.size(model.axis)
-    empty = zeros.restrict(batch.symbols).empty()
-    scores = model.family.mean_log(empty)
+def _collect(model: Any, batch: Batch, labels: Array, like: Summary) -> Summary:
+    n_components = like.size(model.axis)
+    here = like.restrict(batch.symbols)
+    empty, scores = here.empty(), model.family.mean_log(here)
     out = dict(empty.arrays)
     for block in batch.blocks(model.block_rows(n_components)):
         mine = labels[block.row_at : block.row_at + block.n_rows]
@@ -40,4 +46,4 @@ def _collect(model: Any, batch: Batch, labels: Array, zeros: Summary) -> Summary
     n_known = float(batch.repeats_or_ones()[labels >= 0].sum())
     n_units = batch.n_units * n_known / max(batch.n_observations, 1e-300)  # as many units as those rows are worth
     part = Summary(empty.layout, out, n_units=n_units, index=empty.index)
-    return Tally(zeros).add(part).summary()
+    return Tally(like.empty()).add(part).summary()

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from stickbreak.data import Batch
 from stickbreak.inference.proposals import Scene
-from stickbreak.initialize import choose_blocks
+from stickbreak.initialize import choose_blocks, count_labels
 from stickbreak.models import dp_mixture
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary
@@ -92,15 +92,8 @@ def count_rows(scene: Scene, labels: Array, like: Sequence[int] | Array) -> Summ
 
     like : for each label, the component whose reference points its moments are about, and by which gaps in its rows are completed
     """
-    model, batch, rows = scene.model, scene.sample.batch, np.flatnonzero(labels >= 0)
-    mixture: Any = dp_mixture(model.family)
-    fields = mixture.zeros(1).layout
-    known = scene.total.restrict(batch.symbols).permute(model.axis, [int(k) for k in like])
-    arrays = {name: np.ones(len(like)) if name == "share" else known[name] for name in fields}
-    counts = Summary(fields, arrays, index=known.index)
-    shares = np.zeros((len(like), len(rows)))
-    shares[labels[rows], np.arange(len(rows))] = batch.repeats_or_ones()[rows]
-    out = dict(counts.empty().arrays)
-    model.family.mean_log(counts).collect(model.family.prepare(batch.rows[rows]), shares.T, out)
-    out["share"] = shares.sum(1)
-    return mixture.zeros(len(like)) + replace(counts, arrays=out) if known.index is not None else replace(counts, arrays=out)
+    batch, rows, mixture = scene.sample.batch, np.flatnonzero(labels >= 0), dp_mixture(scene.model.family)
+    known, fields = scene.total.permute(scene.model.axis, [int(k) for k in like]), mixture.zeros(1).layout
+    counts = Summary(fields, {name: np.ones(len(like)) if name == "share" else known[name] for name in fields})
+    part = Batch(0, batch.rows[rows], repeats=batch.repeats_or_ones()[rows], symbols=batch.symbols)
+    return count_labels(mixture, part, labels[rows], len(like), like=counts)
