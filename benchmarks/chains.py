@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib.metadata
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from hmmlearn import _hmmc
 
+from stickbreak.inference import workers
 from stickbreak.kernels.chain import Buffers, linear_tables, smooth
 from stickbreak.kernels.chain_active import smooth_active
 
 from .report import Report, Row, fastest, milliseconds
+from .threads import TARGET as THREADS_TARGET
+from .threads import idle_note, is_idle, others
 
 BLOCK_NUMBERS, BLOCK_SEQUENCES = 1 << 17, 256  # of a call: at least so many numbers of evidence, and so many sequences
 ROUNDS = 10
@@ -21,7 +25,8 @@ NOTE = f"""\
 From log evidence to log likelihoods and expected counts on both sides, one thread. The peer is hmmlearn {{version}}:
 `exp`, `forward_scaling`, `backward_scaling` and `compute_scaling_xi_sum` for each sequence, without the posteriors of the rows,
 which ours gives too. Ours is called with {BLOCK_NUMBERS} numbers of evidence at a time, or with {BLOCK_SEQUENCES} sequences if they
-have more. Sentences have lengths like those of the Brown corpus: 1 to 180, mean 21. Few states: each row may be in {FEW} of 200."""
+have more. Sentences have lengths like those of the Brown corpus: 1 to 180, mean 21. Few states: each row may be in {FEW} of 200.
+Two threads smooth one half of the sequences each, one thread both halves: wall clock."""
 
 
 class Case(NamedTuple):
@@ -116,7 +121,18 @@ def few_states(size: float) -> tuple[Callable[[], object], Callable[[], object]]
     return few, dense
 
 
+def two_threads(size: float, rounds: int) -> Iterator[tuple[str, float, float]]:
+    """Least seconds of two threads, which smooth one half of the sequences each, and of one thread that smooths both."""
+    for K, n, T in ((12, 400, 1000), (12, 20_000, 20), (50, 100, 1000), (50, 5000, 20)):
+        halves = [Chains(Case("half", K, np.full(max(1, int(n * size) // 2), T), 0.0), seed) for seed in (0, 1)]
+        with workers(2) as pool:
+            pair = (lambda halves=halves: list(pool(Chains.ours, halves)), lambda halves=halves: list(map(Chains.ours, halves)))
+            shared, alone = fastest(*pair, rounds=rounds, clock=time.perf_counter)
+        yield f"two threads, {sum(len(half.sequences) for half in halves) * T} rows T={T} K={K}", shared, alone
+
+
 def run(quick: bool = False) -> Report:
+    used = others()
     rows, size, rounds = [], 0.1 if quick else 1.0, 3 if quick else ROUNDS
     for case in cases(size):
         chains = Chains(case)
@@ -129,5 +145,9 @@ def run(quick: bool = False) -> Report:
     ours, peer = fastest(few, dense, rounds=rounds)
     target_met = None if quick else peer / ours >= 4.0
     rows.append(Row(f"{FEW} of 200 states", milliseconds(ours), milliseconds(peer), f"{peer / ours:.2f}x", "4x", target_met))
+    for name, shared, alone in two_threads(size, rounds):
+        target_met = alone / shared >= THREADS_TARGET if is_idle(used) and not quick else None
+        figures = milliseconds(shared), milliseconds(alone), f"{alone / shared:.2f}x", f"{THREADS_TARGET}x"
+        rows.append(Row(name, *figures, target_met))
     note = NOTE.format(version=importlib.metadata.version("hmmlearn"))
-    return Report("Markov chains", rows, (note,), peer="hmmlearn; all 200 states")
+    return Report("Markov chains", rows, (note, idle_note(used)), peer="hmmlearn; all 200 states; one thread")

@@ -61,8 +61,8 @@ def test_bad_rows_as_an_array(name, case, refused, tmp_path):
     np.save(tmp_path / "bad.npy", rows)
     np.savez(tmp_path / "bad.npz", rows)
     for path in ("bad.npy", "bad.npz"):
-        refused("fit", name, path, "--family", family, "--n-components", 2, "--out", "m.stickbreak")
-        refused("fit", name, path, "--family", family, "--n-components", 2, "--out", "m.stickbreak", "--stream")
+        for more in ((), ("--stream",)):
+            assert refused("fit", name, path, "--family", family, "--n-components", 2, "--out", "m.stickbreak", *more)
 
 
 @pytest.mark.parametrize("case", FILES)
