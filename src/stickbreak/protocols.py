@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array", "Counts", "DrawingFamily", "DrawingPrior", "DrawingStructure", "Family", "LearningFamily", "Limiting", "LiveFamily",
     "Local", "Mergeable", "Model", "Movable", "Ordered", "Piecewise", "Pool", "Potentials", "Prior", "PseudoCounts", "QuickScores",
-    "Rule", "Scores", "Structure", "Sweeping", "Watch", "WindowPrior",
+    "Rule", "Scores", "Structure", "Sweeping", "TableLike", "Watch", "WindowPrior",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -60,6 +60,15 @@ class QuickScores(Scores, Protocol):
 
     def evidence_at(self, rows: Any, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M) as `evidence` has it; -inf where the index is -1."""
+
+
+@runtime_checkable
+class TableLike(Scores, Protocol):
+    """Scores of one symbol a row, which are the rows of a table: documents need no table of their own."""
+
+    @property
+    def linear(self) -> tuple[Array, Array]:
+        """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,), the largest of each symbol."""
 
 
 @runtime_checkable

@@ -1,6 +1,7 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
 from .batches import Batch, Windows
+from .documents import Documents
 from .lags import lag_rows
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
@@ -9,7 +10,7 @@ from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
 __all__ = [
-    "Batch", "FileTable", "Runs", "Scale", "Sequences", "Shelf", "Table", "Windows", "check_table", "compact", "find_runs",
-    "is_on_disk", "is_sparse", "join_runs", "lag_rows", "measure", "name_columns", "open_like", "open_table", "read_names",
-    "read_pieces", "read_runs", "scratch", "span_rows",
+    "Batch", "Documents", "FileTable", "Runs", "Scale", "Sequences", "Shelf", "Table", "Windows", "check_table", "compact",
+    "find_runs", "is_on_disk", "is_sparse", "join_runs", "lag_rows", "measure", "name_columns", "open_like", "open_table",
+    "read_names", "read_pieces", "read_runs", "scratch", "span_rows",
 ]  # fmt: skip

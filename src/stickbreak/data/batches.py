@@ -60,6 +60,7 @@ class Batch:
     symbols : the batch's own vocabulary; rows then count positions in it. None for all symbols
     row_at, unit_at : where this part begins inside the batch it was cut from
     windows : what is known of units that are windows of longer sequences; repeats are then 0 in their buffers
+    times : (S,) how often each unit counts, where repeats belong to its rows alone (words of documents); None for once
     """
 
     id: int
@@ -72,6 +73,7 @@ class Batch:
     unit_at: int = 0
     n_rows: int = -1
     windows: Windows | None = None
+    times: Array | None = None
 
     def __post_init__(self) -> None:
         if self.n_rows < 0:
@@ -85,11 +87,15 @@ class Batch:
     @property
     def n_units(self) -> float:
         """Number of units; where these are rows, a repeated one counted as often as it repeats."""
+        if self.times is not None:
+            return float(self.times.sum())
         return self.n_observations if self.offsets is None else float(self.n_spans)
 
     @property
     def n_observations(self) -> float:
         """Number of rows, a repeated one counted as often as it repeats."""
+        if self.times is not None and self.offsets is not None:
+            return float(self.repeats_or_ones() @ np.repeat(self.times, np.diff(self.offsets)))
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
@@ -106,11 +112,12 @@ class Batch:
 
     def alone(self) -> Batch:
         """The same part, as its own origin."""
-        return self._with(self.rows, self.offsets, self.repeats, self.sets, 0, 0, self.n_rows, self.windows)
+        return self._with(self.rows, self.offsets, self.repeats, self.sets, 0, 0, self.n_rows, self.windows, self.times)
 
     def with_rows(self, rows: Any) -> Batch:
         """The same part with its rows in another form (prepared by a family)."""
-        return self._with(rows, self.offsets, self.repeats, self.sets, self.row_at, self.unit_at, self.n_rows, self.windows)
+        at = self.row_at, self.unit_at, self.n_rows
+        return self._with(rows, self.offsets, self.repeats, self.sets, *at, self.windows, self.times)
 
     def part(self, lo: int, hi: int) -> Batch:
         """Units lo..hi, as views where the rows allow it."""
@@ -119,19 +126,20 @@ class Batch:
         repeats = None if self.repeats is None else self.repeats[a:b]
         sets = None if self.sets is None else self.sets[a:b]
         windows = None if self.windows is None else self.windows.part(lo, hi)
-        return self._with(self.rows[a:b], offsets, repeats, sets, self.row_at + a, self.unit_at + lo, b - a, windows)
+        times = None if self.times is None else self.times[lo:hi]
+        return self._with(self.rows[a:b], offsets, repeats, sets, self.row_at + a, self.unit_at + lo, b - a, windows, times)
 
     def rows_between(self, begin: int, end: int) -> Batch:
         """Some rows of one unit, which the rest of it surrounds."""
         repeats = None if self.repeats is None else self.repeats[begin:end]
         sets = None if self.sets is None else self.sets[begin:end]
         offsets = np.array([0, end - begin])
-        return self._with(self.rows[begin:end], offsets, repeats, sets, self.row_at + begin, self.unit_at, end - begin, None)
+        return self._with(self.rows[begin:end], offsets, repeats, sets, self.row_at + begin, self.unit_at, end - begin, None, None)
 
     def _with(self, rows: Any, *rest: Any) -> Batch:
         """A part of this batch; spelled out because `replace` would be a tenth of a small block's time."""
-        offsets, repeats, sets, row_at, unit_at, n_rows, windows = rest
-        return Batch(self.id, rows, offsets, repeats, sets, self.symbols, row_at, unit_at, n_rows, windows)
+        offsets, repeats, sets, row_at, unit_at, n_rows, windows, times = rest
+        return Batch(self.id, rows, offsets, repeats, sets, self.symbols, row_at, unit_at, n_rows, windows, times)
 
     def lanes(self, count: int | None = None) -> list[Batch]:
         """Nearly equal parts, as many as the rows are worth."""

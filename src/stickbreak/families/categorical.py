@@ -12,8 +12,10 @@ import numpy as np
 from stickbreak.data import Scale
 from stickbreak.kernels.active import gather_chosen, scatter_active_symbols
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
+from stickbreak.kernels.tables import linear_rows, scatter_words
+from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares
+from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares, WordShares
 
 from . import learning, tables
 from .base import BaseFamily, find_missing, require_positive
@@ -37,6 +39,14 @@ class TableScores:
         return np.asfortranarray(out)
 
     @cached_property
+    def linear(self) -> tuple[Array, Array]:
+        """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,), the largest of each symbol."""
+        V, K = self.log_table.shape
+        table, top = np.empty((V, -(-K // EIGHT) * EIGHT)), np.empty(V)
+        linear_rows(self.log_table, table, top)
+        return table, top
+
+    @cached_property
     def _single(self) -> Array:
         return np.asarray(single(self.log_table))
 
@@ -54,6 +64,11 @@ class TableScores:
 
     def collect(self, rows: Array, shares: Shares, out: dict[str, Array]) -> None:
         """Scatter the shares to their symbols."""
+        if isinstance(shares, WordShares) and rows.shape[1] == 1 and (rows >= 0).all():
+            held = shares.table, shares.index, shares.offsets, shares.weights, shares.scale
+            scatter_words(*held, rows[:, 0], out["emission"])
+            out["emission_total"] += shares.sum(0)
+            return
         if isinstance(shares, ActiveShares):
             scatter_active_symbols(rows, shares.values, shares.index, out["emission"], out["emission_total"])
         else:

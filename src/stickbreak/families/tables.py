@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from stickbreak.kernels.tables import digamma_table, log_gamma_columns
 from stickbreak.protocols import Array
 from stickbreak.stats import draw_log_dirichlet
 
@@ -17,13 +18,17 @@ __all__ = ["draw_table", "log_mean_table", "log_mode_table", "log_mode_value", "
 
 def log_partition_rise(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
     """(K,) log-partition of Dirichlet(concentration + table) minus that of the prior; table (V, K), total (K,)."""
-    base = n_symbols * concentration
-    return (gammaln(table + concentration) - gammaln(concentration)).sum(0) - gammaln(total + base) + gammaln(base)
+    base, found = n_symbols * concentration, np.empty(table.shape[1])
+    log_gamma_columns(np.ascontiguousarray(table), float(concentration), found)
+    return found - gammaln(total + base) + gammaln(base)
 
 
 def mean_log_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
     """E[log probability]."""
-    return digamma(table + concentration) - digamma(total + n_symbols * concentration)
+    found = np.empty(table.shape)
+    digamma_table(np.ascontiguousarray(table), float(concentration), found)
+    found -= digamma(total + n_symbols * concentration)
+    return found
 
 
 def log_mean_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:

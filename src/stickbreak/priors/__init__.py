@@ -2,6 +2,7 @@
 
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
+from .documents import DirichletTopics, HDPTopics, TopicPseudo
 from .groups import ChainGroups, SegmentGroups, Surrogate, Term, TopicGroups, linear_term, truncated_slope
 from .root import BetaRoot, PointRoot, Root
 from .rows import DirichletRows, RowPseudo
@@ -10,7 +11,7 @@ from .sticky import HDPRows
 from .weaklimit import WeakLimitRows, draw_tables
 
 __all__ = [
-    "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "GammaPrior", "HDPRows", "PointRoot", "Root", "RowPseudo", "RowTable",
-    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups", "UncertainConcentration",
-    "WeakLimitRows", "draw_tables", "linear_term", "truncated_slope",
+    "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "GammaPrior", "HDPRows", "HDPTopics", "PointRoot",
+    "Root", "RowPseudo", "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups",
+    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "draw_tables", "linear_term", "truncated_slope",
 ]  # fmt: skip

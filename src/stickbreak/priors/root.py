@@ -12,6 +12,7 @@ Newton steps in logits of u, each kept only if it raises that function: a solve 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,12 +21,24 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logit, zeta
 
+from stickbreak.errors import StickbreakWarning
 from stickbreak.protocols import Array
 
 from .concentration import GammaPrior
 from .groups import Groups, Surrogate, Term, trigamma
 
-__all__ = ["BetaRoot", "PointRoot", "Pull", "Root", "fill_shares", "share_sticks", "top_posterior", "top_term"]
+__all__ = [
+    "BetaRoot",
+    "PointRoot",
+    "Pull",
+    "Root",
+    "fill_shares",
+    "make_root",
+    "share_sticks",
+    "top_posterior",
+    "top_term",
+    "warn_of_point",
+]
 
 Pull = Callable[[Array], Term]
 TINY = 1e-8  # sticks stay this far from 0 and 1: digamma(0) is infinite
@@ -369,3 +382,20 @@ class PointRoot(_Climber):
         power = mean - 1.0 - later
         scale = (surrogate.ones + surrogate.zeros + 2.0) / (u * (1.0 - u))
         return Own(float(top - (1.0 + later) @ log_pass), -power / (1.0 - u), -power / (1.0 - u) ** 2, scale)
+
+
+def make_root(kind: str, concentration: float | GammaPrior, precision: str) -> BetaRoot | PointRoot:
+    """The root that a prior asks for by name."""
+    if kind not in ("beta", "point"):
+        raise ValueError(f"root must be 'beta' or 'point'; got {kind!r}")
+    if kind == "beta":
+        return BetaRoot(concentration, precision=precision)
+    if precision != "rule":
+        raise ValueError(f"precision={precision!r} is of a Beta posterior; a point estimate has none")
+    return PointRoot(concentration)
+
+
+def warn_of_point(component: str) -> None:
+    """Said when a prior with a point estimate of its root is made."""
+    message = f"the bound of a point estimate rises with every empty {component}: it cannot choose their number; use root='beta'"
+    warnings.warn(message, StickbreakWarning, stacklevel=4)

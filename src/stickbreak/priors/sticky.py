@@ -18,20 +18,19 @@ import numpy as np
 from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.parameters import require_positive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields, Summary
 
 from .concentration import GammaPrior
 from .groups import ChainGroups, Term, trigamma
-from .root import BetaRoot, PointRoot
+from .points import check_concentration, learn_point, log_density
+from .root import BetaRoot, PointRoot, make_root, warn_of_point
 from .rows import RowCounts, RowPseudo, require_stickiness
 from .weaklimit import WeakLimitRows
 
 __all__ = ["HDPRows"]
 
 LEAST_STICKINESS = 1e-3  # below it the surrogate bound falls like log(stickiness), whatever the data say
-REACH = 2.0  # how far a learned concentration may move in one update, in logs
 
 
 class RowFunctions(NamedTuple):
@@ -106,20 +105,15 @@ class HDPRows(RowCounts):
 
     def __post_init__(self) -> None:
         for name in ("concentration", "start_concentration", "top_concentration"):
-            _check_concentration(name, getattr(self, name))
+            check_concentration(name, getattr(self, name))
         _check_stickiness(self.stickiness)
-        if self.root not in ("beta", "point"):
-            raise ValueError(f"root must be 'beta' or 'point'; got {self.root!r}")
-        if self.root == "point" and self.precision != "rule":
-            raise ValueError(f"precision={self.precision!r} is of a Beta posterior; a point estimate has none")
-        self._root()  # checks the precision
+        self._root()  # checks root and precision
         if self.at_modes and self.learned:
             raise ValueError(
                 f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB"
             )
         if self.root == "point":
-            message = "the bound of a point estimate rises with every empty state: it cannot choose their number; use root='beta'"
-            warnings.warn(message, StickbreakWarning, stacklevel=3)
+            warn_of_point("state")
 
     def for_modes(self) -> HDPRows:
         """The same prior for EM: `update` raises `log_mode` instead of `bound`."""
@@ -143,9 +137,7 @@ class HDPRows(RowCounts):
         return tuple(name for name in names if isinstance(getattr(self, name), GammaPrior))
 
     def _root(self) -> BetaRoot | PointRoot:
-        if self.root == "beta":
-            return BetaRoot(self.top_concentration, precision=self.precision)
-        return PointRoot(self.top_concentration)
+        return make_root(self.root, self.top_concentration, self.precision)
 
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which begin at their prior means."""
@@ -181,28 +173,14 @@ class HDPRows(RowCounts):
         root = self._root().solve(params["root"], groups, _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS))
         params = replace(params, arrays={**params.arrays, "root": root})
         for name in self.learned:
-            params = self._learn(name, total, params)
+            least = LEAST_STICKINESS if name == "stickiness" else 0.0
+            params = learn_point(name, lambda at: self.bound(total, at), params, least)
         return params
-
-    def _learn(self, name: str, total: Summary, params: Fields) -> Fields:
-        """The best value of one concentration near the present one, by Brent's method in its log."""
-        from scipy.optimize import minimize_scalar  # takes a while to import, and few fits learn
-
-        def at(log_c: float) -> Fields:
-            return replace(params, arrays={**params.arrays, name: np.array(np.exp(log_c))})
-
-        def loss(log_c: float) -> float:
-            return now - self.bound(total, at(log_c))
-
-        here, now = float(np.log(params[name])), self.bound(total, params)
-        low = max(here - REACH, float(np.log(LEAST_STICKINESS))) if name == "stickiness" else here - REACH
-        found = minimize_scalar(loss, bounds=(low, here + REACH), method="bounded", options={"xatol": 1e-3})
-        return at(float(found.x)) if found.fun < 0 else params
 
     def bound(self, total: Summary, params: Fields) -> float:
         """The root's part, the rows' log-partitions, and the log prior density of what is learned."""
         return self._objective(total, params, POSTERIORS) + sum(
-            _log_density(getattr(self, name), float(params[name])) for name in self.learned
+            log_density(getattr(self, name), float(params[name])) for name in self.learned
         )
 
     def log_mode(self, total: Summary, params: Fields) -> float:
@@ -217,13 +195,6 @@ class HDPRows(RowCounts):
         return root.bound(params["root"], groups) + term.value(root.shares(params["root"]))
 
 
-def _check_concentration(name: str, value: Any) -> None:
-    if isinstance(value, GammaPrior):
-        value.check()
-    else:
-        require_positive(**{name: value})
-
-
 def _check_stickiness(value: Any) -> None:
     if isinstance(value, GammaPrior):
         value.check()
@@ -234,8 +205,3 @@ def _check_stickiness(value: Any) -> None:
             f"stickiness={value!r} is too small for its bound, which falls like its log; "
             f"use 0 for none, or at least {LEAST_STICKINESS}"
         )
-
-
-def _log_density(prior: GammaPrior, value: float) -> float:
-    """Of log c, which has a mode for every shape: log of rate**shape c**shape exp(-rate c) / Gamma(shape)."""
-    return float(prior.shape * np.log(prior.rate * value) - prior.rate * value - gammaln(prior.shape))

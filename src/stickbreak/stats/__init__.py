@@ -6,6 +6,7 @@ from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
 from .shares import ActiveShares, Shares, rows_first, weigh
 from .summary import SYMBOL, Summary, Tally
+from .words import WordShares
 
 __all__ = [
     "SYMBOL",
@@ -30,6 +31,7 @@ __all__ = [
     "Summary",
     "Tally",
     "Within",
+    "WordShares",
     "adopt",
     "draw_log_dirichlet",
     "join",

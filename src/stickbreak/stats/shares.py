@@ -11,6 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from stickbreak.kernels.active import add_active, transpose
 
 from .fields import Array
+from .words import WordShares
 
 __all__ = ["ActiveShares", "Shares", "rows_first", "weigh"]
 
@@ -92,7 +93,7 @@ class ActiveShares(NDArrayOperatorsMixin):
         return ActiveShares(np.where(np.isin(self.index, slots), 0.0, self.values), self.index, self.n_components)
 
 
-Shares = Array | ActiveShares
+Shares = Array | ActiveShares | WordShares
 
 
 def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = None) -> None:

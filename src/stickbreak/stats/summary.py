@@ -34,7 +34,7 @@ class Summary(Fields):
 
     def empty(self) -> Self:
         """Zeros of the same shape; values that describe the others (not additive) stay."""
-        arrays = {n: np.zeros_like(a) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        arrays = {n: np.zeros(a.shape, a.dtype) if self.layout[n].additive else a for n, a in self.arrays.items()}
         return replace(self, arrays=arrays, local_bound=0.0, log_z=0.0, n_units=0.0, sides={})
 
     def restrict(self, symbols: Array | None) -> Self:

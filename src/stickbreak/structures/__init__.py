@@ -2,7 +2,8 @@
 
 from .best import BestOnly
 from .chain import Chain
+from .document import Document
 from .drawn import DrawOnly
 from .independent import Independent, judge
 
-__all__ = ["BestOnly", "Chain", "DrawOnly", "Independent", "judge"]
+__all__ = ["BestOnly", "Chain", "Document", "DrawOnly", "Independent", "judge"]

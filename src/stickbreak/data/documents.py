@@ -1,0 +1,85 @@
+"""Documents as the engines see them: units of words, each word with the number of times that it occurs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .batches import Array, Batch
+from .sequences import Sequences
+
+__all__ = ["Documents"]
+
+BATCH_WORDS = 100_000  # distinct words of documents, of a batch when nobody says
+STEP_DOCUMENTS = 256  # of a step of stochastic inference when nobody says
+
+
+@dataclass(frozen=True)
+class Documents(Sequences):
+    """Symbols (n, 1), each with its number of occurrences `repeats` (n,); document d owns rows offsets[d]:offsets[d + 1].
+
+    times (S,) : how often each document counts; None for once
+    """
+
+    times: Array | None = None
+
+    @classmethod
+    def from_counts(cls, counts: Any, times: Array | None = None) -> Documents:
+        """Documents of a matrix (S, V) of counts, dense or sparse."""
+        matrix = sparse.csr_array(counts, dtype=float)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        offsets = matrix.indptr.astype(np.int64)
+        return cls(matrix.indices.astype(np.int32)[:, None], matrix.data, None, offsets, times)
+
+    @property
+    def n_units(self) -> float:
+        """Documents."""
+        return float(self.n_spans) if self.times is None else float(self.times.sum())
+
+    @property
+    def n_observations(self) -> float:
+        """Words, with all their occurrences."""
+        return self.whole().n_observations
+
+    @property
+    def step_size(self) -> int:
+        """Documents of a step of stochastic inference when nobody says."""
+        return min(STEP_DOCUMENTS, self.n_spans)
+
+    def whole(self) -> Batch:
+        """Everything as one batch."""
+        return Batch(0, self.rows, self.offsets, self.repeats, self.sets, times=self.times)
+
+    def batches(self, n_batches: int | str = "auto") -> list[Batch]:
+        """Contiguous batches with nearly equal numbers of distinct words, each with its own vocabulary; "auto": 100,000 each."""
+        if n_batches == "auto":
+            n_batches = max(1, round(self.n_rows / BATCH_WORDS))
+        count = max(1, min(int(n_batches), self.n_spans))
+        assert self.offsets is not None
+        cuts = np.searchsorted(self.offsets, np.linspace(0, self.n_rows, count + 1)[1:-1])
+        whole, bounds = self.whole(), np.unique(np.r_[0, cuts, self.n_spans])
+        parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(bounds)]
+        return [own_vocabulary(replace(part, id=i)) for i, part in enumerate(parts)] if count > 1 else [whole]
+
+    def take(self, indices: Array, id: int = 0) -> Batch:
+        """Some documents, in their order, with their own vocabulary."""
+        chosen = np.sort(indices)
+        found = super().take(chosen, id)
+        return own_vocabulary(replace(found, times=None if self.times is None else self.times[chosen]))
+
+    def fingerprint(self) -> str:
+        """A digest that tells these data from others."""
+        times = b"" if self.times is None else np.ascontiguousarray(self.times).tobytes()
+        return hashlib.blake2b(super().fingerprint().encode() + times, digest_size=16).hexdigest()
+
+
+def own_vocabulary(batch: Batch) -> Batch:
+    """The batch with symbols of its own, so that its counts and potentials are as small as its data."""
+    symbols, renamed = np.unique(batch.rows, return_inverse=True)
+    return replace(batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64))

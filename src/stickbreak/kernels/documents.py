@@ -1,0 +1,263 @@
+"""Documents: shares of components of their own, and a component for every word. Mean field, one document after another.
+
+    q(pi) = Dirichlet(theta),  theta_k = pseudo_k + counts_k,   counts_k = sum_n repeats_n r_nk,
+    r_nk = evidence_nk p_k / sum_l evidence_nl p_l,             p_k = exp(digamma(theta_k)).
+
+No r is held: it is scale_n evidence_nk p_k, with scale_n = repeats_n / sum_l evidence_nl p_l. Evidence is linear: rows of a table
+(M, width) that many words share, each scaled to a maximum of one. width is the number of components rounded up to eights; those
+beyond K have no evidence, and 1 as their prior count. Unused mass (`rest`) is a component that no word can have; 0 for none.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .compile import kernel
+from .gamma import digamma_fast, exp_digamma, log_fast, log_gamma_fast
+from .vectors import EIGHT, fill, first_four, fma, last_four, load, store
+
+__all__ = ["infer_documents", "log_documents"]
+
+LOST = 1e-250  # a word's sum of weights below which its document is done in logs
+GAIN = 1e-9  # nats, that a restart has to gain: less may be rounding
+
+
+@kernel
+def gather_words(table, index, lo, hi, out):
+    """Rows index[lo:hi] of table (M, width), one after another."""
+    width = table.shape[1]
+    for n in range(lo, hi):
+        at, to = index[n] * width, (n - lo) * width
+        for k in range(0, width, EIGHT):
+            store(out, to + k, load(table, at + k))
+
+
+@kernel
+def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
+    """One step: scale (n,) and counts (width,), both overwritten, from words (n, width) and weights p (width,).
+
+    Returns the least sum of weights of a word.
+    """
+    least = np.inf
+    for k in range(0, width, EIGHT):
+        store(counts, k, fill(0.0))
+    for n in range(0, n_words - n_words % 4, 4):
+        at = n * width
+        a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for k in range(0, width, EIGHT):
+            p = load(weights, k)
+            a, b = fma(load(words, at + k), p, a), fma(load(words, at + width + k), p, b)
+            c, d = fma(load(words, at + 2 * width + k), p, c), fma(load(words, at + 3 * width + k), p, d)
+        sum_a, sum_b = first_four(a) + last_four(a), first_four(b) + last_four(b)
+        sum_c, sum_d = first_four(c) + last_four(c), first_four(d) + last_four(d)
+        least = min(least, min(min(sum_a, sum_b), min(sum_c, sum_d)))
+        scale[n], scale[n + 1] = repeats[lo + n] / sum_a, repeats[lo + n + 1] / sum_b
+        scale[n + 2], scale[n + 3] = repeats[lo + n + 2] / sum_c, repeats[lo + n + 3] / sum_d
+        a, b, c, d = fill(scale[n]), fill(scale[n + 1]), fill(scale[n + 2]), fill(scale[n + 3])
+        for k in range(0, width, EIGHT):
+            left = fma(load(words, at + k), a, fma(load(words, at + width + k), b, load(counts, k)))
+            store(counts, k, fma(load(words, at + 2 * width + k), c, fma(load(words, at + 3 * width + k), d, left)))
+    for n in range(n_words - n_words % 4, n_words):
+        at, a = n * width, fill(0.0)
+        for k in range(0, width, EIGHT):
+            a = fma(load(words, at + k), load(weights, k), a)
+        total = first_four(a) + last_four(a)
+        least = min(least, total)
+        scale[n] = repeats[lo + n] / total
+        a = fill(scale[n])
+        for k in range(0, width, EIGHT):
+            store(counts, k, fma(load(words, at + k), a, load(counts, k)))
+    for k in range(0, width, EIGHT):
+        store(counts, k, load(counts, k) * load(weights, k))
+    return least
+
+
+@kernel
+def settle(words, repeats, lo, n_words, pseudo, max_steps, tol, is_cold, counts, weights, scale, fresh):
+    """Steps from counts (width,) until the mean change of a count is below tol. Returns their number; 0 if a sum was lost.
+
+    The counts are then those that weights (width,) and scale (n,) give. A cold start uses the prior shares as its first weights.
+    """
+    width, enough = pseudo.shape[0], tol * pseudo.shape[0]
+    for step in range(max_steps):
+        for k in range(0, width, EIGHT):
+            store(weights, k, load(pseudo, k) if is_cold and step == 0 else exp_digamma(load(counts, k) + load(pseudo, k)))
+        if not weigh_words(words, repeats, lo, n_words, width, weights, scale, fresh) >= LOST:
+            return 0
+        change = 0.0
+        for k in range(width):
+            change += abs(fresh[k] - counts[k])
+            counts[k] = fresh[k]
+        if change < enough:
+            break
+    return step + 1
+
+
+@kernel
+def judge_words(repeats, lo, n_words, K, counts, weights, scale):
+    """Sum over words of repeats log(sum of weights), less sum_k counts_k log weights_k: their part of the bound, and the latter."""
+    total, used = 0.0, 0.0
+    for n in range(n_words):
+        if repeats[lo + n] > 0.0:
+            total += repeats[lo + n] * log_fast(repeats[lo + n] / scale[n])
+    for k in range(K):
+        if counts[k] > 0.0:
+            used += counts[k] * log_fast(weights[k])
+    return total, used
+
+
+@kernel
+def sum_log_gamma(counts, pseudo, K, scratch):
+    """Sum over components of log Gamma(counts + pseudo)."""
+    for k in range(0, pseudo.shape[0], EIGHT):
+        store(scratch, k, log_gamma_fast(load(counts, k) + load(pseudo, k)))
+    total = 0.0
+    for k in range(K):
+        total += scratch[k]
+    return total
+
+
+@kernel
+def restart(words, repeats, lo, n_words, K, pseudo, max_steps, tol, most, least, counts, weights, scale, scratch, tried, accepted):
+    """Empty one component after another, the smallest first, and settle again; keep what is better. At most `most` trials.
+
+    least : counts from which on a component is tried. scratch (4, width), spare (n,). Adds to tried and accepted (1,).
+    """
+    width = pseudo.shape[0]
+    spare = np.empty_like(scale)
+    total, used = judge_words(repeats, lo, n_words, K, counts, weights, scale)
+    best = total - used + sum_log_gamma(counts, pseudo, K, scratch[0])
+    done = np.zeros(K, np.bool_)
+    for _ in range(most):
+        chosen, n_used = -1, 0
+        for k in range(K):
+            if counts[k] > least:
+                n_used += 1
+                if not done[k] and (chosen < 0 or counts[k] < counts[chosen]):
+                    chosen = k
+        if chosen < 0 or n_used < 2:
+            return
+        done[chosen] = True
+        for k in range(width):
+            scratch[1, k] = counts[k]
+        scratch[1, chosen] = 0.0
+        if settle(words, repeats, lo, n_words, pseudo, max_steps, tol, False, scratch[1], scratch[2], spare, scratch[3]) == 0:
+            continue
+        tried[0] += 1
+        total, used = judge_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
+        value = total - used + sum_log_gamma(scratch[1], pseudo, K, scratch[0])
+        if value > best + GAIN:
+            accepted[0] += 1
+            best = value
+            for k in range(width):
+                counts[k], weights[k] = scratch[1, k], scratch[2, k]
+            for n in range(n_words):
+                scale[n] = spare[n]
+
+
+@kernel
+def infer_documents(
+    table, index, repeats, offsets, times, pseudo, rest, n_components, max_steps, tol, restarts, counts, out_weights, out_scale,
+    out_log_share, out_found,
+):  # fmt: skip
+    """Every document from its counts (S, width), zeros for a cold start, which become those that were found.
+
+    table (M, width), index (n,): the row of the table that is a word's evidence. repeats (n,): how often it occurs; times (S,):
+    how often the document counts. pseudo (width,), rest: prior counts. restarts (2,): at most so many, of components with at least
+    so many words. out_weights (S, width) and out_scale (n,): what makes the words' shares; the latter has times in it.
+    out_log_share (width + 1,) += times E[log pi], the last for the rest. out_found (S, 4): the words' log normalizers, what the
+    document adds to the bound besides them, restarts tried and accepted, none of them times `times`. The first is -inf for a
+    document that is to be done in logs.
+    """
+    K, width = n_components, pseudo.shape[0]
+    n_most = 0
+    for s in range(offsets.shape[0] - 1):
+        n_most = max(n_most, offsets[s + 1] - offsets[s])
+    words, scale, scratch = np.empty((max(n_most, 1), width)), np.empty(max(n_most, 1)), np.empty((4, width))
+    log_share, log_gamma, tried, accepted = np.empty(width), np.empty(width), np.zeros(1), np.zeros(1)
+    prior = rest
+    for k in range(K):
+        prior += pseudo[k]
+    for s in range(offsets.shape[0] - 1):
+        lo, n_words, own = offsets[s], offsets[s + 1] - offsets[s], counts[s]
+        is_cold, tokens = True, 0.0
+        for k in range(K):
+            is_cold = is_cold and own[k] == 0.0
+        for n in range(n_words):
+            tokens += repeats[lo + n]
+        gather_words(table, index, lo, lo + n_words, words)
+        tried[0], accepted[0] = 0.0, 0.0
+        weights = out_weights[s]
+        steps = settle(words, repeats, lo, n_words, pseudo, max_steps, tol, is_cold, own, weights, scale, scratch[0])
+        if steps == 0:
+            out_found[s, 0] = -np.inf
+            continue
+        if restarts[0] > 0.0:
+            restart(
+                words, repeats, lo, n_words, K, pseudo, max_steps, tol, int(restarts[0]), restarts[1], own, weights, scale,
+                scratch, tried, accepted,
+            )  # fmt: skip
+        finish(
+            repeats, lo, n_words, K, pseudo, rest, prior, tokens, times[s], own, weights, scale, log_share, log_gamma,
+            out_log_share, out_found[s],
+        )  # fmt: skip
+        out_found[s, 2], out_found[s, 3] = tried[0], accepted[0]
+        for n in range(n_words):
+            out_scale[lo + n] = scale[n] * times[s]
+
+
+@kernel
+def finish(
+    repeats, lo, n_words, K, pseudo, rest, prior, tokens, times, counts, weights, scale, log_share, log_gamma, out_log_share,
+    out_found,
+):  # fmt: skip
+    """E[log pi] of a document, and its parts of the bound: out_found[0], and out_found[1] without the words."""
+    width, total = pseudo.shape[0], prior + tokens
+    log_total = digamma_fast(total)
+    words, used = judge_words(repeats, lo, n_words, K, counts, weights, scale)
+    for k in range(0, width, EIGHT):
+        theta = load(counts, k) + load(pseudo, k)
+        store(log_share, k, digamma_fast(theta) - log_total)
+        store(log_gamma, k, log_gamma_fast(theta))
+    own = -log_gamma_fast(total) - used
+    for k in range(K):
+        own += log_gamma[k] - pseudo[k] * log_share[k]
+        out_log_share[k] += times * log_share[k]
+    if rest > 0.0:
+        log_rest = digamma_fast(rest) - log_total
+        own += log_gamma_fast(rest) - rest * log_rest
+        out_log_share[width] += times * log_rest
+    out_found[0], out_found[1] = words - tokens * log_total, own + tokens * log_total  # weights are exp(E[log pi]) of a known sum
+
+
+@kernel
+def log_documents(evidence, repeats, pseudo, max_steps, tol, counts, out_log_weights, out_log_sums):
+    """One document in logs, however far apart its numbers are: evidence (n, K), counts (K,) in and out, log_weights (K,) and
+    log_sums (n,): the shares of a word are exp(evidence + log_weights - log_sum).
+    """
+    n_words, K = evidence.shape
+    fresh = np.empty(K)
+    is_cold = not counts.any()
+    for step in range(max_steps):
+        for k in range(K):
+            theta = counts[k] + pseudo[k]
+            out_log_weights[k] = math.log(pseudo[k]) if is_cold and step == 0 else digamma_fast(theta)
+            fresh[k] = 0.0
+        for n in range(n_words):
+            top = -np.inf
+            for k in range(K):
+                top = max(top, evidence[n, k] + out_log_weights[k])
+            total = 0.0
+            for k in range(K):
+                total += math.exp(evidence[n, k] + out_log_weights[k] - top)
+            out_log_sums[n] = top + math.log(total)
+            for k in range(K):
+                fresh[k] += repeats[n] * math.exp(evidence[n, k] + out_log_weights[k] - out_log_sums[n])
+        change = 0.0
+        for k in range(K):
+            change += abs(fresh[k] - counts[k])
+            counts[k] = fresh[k]
+        if change < tol * K:
+            break

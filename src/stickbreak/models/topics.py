@@ -1,0 +1,26 @@
+"""Topic models: words of documents, and any other rows in groups with shares of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stickbreak.priors import DirichletTopics, GammaPrior, HDPTopics
+from stickbreak.structures import Document
+
+from .base import Model
+
+__all__ = ["hdp_topics", "lda"]
+
+
+def lda(family: Any, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
+    """Latent Dirichlet allocation; concentration: prior count of each topic in a document. local: settings of `Document`."""
+    return Model(Document(**local), family, DirichletTopics(concentration), axis="topic")
+
+
+def hdp_topics(
+    family: Any, concentration: float | GammaPrior = 0.5, top_concentration: float | GammaPrior = 10.0, *,
+    root: str = "beta", precision: str = "rule", **local: Any,
+) -> Model:  # fmt: skip
+    """Topics without a limit; see HDPTopics. local: settings of `Document`."""
+    prior = HDPTopics(concentration, top_concentration, root, precision)
+    return Model(Document(**local), family, prior, axis="topic")
