@@ -23,6 +23,8 @@ STEP_DOCUMENTS = 256  # of a step of stochastic inference when nobody says
 class Documents(Sequences):
     """Symbols (n, 1), each with its number of occurrences `repeats` (n,); document d owns rows offsets[d]:offsets[d + 1].
 
+    Rows may also be vectors, which then are groups that mix the same components.
+
     times (S,) : how often each document counts; None for once
     """
 
@@ -80,6 +82,8 @@ class Documents(Sequences):
 
 
 def own_vocabulary(batch: Batch) -> Batch:
-    """The batch with symbols of its own, so that its counts and potentials are as small as its data."""
+    """The batch with symbols of its own, so that its counts and potentials are as small as its data; vectors as they are."""
+    if batch.rows.dtype.kind not in "iu":
+        return batch
     symbols, renamed = np.unique(batch.rows, return_inverse=True)
     return replace(batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64))

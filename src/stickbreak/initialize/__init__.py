@@ -2,6 +2,7 @@
 
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
+from .documents import from_documents, word_counts
 from .plusplus import (
     choose_plusplus,
     choose_random,
@@ -20,10 +21,12 @@ __all__ = [
     "choose_scalable",
     "count_labels",
     "from_blocks",
+    "from_documents",
     "from_labels",
     "from_plusplus",
     "from_previous",
     "from_random",
     "from_scalable",
     "refine_hard",
+    "word_counts",
 ]
