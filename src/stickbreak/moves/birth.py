@@ -12,12 +12,13 @@ from stickbreak.errors import NumericalError
 from stickbreak.inference.proposals import Outcome, Proposal, Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array, Movable
+from stickbreak.protocols import Array, Movable, Ordered
 from stickbreak.stats import Summary
 
 from .merge import Merge
 from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of, side_by_side
 from .segments import segments_of
+from .topics import topics_of
 from .trials import clusters_of, join, split, try_fit
 
 __all__ = ["Birth"]
@@ -36,7 +37,9 @@ class Way(NamedTuple):
     keeps: bool = False
 
 
-WAYS = (Way(segments_of, 2, keeps=True), Way(clusters_of, 1), Way(clusters_of, 2, n_more=1))  # one after the other, for a component
+# One after the other, for a component: of ordered rows, and of documents.
+WAYS = (Way(segments_of, 2, keeps=True), Way(clusters_of, 1), Way(clusters_of, 2, n_more=1))
+TOPIC_WAYS = (Way(topics_of, 1), Way(topics_of, 4), Way(topics_of, 2, n_more=1))
 N_COARSE = 10  # passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
 
 
@@ -89,7 +92,7 @@ class Birth(Parameters):
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
         """For trials on all data: as in `plan`, but each component once in every way."""
-        ready = [k for k in self._targets(scene) if self._failures(scene, k) < len(WAYS)]
+        ready = [k for k in self._targets(scene) if self._failures(scene, k) < len(_ways(scene))]
         return [(scene.ids[k],) for k in ready[: self.max_targets]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
@@ -99,7 +102,8 @@ class Birth(Parameters):
         neighbour too, which may have what belongs with them.
         """
         (target,) = slots
-        way = WAYS[min(self._failures(scene, target), len(WAYS) - 1)]
+        ways = _ways(scene)
+        way = ways[min(self._failures(scene, target), len(ways) - 1)]
         taken = (target, *nearest(scene, target, way.n_more))
         joined, at = join(scene, taken)
         try:
@@ -190,6 +194,10 @@ class Birth(Parameters):
         zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
         n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
         return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
+
+
+def _ways(scene: Scene) -> tuple[Way, ...]:
+    return WAYS if isinstance(scene.model.structure, Ordered) else TOPIC_WAYS
 
 
 def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None) -> Redistribution:
