@@ -27,7 +27,7 @@ def load() -> tuple[Sequences, list[str]]:
 
 def fit_from(setting: Setting, size: int, seed: int, *, moves: bool) -> Fit:
     """20 batches, as published."""
-    engine = sb.MemoizedVB(n_batches=BATCHES, max_iter=400, tol=1e-4, moves=MOVES if moves else ())
+    engine = sb.MemoizedVB(n_batches=BATCHES, max_iter=150, tol=1e-4, moves=MOVES if moves else ())
     return setting.fit(engine, setting.start(size, seed, from_blocks), seed)
 
 
@@ -76,6 +76,6 @@ def run() -> Experiment:
     text = (
         f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the 124 "
         "of the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion "
-        f"captures; {BATCHES} batches, at most 400 laps, two seeds; there are no labels."
+        f"captures; {BATCHES} batches, at most 150 laps, two seeds; there are no labels."
     )
     return Experiment("119 motion captures", text, rows, "", draw(best, data, descriptions))

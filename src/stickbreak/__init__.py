@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import lag_rows, open_table, read_pieces
+    from .data import lag_rows, open_table, read_corpus, read_pieces
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -21,7 +21,20 @@ if TYPE_CHECKING:
         NumericalError,
         StickbreakWarning,
     )
-    from .estimators import HDPHMM, HMM, Comparison, DPMixture, Forecast, Mixture, OnlineFilter, compare, load, resume
+    from .estimators import (
+        HDPHMM,
+        HMM,
+        Comparison,
+        DPMixture,
+        Forecast,
+        HDPTopicModel,
+        LatentDirichletAllocation,
+        Mixture,
+        OnlineFilter,
+        compare,
+        load,
+        resume,
+    )
     from .families import (
         AutoregressiveGaussian,
         Bernoulli,
@@ -41,11 +54,14 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("lag_rows", "open_table", "read_pieces"),
+    "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
     ),
-    "estimators": ("HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "Mixture", "OnlineFilter", "compare", "load", "resume"),
+    "estimators": (
+        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel", "LatentDirichletAllocation", "Mixture",
+        "OnlineFilter", "compare", "load", "resume",
+    ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
@@ -92,7 +108,9 @@ __all__ = [
     "GammaPrior",
     "Gaussian",
     "Gibbs",
+    "HDPTopicModel",
     "HardEM",
+    "LatentDirichletAllocation",
     "MemoizedVB",
     "Merge",
     "Mixture",
@@ -111,6 +129,7 @@ __all__ = [
     "lag_rows",
     "load",
     "open_table",
+    "read_corpus",
     "read_pieces",
     "resume",
 ]

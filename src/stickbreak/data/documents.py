@@ -33,7 +33,7 @@ class Documents(Sequences):
     @classmethod
     def from_counts(cls, counts: Any, times: Array | None = None) -> Documents:
         """Documents of a matrix (S, V) of counts, dense or sparse."""
-        matrix = sparse.csr_array(counts, dtype=float)
+        matrix = sparse.csr_array(counts, dtype=float, copy=True)  # what follows changes it
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         offsets = matrix.indptr.astype(np.int64)
@@ -74,6 +74,16 @@ class Documents(Sequences):
         chosen = np.sort(indices)
         found = super().take(chosen, id)
         return own_vocabulary(replace(found, times=None if self.times is None else self.times[chosen]))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """Random documents that count, of about `size` distinct words in all; all of them where there are no more."""
+        assert self.offsets is not None
+        possible = np.arange(self.n_spans) if self.times is None else np.flatnonzero(self.times > 0)
+        if self.n_rows <= size:
+            return self.take(possible)
+        order = rng.permutation(possible)
+        n_documents = int(np.searchsorted(np.cumsum(np.diff(self.offsets)[order]), size))
+        return self.take(order[: max(n_documents, 1)])
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""

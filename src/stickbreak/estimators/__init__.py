@@ -6,8 +6,9 @@ from .forecasts import Filtered, Forecast, OnlineFilter
 from .mixture import DPMixture, Mixture
 from .resumption import resume
 from .sequences import HDPHMM, HMM
+from .topics import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
-    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast", "Mixture", "OnlineFilter", "compare",
-    "load", "register_part", "resume",
+    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast", "HDPTopicModel",
+    "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "register_part", "resume",
 ]  # fmt: skip

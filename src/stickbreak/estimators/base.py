@@ -54,6 +54,10 @@ class Estimator(Streams, Kept, Views, Conventions):
         """A start from the data."""
         raise NotImplementedError
 
+    def _make_family(self) -> Any:
+        """The likelihood that the arguments ask for, its open priors still open."""
+        return make_family(self.family)
+
     def _default_engine(self, on_disk: bool) -> Engine:
         """What `inference=None` stands for."""
         return MemoizedVB() if on_disk else BatchVB()
@@ -66,13 +70,14 @@ class Estimator(Streams, Kept, Views, Conventions):
         count_workers(self.n_jobs)
         engine = self._pick_engine(False)
         engine.check()
-        check_learning(self.learn_prior, make_family(self.family), self._prior_of(self), engine)
+        check_learning(self.learn_prior, self._make_family(), self._prior_of(self), engine)
         if self.init not in self.INITS:
             raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(self.INITS)}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
+        given = getattr(self, "family", None)
+        family = FAMILIES.get(given) if isinstance(given, str) else given
         tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
         return tags
 
@@ -98,7 +103,7 @@ class Estimator(Streams, Kept, Views, Conventions):
     def _read(self, given: Given, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
         """Checked data, and legal (S, K): which components each set of rows may use. Labels name permanent ids."""
         self._check_arguments()
-        family = self._model.family if is_continued else make_family(self.family)
+        family = self._model.family if is_continued else self._make_family()
         table = self._make_table(given, family, reset=not is_continued)
         return self._limit(table, labels, is_continued)
 
@@ -141,18 +146,21 @@ class Estimator(Streams, Kept, Views, Conventions):
     def _resolve(self, table: Table) -> Any:
         """The model with every open prior set from the data's scale."""
         names = self._row_names()
-        family = make_family(self.family).locate(names, int(table.rows.shape[1]))
+        family = self._make_family().locate(names, int(table.rows.shape[1]))
         with columns_named(names):
             scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
             scale = self._with_categories(scale, names)
-        if table.n_rows < self.n_components:
-            warnings.warn(
-                f"{table.n_rows} rows for {self.n_components} {self._noun}s: some will stay empty; a smaller n_components would do",
-                DataWarning,
-                stacklevel=4,
-            )
+        self._warn_of_few(table.n_rows, "rows")
         with columns_named(names):
             return self._make_model(family.resolve(scale), self._prior_of(self), self._pick_engine(False).rule())
+
+    def _warn_of_few(self, n: int, what: str) -> None:
+        if n < self.n_components:
+            warnings.warn(
+                f"{n} {what} for {self.n_components} {self._noun}s: some will stay empty; a smaller n_components would do",
+                DataWarning,
+                stacklevel=5,
+            )
 
     def _with_categories(self, scale: Scale, names: Any) -> Scale:
         """The scale with the columns' names; all categories of a column count as seen, for its dtype may list more."""

@@ -112,7 +112,7 @@ class Categorical(BaseFamily):
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Symbols are whole numbers from -1 (missing, as NaN is) to n_symbols - 1, where that is known."""
-        values = np.asarray(rows).reshape(len(rows), -1)
+        values = _as_columns(rows)
         known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
         if np.ndim(known) == 1 and np.size(known) != values.shape[1]:
             raise ValueError(f"n_symbols has {np.size(known)} entries but the data have {values.shape[1]} columns")
@@ -153,14 +153,14 @@ class Categorical(BaseFamily):
     def prepare(self, rows: Any) -> Array:
         """(n, D) symbols to positions on the shared axis; -1 stays, NaN becomes -1."""
         self.check_rows(rows)  # kernels trust their input
-        values = np.asarray(rows).reshape(len(rows), -1)
+        values = _as_columns(rows)
         missing = find_missing(values)
         symbols = (values if missing is None else np.where(missing, -1.0, values)).astype(np.int64)
         return np.where(symbols < 0, -1, symbols + self._offsets[:-1])
 
     def has_values(self, rows: Any) -> Array:
         """(n,) whether a row has any symbol."""
-        return np.asarray((np.asarray(rows).reshape(rows.shape[0], -1) >= 0).any(axis=1))
+        return np.asarray((_as_columns(rows) >= 0).any(axis=1))
 
     # ------------------------------------------------------------------------------------------ posterior
 
@@ -255,3 +255,9 @@ class Categorical(BaseFamily):
         for d, (table, total, v) in enumerate(self._columns(counts)):
             out[:, d, :v] = np.exp(tables.log_mean_table(table, total, self.concentration, v)).T
         return {"probability": out}
+
+
+def _as_columns(rows: Any) -> Array:
+    """(n, D) symbols; those of one column may come as (n,)."""
+    values = np.asarray(rows)
+    return values[:, None] if values.ndim == 1 else values

@@ -253,6 +253,10 @@ class Model:
         """(n, K) posterior shares of each row, for whoever asks for the whole table."""
         return np.concatenate(list(pool(partial(_shares_lane, self, potentials), batch.lanes())))
 
+    def unit_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
+        """(units, K) posterior mean shares of each unit: for documents, which have shares of their own."""
+        return np.concatenate(list(pool(partial(_unit_shares_lane, self, potentials), batch.lanes())))
+
     def impute(self, potentials: ModelPotentials, counts: Summary, batch: Batch, pool: Pool = map) -> Array:
         """(n, D) rows with missing entries replaced by their means under the components, weighted by the rows' shares."""
         return np.concatenate(list(pool(partial(_impute_lane, self, potentials, counts), batch.lanes())))
@@ -365,6 +369,11 @@ def _shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Arra
             out[block.row_at : block.row_at + block.n_rows] = local.shares
         return out
     return np.concatenate([_shares(model, potentials, block) for _, block in _prepared(model, potentials, lane)])
+
+
+def _unit_shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array:
+    structure: Any = model.structure
+    return np.concatenate([structure.shares_of_units(potentials, block) for _, block in _prepared(model, potentials, lane)])
 
 
 def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:

@@ -7,6 +7,7 @@ goes on from its counts. From the same counts a step never lowers the bound, wha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln, xlogy
@@ -24,6 +25,17 @@ from .independent import judge
 __all__ = ["Document"]
 
 BLOCK_NUMBERS = 1 << 22  # numbers that a block's evidence may take, where it has no table
+
+
+class Found(NamedTuple):
+    """Documents at their fixed points: shares of the words; of each document (S,) the words' log normalizers and what it adds to
+    the bound besides; log_share (width + 1,): sum of E[log pi], that of the rest last.
+    """
+
+    shares: WordShares
+    log_z: Array
+    own: Array
+    log_share: Array
 
 
 @dataclass(frozen=True)
@@ -51,31 +63,38 @@ class Document:
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
         """Shares of every word, E[log pi] of every document."""
+        found = self._settle(potentials, block, None if warm is None else warm["counts"])
+        shares = found.shares
+        if warm is not None:
+            warm["counts"][...] = shares.counts[:, : shares.n_components]
+        out["share"] += shares.sum(0)
+        out["log_share"] += found.log_share[: shares.n_components]
+        out["log_rest"] += found.log_share[-1]
+        return Local(float(shares.times @ found.log_z), shares, float(shares.times @ found.own))
+
+    def _settle(self, potentials: Potentials, block: Batch, start: Array | None) -> Found:
+        """The fixed point of every document, from counts (S, K)."""
         table, index, top = _evidence(potentials, block)
         n_units, K, width = block.n_spans, len(potentials["pseudo"]), table.shape[1]
         counts, pseudo = np.zeros((n_units, width)), np.ones(width)
         pseudo[:K] = potentials["pseudo"]
-        if warm is not None:
-            counts[:, :K] = warm["counts"]
-        times = np.ones(n_units) if block.times is None else block.times
+        if start is not None:
+            counts[:, :K] = start
+        times, repeats = np.ones(n_units) if block.times is None else block.times, block.repeats_or_ones()
         weights, scale, found = np.empty((n_units, width)), np.empty(block.n_rows), np.empty((n_units, 4))
         log_share = np.zeros(width + 1)
         assert block.offsets is not None
         infer_documents(
-            table, index, block.repeats_or_ones(), block.offsets, times, pseudo, potentials["rest"], K, self.max_steps, self.tol,
+            table, index, repeats, block.offsets, times, pseudo, potentials["rest"], K, self.max_steps, self.tol,
             np.array([self.restarts, self.least]), counts, weights, scale, log_share, found,
         )  # fmt: skip
         shares = WordShares(table, index, block.offsets, weights, scale, counts, times, K)
         lost = np.flatnonzero(found[:, 0] == -np.inf)
         if len(lost):
             shares = self._rescue(potentials, block, lost, shares, log_share, found)
-        if warm is not None:
-            warm["counts"][...] = counts[:, :K]
-        out["share"] += times @ counts[:, :K]
-        out["log_share"] += log_share[:K]
-        out["log_rest"] += log_share[width]
-        tops = (block.repeats_or_ones() * np.repeat(times, np.diff(block.offsets))) @ top[index]
-        return Local(float(times @ found[:, 0] + tops), shares, float(times @ found[:, 1]))
+        units = np.repeat(np.arange(n_units), np.diff(block.offsets))
+        log_z = found[:, 0] + np.bincount(units, repeats * top[index], n_units)
+        return Found(shares, log_z, found[:, 1], log_share)
 
     def _rescue(
         self, potentials: Potentials, block: Batch, lost: Array, shares: WordShares, log_share: Array, found: Array
@@ -120,43 +139,30 @@ class Document:
 
     def shares_of_units(self, potentials: Potentials, block: Batch) -> Array:
         """(S, K) posterior mean shares of each document, unused mass left out."""
-        counts = self._found(potentials, block)[0] + potentials["pseudo"]
-        return np.asarray(counts / counts.sum(1, keepdims=True))
-
-    def _found(self, potentials: Potentials, block: Batch) -> tuple[Array, Local]:
-        """Counts (S, K) of documents that nothing is known of, and what else was found."""
-        block = block.alone()
-        K = len(potentials["pseudo"])
-        warm = self.cold_start(block, K, "component")
-        out = {"share": np.zeros(K), "log_share": np.zeros(K), "log_rest": np.zeros(())}
-        local = self.infer(potentials, block, warm, out)
-        return warm["counts"], local
+        found = self._settle(potentials, block, None).shares
+        theta = found.counts[:, : found.n_components] + potentials["pseudo"]
+        return np.asarray(theta / theta.sum(1, keepdims=True))
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) the component with the largest share of each word; ties go to the first."""
-        return np.asarray(self._found(potentials, block)[1].shares).argmax(1)
+        return np.asarray(self._settle(potentials, block, None).shares).argmax(1)
 
     best = decode
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn word by word from their shares."""
-        shares = np.asarray(self._found(potentials, block)[1].shares).cumsum(1)
+        shares = np.asarray(self._settle(potentials, block, None).shares).cumsum(1)
         return np.asarray((shares > (rng.random(block.n_rows) * shares[:, -1])[:, None]).argmax(1))
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) a lower bound on the log probability of each document, which has no closed form."""
-        assert block.offsets is not None
-        pseudo, rest = np.asarray(potentials["pseudo"]), float(potentials["rest"])
-        found = np.empty(block.n_spans)
-        prior = np.append(pseudo, rest) if rest > 0 else pseudo
+        found, rest = self._settle(potentials, block, None), float(potentials["rest"])
+        prior = np.append(potentials["pseudo"], rest) if rest > 0 else np.asarray(potentials["pseudo"])
+        counts = found.shares.counts[:, : found.shares.n_components]
+        theta = np.pad(counts, ((0, 0), (0, len(prior) - counts.shape[1]))) + prior
+        expected = digamma(theta) - digamma(theta.sum(1, keepdims=True))
         normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
-        for s in range(block.n_spans):  # E[log pi] is wanted document by document
-            unit = block.part(s, s + 1).alone()
-            K = len(pseudo)
-            out = {"share": np.zeros(K), "log_share": np.zeros(K), "log_rest": np.zeros(())}
-            local = self.infer(potentials, unit, None, out)
-            found[s] = local.log_z + local.own_bound + normalizer + pseudo @ out["log_share"] + rest * out["log_rest"]
-        return found
+        return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
 
     def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
         """Gain (M,): change of the words' entropy and of the documents' own part; log_share (M,): E[log pi] of both as one.
