@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bars", "draw_documents", "draw_patches", "edges", "letters", "surface_covariances"]
+__all__ = ["bars", "draw_documents", "draw_mixed_documents", "draw_patches", "edges", "letters", "surface_covariances"]
 
 # Letters of 5 x 7 dots: seven rows from the top, the left dot is the highest of five bits.
 LETTERS = {
@@ -75,3 +75,13 @@ def draw_documents(topics: np.ndarray, n_rows: int, n_words: int, seed: int) -> 
     rng = np.random.default_rng(seed)
     labels = rng.integers(len(topics), size=n_rows)
     return rng.multinomial(n_words, topics[labels]).astype(float), labels
+
+
+def draw_mixed_documents(topics: np.ndarray, n_rows: int, n_words: int, seed: int) -> np.ndarray:
+    """Word counts (n, V) of documents that mix one to three topics."""
+    rng = np.random.default_rng(seed)
+    shares = np.zeros((n_rows, len(topics)))
+    for row in shares:
+        own = rng.choice(len(topics), size=rng.integers(1, 4), replace=False)
+        row[own] = rng.dirichlet(np.ones(len(own)))
+    return rng.multinomial(n_words, shares @ topics)

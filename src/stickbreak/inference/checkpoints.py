@@ -130,6 +130,8 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], Mapping[str, Array]]:
         "lap_total": None if state.lap_total is None else pack_summary(state.lap_total.view(), "lap_total", arrays),
         "moves": None if snapshot.moves is None else snapshot.moves(arrays),
         "memory": {},
+        "settled": sorted(state.settled),
+        "warm": {str(batch_id): pack_fields(warm, f"warm/{batch_id}", arrays) for batch_id, warm in state.warm.items()},
     }
     if snapshot.learned.arrays:
         header["learned"] = pack_fields(snapshot.learned, "learned", arrays)
@@ -192,6 +194,8 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
         int(header["position"]),
         int(header["n_steps"]),
         None if lap_total is None else Tally(lap_total),
+        settled={int(i) for i in header["settled"]},
+        warm={int(i): unpack_fields(saved, f"warm/{i}", arrays) for i, saved in header["warm"].items()},
     )
     _check_consistent(state)
     visits = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in header["visits"])

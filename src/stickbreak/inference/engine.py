@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Real
@@ -16,11 +16,12 @@ from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Model, Pool, Rule, Watch
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
 from .candidates import count_missed
 from .checkpoints import Checkpointer, Snapshot
+from .memory import Visit
 from .proposals import Mover, Outcome
 from .state import Info, Start, State
 from .stopping import Stopping
@@ -171,6 +172,15 @@ class Visits(Protocol):
         """The batches of one lap, in the order of their visits."""
         ...
 
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Values of all units as those of each batch; nothing where batches are not fixed."""
+        ...
+
+
+def _no_warm() -> None:
+    """Of structures whose units keep nothing."""
+    return
+
 
 @dataclass(frozen=True)
 class Result:
@@ -186,6 +196,7 @@ class Result:
     is_converged: bool
     is_interrupted: bool = False
     model: Any = None  # with the hyperparameters that the fit learned
+    warm: Callable[[], Fields | None] = _no_warm  # values of every unit, for a fit that goes on from this one
 
 
 def step(
@@ -204,7 +215,7 @@ def step(
     """
     old = state.recall(batch)
     counts = state.counts.restrict(batch.symbols)
-    new, warm = rule.visit(model, counts, state.params, batch, None if old is None else old.warm, watches, pool)
+    new, warm = _visit(model, rule, state, batch, old, counts, watches, pool)
     accumulator.combine(state, batch, old, new, warm)
     if not accumulator.is_exact:
         state.seed = None  # a noisy total stands for all data from the first visit on
@@ -212,6 +223,30 @@ def step(
     if state.seed is None and (state.position + 1) % -(-state.n_batches // UPDATES) == 0:
         state.params = rule.global_step(model, state.total.view(), state.params)
     return new
+
+
+def _visit(
+    model: Any, rule: Rule, state: State, batch: Batch, old: Visit | None, counts: Summary, watches: Sequence[Watch], pool: Pool
+) -> tuple[Summary, Fields | None]:
+    """New counts of a batch, and what its units will go on from.
+
+    Units that keep values of their own (documents) may be stuck with them, while the components are still moving: they begin afresh
+    as long as that raises the bound of all data, and go on from what they have when it does not.
+    """
+    kept = state.warm_of(batch, old)
+    is_free = getattr(model.structure, "begins_afresh", False) and batch.id not in state.settled
+    if kept is None or old is None or state.seed is not None or not is_free:
+        return rule.visit(model, counts, state.params, batch, kept, watches, pool)
+    new, warm = rule.visit(model, counts, state.params, batch, None, watches, pool)
+    before = rule.bound(model, state.total.view(), state.params)
+    changed = new if state.n_batches == 1 and new.index is None else state.total.snapshot()
+    if changed is not new:
+        changed = Tally.taking(changed).subtract(old.summary).add(replace(new, sides={})).summary()
+    after = rule.bound(model, changed, state.params)
+    if before is None or after is None or after > before:
+        return new, warm
+    state.settled.add(batch.id)
+    return rule.visit(model, counts, state.params, batch, kept, watches, pool)
 
 
 @dataclass
@@ -225,6 +260,7 @@ class _Loop:
     trace: Trace
     pool: Pool
     seed: int
+    plan: Visits
 
     def __post_init__(self) -> None:
         self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
@@ -248,6 +284,7 @@ class _Loop:
         """Go on from the outcome of a trial: its counts stand in for the total until every batch has been seen."""
         state = self.state
         fresh = self.accumulator.begin(Start(outcome.counts, outcome.params), outcome.ids, state.n_batches)
+        fresh.warm = self.plan.share_out(outcome.warm)
         kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
         state.__dict__.update({**fresh.__dict__, **kept})  # in one go: Ctrl-C must not leave half of it
 
@@ -320,10 +357,11 @@ def run(
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
         state = engine.accumulator(data).begin(start, ids, plan.n_batches)
+        state.warm = plan.share_out(start.warm)
         trace = Trace()
         for edit in model.upkeep(state.counts):
             state.edit(edit)
-    loop = _Loop(model, engine, data, state, trace, pool, seed)
+    loop = _Loop(model, engine, data, state, trace, pool, seed, plan)
     if isinstance(start, Snapshot):
         loop.visits = list(start.visits)
         if start.saved_moves is not None:
@@ -358,6 +396,7 @@ def run(
         converged,
         interrupted,
         loop.model if model is given else replace(loop.model, structure=given.structure),
+        state.all_warm if state.keeps_warm else _no_warm,
     )
 
 

@@ -49,6 +49,13 @@ class FixedBatches:
         order = np.random.default_rng([seed, ORDER, lap]).permutation(len(self.batches))
         return (self.batches[i] for i in order)
 
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Values of all units as those of each batch."""
+        if warm is None:
+            return {}
+        ends = np.cumsum([batch.n_spans for batch in self.batches])
+        return {b.id: warm.cut(unit=slice(int(end) - b.n_spans, int(end))) for b, end in zip(self.batches, ends, strict=True)}
+
 
 @dataclass(frozen=True)
 class RandomBatches:
@@ -61,6 +68,10 @@ class RandomBatches:
     def n_batches(self) -> int:
         """Batches of a lap."""
         return max(1, round(self.data.n_spans / self.batch_size))
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Nothing: no batch is seen twice."""
+        return {}
 
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
         """All units once."""
@@ -199,6 +210,10 @@ class RandomWindows:
     def n_batches(self) -> int:
         """Batches of a lap; nearly, since cuts at the ends of sequences vary."""
         return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Nothing: no batch is seen twice."""
+        return {}
 
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
         """All rows once."""

@@ -246,6 +246,7 @@ class Outcome:
     ids: tuple[int, ...]
     next_id: int
     bound: float
+    warm: Fields | None = None
 
 
 @runtime_checkable

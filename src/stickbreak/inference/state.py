@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Model
-from stickbreak.stats import Edit, EditLog, Fields, Summary, Tally
+from stickbreak.stats import Edit, EditLog, Fields, Summary, Tally, join
 
 from .memory import Memory, RamMemory, Visit
 
@@ -15,11 +15,15 @@ __all__ = ["Info", "Start", "State"]
 
 @dataclass(frozen=True)
 class Start:
-    """Where a fit begins: seed counts, parameters, and the permanent ids of the components."""
+    """Where a fit begins: seed counts, parameters, and the permanent ids of the components.
+
+    warm : values of every unit of the data, in their order, for structures that go on from such
+    """
 
     seed: Summary
     params: Fields
     ids: tuple[int, ...] | None = None
+    warm: Fields | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class State:
     seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the first); None afterwards
     lap_version : how many edits there were when this lap began; older ones have been replayed everywhere at its end
     lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
+    warm : values of the units of each batch that has not been seen yet, where the start brought them
+    settled : batches whose units no longer begin afresh
+    keeps_warm : whether units keep values at all
     """
 
     total: Tally
@@ -57,6 +64,9 @@ class State:
     n_steps: int = 0
     lap_total: Tally | None = None
     lap_version: int = 0
+    warm: dict[int, Fields] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)
+    keeps_warm: bool = False
 
     @property
     def counts(self) -> Summary:
@@ -73,9 +83,22 @@ class State:
         visit = self.memory.recall(batch.id)
         return None if visit is None else visit.catch_up(self.log)
 
+    def warm_of(self, batch: Batch, old: Visit | None) -> Fields | None:
+        """What the units of a batch go on from: its last visit, or what the start brought."""
+        return self.warm.get(batch.id) if old is None else old.warm
+
+    def all_warm(self) -> Fields | None:
+        """Values of every unit of fixed batches, in the order of the data; None where structures keep none, or not all are seen."""
+        visits = [self.memory.recall(batch_id) for batch_id in self.memory]
+        kept = [visit.catch_up(self.log).warm for visit in visits if visit is not None]
+        found = [warm for warm in kept if warm is not None]
+        return join(found) if found and len(found) == self.n_batches else None
+
     def remember(self, batch: Batch, summary: Summary, warm: Fields | None) -> None:
         """Keep a batch's counts; once every batch is kept, the total speaks for itself."""
         self.memory.remember(batch.id, Visit(summary, warm, len(self.log)))
+        self.warm.pop(batch.id, None)
+        self.keeps_warm = self.keeps_warm or warm is not None
         if len(self.memory) >= self.n_batches:
             self.seed = None
 
@@ -90,6 +113,7 @@ class State:
             "params": edit(self.params),
             "seed": None if self.seed is None else edit(self.seed),
             "log": self.log.then(edit),
+            "warm": {batch_id: edit(warm) for batch_id, warm in self.warm.items()},
         }
         self.__dict__.update(edited)  # in one go: Ctrl-C must not leave half an edit
 

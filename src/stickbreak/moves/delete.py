@@ -78,9 +78,8 @@ class Delete(Parameters):
             return None
         keep = [k for k in range(len(scene.ids)) if k not in slots]
         axis = scene.model.axis
-        return try_fit(
-            scene, scene.total.permute(axis, keep), scene.params.permute(axis, keep), [scene.ids[k] for k in keep], self.n_passes
-        )
+        counts, params = scene.total.permute(axis, keep), scene.params.permute(axis, keep)
+        return try_fit(scene, counts, params, [scene.ids[k] for k in keep], self.n_passes)
 
     def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
         model = scene.model

@@ -28,7 +28,10 @@ PATIENCE = 3.0  # times the passes that a trial needs if its gains go on shrinki
 
 
 def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_passes: int) -> Outcome | None:
-    """All data fitted from changed counts; components beyond those `kept` (permanent ids) are new."""
+    """All data fitted from changed counts; components beyond those `kept` (permanent ids) are new.
+
+    Units that keep values of their own (documents) begin afresh: from those that they have they would not leave what they know.
+    """
     model, bound = scene.model, scene.bound
     found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params, patience=PATIENCE)
     if not found.bound > bound + TIE * max(1.0, abs(bound)):
@@ -36,7 +39,7 @@ def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_pa
     n_born = counts.size(model.axis) - len(kept)
     names = [*kept, *range(scene.next_id, scene.next_id + n_born)]
     ids = tuple(names[i] for i in found.ids)  # merges keep the elder
-    return Outcome(found.counts, found.params, ids, scene.next_id + n_born, found.bound)
+    return Outcome(found.counts, found.params, ids, scene.next_id + n_born, found.bound, found.warm())
 
 
 def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:

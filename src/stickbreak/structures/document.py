@@ -6,7 +6,7 @@ goes on from its counts. From the same counts a step never lowers the bound, wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from .independent import judge
 
 __all__ = ["Document"]
 
+FINE = 1e-4  # change at which documents end that are not part of a fit
 BLOCK_NUMBERS = 1 << 22  # numbers that a block's evidence may take, where it has no table
 
 
@@ -48,9 +49,11 @@ class Document:
     """
 
     max_steps: int = 100
-    tol: float = 1e-3
+    tol: float = 1e-2
     restarts: int = 0
     least: float = 0.1
+
+    begins_afresh = True  # at every visit of a fit, while that raises the bound of all data
 
     @property
     def block_numbers(self) -> int:
@@ -139,7 +142,7 @@ class Document:
 
     def shares_of_units(self, potentials: Potentials, block: Batch) -> Array:
         """(S, K) posterior mean shares of each document, unused mass left out."""
-        found = self._settle(potentials, block, None).shares
+        found = replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None).shares
         theta = found.counts[:, : found.n_components] + potentials["pseudo"]
         return np.asarray(theta / theta.sum(1, keepdims=True))
 
@@ -156,7 +159,7 @@ class Document:
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) a lower bound on the log probability of each document, which has no closed form."""
-        found, rest = self._settle(potentials, block, None), float(potentials["rest"])
+        found, rest = replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None), float(potentials["rest"])
         prior = np.append(potentials["pseudo"], rest) if rest > 0 else np.asarray(potentials["pseudo"])
         counts = found.shares.counts[:, : found.shares.n_components]
         theta = np.pad(counts, ((0, 0), (0, len(prior) - counts.shape[1]))) + prior
