@@ -42,7 +42,7 @@ class TopicViews(Views):
             "trace" (the bound after each lap) or "weights". Default: all of them, as one figure; "documents" only if X is given.
         X : documents, as in `fit`; of more than 60, that many are drawn, at even distances.
         n_words : words of each topic.
-        ax : the Axes to draw one panel into; in a small one, topics are lines of words without bars. Default: those of a new figure.
+        ax : the Axes to draw one panel into; in a small one, topics are lines of words. Default: those of a new figure.
 
         Returns
         -------
