@@ -175,3 +175,15 @@ def test_a_stream_has_a_data_set_without_laps() -> None:
     found = sb.Mixture(2, random_state=0).partial_fit(blobs()).to_xarray()
     assert found.sizes["lap"] == 0
     assert found.sizes["component"] == 2
+
+
+def test_a_data_set_of_topics_has_words() -> None:
+    pytest.importorskip("xarray")
+    model = sb.LatentDirichletAllocation(2, random_state=0).fit([["cat", "dog", "cat"], ["salt", "soup"]] * 20)
+    found = model.to_xarray()
+    assert found["probability"].dims == ("topic", "word")
+    np.testing.assert_array_equal(found["topic"], model.component_ids_)
+    np.testing.assert_array_equal(found["probability"].sel(word="soup"), model.topic_word_[:, 3])
+    np.testing.assert_array_equal(found["weight"], model.weights_)
+    numbered = sb.LatentDirichletAllocation(2, random_state=0).fit(np.eye(5)).to_xarray()
+    np.testing.assert_array_equal(numbered["word"], np.arange(5))

@@ -23,13 +23,14 @@ from .documents import halves, make_documents
 from .files import register
 from .parts import make_seed
 from .tables import Given
+from .topicviews import TopicViews
 
 __all__ = ["HDPTopicModel", "LatentDirichletAllocation"]
 
 CHUNK = 1 << 16  # words whose probabilities are computed at once
 
 
-class TopicEstimator(Estimator):
+class TopicEstimator(TopicViews, Estimator):
     """fit, transform and score for documents."""
 
     INITS = ("documents", "random")

@@ -123,6 +123,11 @@ class Views:
             **more,
         )
 
+    def _summary_values(self, axis: str) -> dict[str, Any]:
+        """Posterior summaries of the components, with the names of their axes."""
+        n = self.n_features_in_
+        return {name: ((axis, *summary_axes(name, array.shape[1:], n)), array) for name, array in self.posterior_.items()}
+
     def _chain_values(self, axis: str) -> dict[str, Any]:
         """What else a model has to show, with the names of its axes."""
         return {}
@@ -151,7 +156,8 @@ class Views:
         """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra `xarray`).
 
         Axes: `component` (permanent ids), `feature` (names of the columns, or their positions), `lap`; `other_feature` for
-        the columns of covariances, `symbol` for those of categorical tables, `value` and `context` for autoregressions.
+        the columns of covariances, `symbol` for those of categorical tables, `value` and `context` for autoregressions. Topic
+        models have the axes `topic` and `word` instead of `component` and `feature`.
 
         Examples
         --------
@@ -168,9 +174,7 @@ class Views:
         xarray = require_extra("xarray", "xarray", "to_xarray")
         axis = self._model.axis
         values: dict[str, Any] = {"weight": (axis, self.weights_), "count": (axis, self.counts_)}
-        for name, array in self.posterior_.items():
-            values[name] = ((axis, *summary_axes(name, array.shape[1:], self.n_features_in_)), array)
-        values |= self._chain_values(axis)
+        values |= self._summary_values(axis) | self._chain_values(axis)
         trace = self.trace_
         values |= {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
         values["n_components"] = ("lap", trace.n_components.astype(np.int64))
@@ -180,6 +184,7 @@ class Views:
             f"next_{axis}": self.component_ids_,
             "feature": features,
             "other_feature": features,
+            "word": features,
             "lap": 1 + np.arange(len(trace)),
         }
         used = {d for dims, _ in values.values() for d in ((dims,) if isinstance(dims, str) else dims)}

@@ -10,6 +10,7 @@ from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
 from .panels import Panel, panels_of
 from .tables import Grid, grid_of
+from .topics import draw_documents, draw_topics
 from .view import Fitted
 
 __all__ = [
@@ -18,11 +19,13 @@ __all__ = [
     "Grid",
     "Panel",
     "draw_components",
+    "draw_documents",
     "draw_durations",
     "draw_figure",
     "draw_members",
     "draw_panel",
     "draw_strips",
+    "draw_topics",
     "draw_transitions",
     "grid_of",
     "panels_of",

@@ -13,7 +13,7 @@ from stickbreak.structures import Chain
 
 from .components import draw_components
 from .panels import Panel, crowd_ticks, draw_trace, draw_weights, panels_of
-from .style import HEAT, MUTED, PALETTE, REST, color_of, set_titles, tidy
+from .style import HEAT, MUTED, PALETTE, REST, color_of, color_ticks, set_titles, tidy
 from .view import Fitted, plural
 
 __all__ = ["draw_durations", "draw_strips", "draw_transitions"]
@@ -90,9 +90,7 @@ def draw_transitions(fitted: Fitted, ax: Axes) -> None:
     names = [str(fitted.ids[k]) for k in fitted.shown]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(range(len(names)), names)
-        for rank, text in enumerate(axis.get_ticklabels()):
-            text.set_color(color_of(rank))
-            text.set_fontweight("bold")
+        color_ticks(axis, len(names))
     if len(names) <= MAX_ANNOTATED:
         for (i, j), value in np.ndenumerate(values):
             color = "black" if value > 0.3 else "white"

@@ -18,11 +18,22 @@ __all__ = ["Panel", "crowd_ticks", "draw_trace", "draw_weights", "panels_of"]
 
 
 class Panel(NamedTuple):
-    """A part of the picture. A wide one takes the figure's width, at its top; a large one the height below; small ones share."""
+    """A part of the picture. A wide one takes the figure's width, at its top; a large one the height below; small ones share.
+
+    size : width and height in inches that a large one would like; default: the same for all
+    needs : the part of Fitted that it is drawn from, when that is data and not what was learned; without it, the figure has
+        no such panel
+    """
 
     draw: Callable[[Fitted, Axes], None]
     is_large: bool = False
     is_wide: bool = False
+    size: Callable[[Fitted], tuple[float, float]] | None = None
+    needs: str | None = None
+
+    def can_draw(self, fitted: Fitted) -> bool:
+        """Whether what it is drawn from is there."""
+        return self.needs is None or getattr(fitted, self.needs) is not None
 
 
 @singledispatch
@@ -36,7 +47,7 @@ def panels_of(structure: Any) -> dict[str, Panel]:
 
 
 def draw_trace(fitted: Fitted, ax: Axes) -> None:
-    """The bound after each lap; where the fit has none, the mean local log normalizer per row."""
+    """The bound after each lap; where the fit has none, the mean local log normalizer per row (per word, for documents)."""
     trace = fitted.trace
     tidy(ax)
     if len(trace) == 0:
@@ -48,14 +59,14 @@ def draw_trace(fitted: Fitted, ax: Axes) -> None:
     values = trace.bound if has_bound else trace.log_z
     ax.plot(laps, values, color=PALETTE[0], marker="o" if len(laps) <= 30 else None, markersize=3.5, linewidth=1.5)
     ax.set_xlabel("lap", fontsize=9)
-    ax.set_ylabel(f"{fitted.objective} (nats)" if has_bound else "log normalizer per row (nats)", fontsize=9)
+    ax.set_ylabel(f"{fitted.objective} (nats)" if has_bound else f"log normalizer per {fitted.unit} (nats)", fontsize=9)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.yaxis.set_major_formatter(_write_nats)
     low, high = np.nanmin(values), np.nanmax(values)
     if has_bound and high - low < 1.0:  # no mountains out of rounding
         ax.set_ylim((low + high) / 2 - 0.6, (low + high) / 2 + 0.6)
     end = "converged" if fitted.is_converged else "not converged"
-    shown = f"{values[-1]:,.1f} nats" if has_bound else f"{values[-1]:,.4f} nats per row"
+    shown = f"{values[-1]:,.1f} nats" if has_bound else f"{values[-1]:,.4f} nats per {fitted.unit}"
     set_titles(ax, "trace", f"{end} after {len(laps)} {plural('lap', len(laps))}, at {shown}")
     if np.ptp(trace.n_components) > 0:
         _draw_sizes(ax, laps, trace.n_components, fitted.noun)
@@ -93,7 +104,7 @@ def draw_weights(fitted: Fitted, ax: Axes) -> None:
     ax.margins(y=0.2)
     tidy(ax)
     crowd_ticks(ax, len(shown))
-    set_titles(ax, f"weights, with expected {plural('row', 2)}", fitted.left_out)
+    set_titles(ax, f"weights, with expected {plural(fitted.unit, 2)}", fitted.left_out)
 
 
 def crowd_ticks(ax: Axes, n: int) -> None:

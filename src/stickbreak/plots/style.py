@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.patheffects import withStroke
 
-__all__ = ["HEAT", "MUTED", "PALETTE", "color_of", "inner_axes", "line_of", "mark_center", "set_titles", "tidy"]
+__all__ = ["HEAT", "MUTED", "PALETTE", "color_of", "color_ticks", "inner_axes", "line_of", "mark_center", "set_titles", "tidy"]
 
 # Seven colors that people with any common color blindness can tell apart [Okabe and Ito 2008]; its yellow is too pale for lines.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#555555")
@@ -20,6 +21,13 @@ REST = "#c4c4c4"
 def color_of(rank: int) -> str:
     """Color of the component with this place in the order of weights; grey for one that is not drawn."""
     return REST if rank < 0 else PALETTE[rank % len(PALETTE)]
+
+
+def color_ticks(axis: Axis, n: int) -> None:
+    """The names of n components, the first along an axis, in their colors; the largest comes first."""
+    for rank, text in enumerate(axis.get_ticklabels()[:n]):
+        text.set_color(color_of(rank))
+        text.set_fontweight("bold")
 
 
 def line_of(rank: int) -> str:

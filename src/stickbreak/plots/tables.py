@@ -16,7 +16,7 @@ from stickbreak.data import is_sparse
 from stickbreak.families import Bernoulli, Categorical, Multinomial, Poisson
 from stickbreak.protocols import Array
 
-from .style import HEAT, MUTED, color_of, inner_axes, set_titles
+from .style import HEAT, MUTED, color_of, color_ticks, inner_axes, set_titles
 from .view import Fitted, choose_columns
 
 __all__ = ["Grid", "draw_grid", "grid_of"]
@@ -145,9 +145,7 @@ def draw_grid(grid: Grid, fitted: Fitted, ax: Axes) -> None:
         _draw_rows(grid, fitted, norm, lower)
     image = upper.imshow(values, aspect="auto", cmap=HEAT, norm=norm, interpolation="nearest")
     upper.set_yticks(range(len(values)), [fitted.label(int(k)) for k in fitted.shown])
-    for text, rank in zip(upper.get_yticklabels(), range(len(values)), strict=True):
-        text.set_color(color_of(rank))
-        text.set_fontweight("bold")
+    color_ticks(upper.yaxis, len(values))
     _label_columns(upper if grid.rows is None else lower, grid)
     if grid.rows is not None:
         upper.set_xticks([])

@@ -28,7 +28,9 @@ class Fitted:
     rows, labels : some rows (m, D) and their components (m,), to draw with the components
     columns : positions of the columns to draw; None lets the picture choose
     noun : what a component is called
+    unit : what a row is called
     paths : components of the rows of some sequences, one array each; transition (K, K), durations (K,): of chains
+    shares : (m, K) of the components in some documents, at positions documents (m,) of n_documents; n_words : of a topic, to draw
     """
 
     structure: Any
@@ -48,6 +50,11 @@ class Fitted:
     paths: Sequence[Array] = ()
     transition: Array | None = None
     durations: Array | None = None
+    unit: str = "row"
+    shares: Array | None = None
+    documents: Array | None = None
+    n_documents: int = 0
+    n_words: int = 10
 
     @cached_property
     def shown(self) -> Array:
@@ -67,10 +74,14 @@ class Fitted:
     @property
     def left_out(self) -> str:
         """What is not drawn, in words; empty when everything is."""
-        n = len(self.weights) - len(self.shown)
+        return self.missing(len(self.shown))
+
+    def missing(self, n_shown: int) -> str:
+        """The same for a panel that draws only the first n_shown."""
+        n = len(self.weights) - n_shown
         if n == 0:
             return ""
-        mass = max(0.0, 1.0 - float(self.weights[self.shown].sum()))
+        mass = max(0.0, 1.0 - float(self.weights[self.shown[:n_shown]].sum()))
         share = f"{100 * mass:.1f} %" if mass >= 0.0005 else "less than 0.1 %"
         return f"not drawn: {n} {plural(self.noun, n)} with {share} of the weight"
 
