@@ -15,6 +15,7 @@ from cli.running import command, files_in, write_csv  # noqa: F401
 from data.test_corpora import as_docword, as_ldac, as_words
 
 import stickbreak as sb
+from stickbreak.cli import warmup
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = tuple(sorted(["cat", "dog", "fur", "paw", "salt", "soup", "pan", "oven", "ship", "wave", "sail", "tide"]))
@@ -212,6 +213,19 @@ def test_the_example_says_what_it_wrote(command, tmp_path):  # noqa: F811
     found = json.loads(command("example", "--documents", "again.ldac", "--json").out)
     assert found == {"out": "again.ldac", "words": "again.vocab.txt", "n_documents": corpus.n_documents, "n_words": n_words}
     assert (tmp_path / "again.ldac").read_bytes() == (tmp_path / "docs.ldac").read_bytes()
+
+
+def test_an_example_is_written_whole_or_not_at_all(command, tmp_path, monkeypatch):  # noqa: F811
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert command("example", "--documents", "docs.ldac").err == "stickbreak: No space left on device\n"
+    assert files_in(tmp_path) == set()
+
+
+def test_warmup_compiles_what_documents_need():
+    warmup._use_documents()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.persist import write_bytes
+from stickbreak.persist import replacing, write_bytes
 
 from .output import check_target, print_json, print_lines
 
@@ -49,8 +49,9 @@ def write_documents(path: Path, options: dict[str, Any]) -> None:
     ids = {word: i for i, word in enumerate(words)}
     bags = [Counter(ids[word] for word in document if word in ids) for document in documents]
     lines = [" ".join([str(len(bag)), *(f"{i}:{n}" for i, n in sorted(bag.items()))]) for bag in bags if bag]
-    write_bytes(beside, ("\n".join(words) + "\n").encode())
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
+    with replacing(path) as corpus, replacing(beside) as vocabulary:  # both, or none
+        corpus.write(("\n".join(lines) + "\n").encode())
+        vocabulary.write(("\n".join(words) + "\n").encode())
     if options["json"]:
         print_json({"out": str(path), "words": str(beside), "n_documents": len(lines), "n_words": len(words)})
     else:

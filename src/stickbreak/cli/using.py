@@ -47,14 +47,19 @@ def predict_rows(path: Path, data: Path, proba: bool, out: Path | None, options:
 
 
 def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]) -> None:
-    """The mean log density, or that of all rows; of documents see `_score_documents`."""
+    """The mean log density, or that of all rows; of documents that of a word, or a lower bound for each."""
     check_target(out, SUFFIXES)
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
     model = _load(path, options)
     if reads_documents(type(model).__name__):
-        _score_documents(model, _open_documents(model, path, data, options, verbose), per_row, out, options)
+        counts = _open_documents(model, path, data, options, verbose)
+        parts = _document_parts(model.score_samples, counts, "scoring", verbose)
+        if per_row:
+            _answer(parts, ["log_bound"], {"n_documents": counts.shape[0]}, out, "log_bounds", options)
+        else:
+            _score_documents(model, counts, options)
         return
     table, offsets = _open(model, path, data, options, verbose)
     parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
@@ -69,12 +74,8 @@ def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options:
         print_lines([f"{mean!r}"])
 
 
-def _score_documents(model: Any, counts: Any, per_row: bool, out: Path | None, options: dict[str, Any]) -> None:
-    """The mean log predictive probability of a word and the perplexity; or a lower bound on each document's log probability."""
-    if per_row:
-        parts = _document_parts(model.score_samples, counts, "scoring", 0)
-        _answer(parts, ["log_bound"], {"n_documents": counts.shape[0]}, out, "log_bounds", options)
-        return
+def _score_documents(model: Any, counts: Any, options: dict[str, Any]) -> None:
+    """The mean log predictive probability of a word and the perplexity."""
     score = model.score(counts)
     perplexity = float(np.exp(-score))
     if options["json"]:
