@@ -16,7 +16,7 @@ from cli.running import command  # noqa: F401
 
 import stickbreak as sb
 from stickbreak.cli.commands import app
-from stickbreak.cli.options import ENGINE, FAMILIES, MODELS
+from stickbreak.cli.options import ENGINE, FAMILIES, MODELS, TOPIC_ENGINE
 from stickbreak.estimators import parts
 from stickbreak.inference import ENGINES
 
@@ -40,7 +40,8 @@ def examples(page: str) -> list[list[str]]:
 
 def test_the_commands_are_these():
     assert {" ".join(words) for words in commands()} == {
-        "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "predict", "score", "show", "resume", "warmup", "example",
+        "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "fit lda", "fit hdp-topics", "predict", "score", "show",
+        "resume", "warmup", "example",
     }  # fmt: skip
 
 
@@ -77,7 +78,16 @@ def test_options_have_the_names_of_the_python_arguments():
         assert set(entry.options) | tables | {"inference", "warm_start", "verbose", "self"} >= set(
             arguments
         )  # and none is forgotten
-        for name in set(entry.options) & {"concentration", "start_concentration", "top_concentration", "stickiness", "root"}:
+        priors = {
+            "concentration",
+            "start_concentration",
+            "top_concentration",
+            "word_concentration",
+            "stickiness",
+            "root",
+            "restarts",
+        }
+        for name in set(entry.options) & priors:
             assert entry.defaults[name].split(",")[0] == str(arguments[name].default).removesuffix(".0")
         assert f'"{arguments["init"].default}"' in entry.defaults["init"]
         assert entry.defaults["n_components"].split(",")[0] == str(arguments["n_components"].default)
@@ -86,6 +96,7 @@ def test_options_have_the_names_of_the_python_arguments():
     assert all(name in ENGINE["inference"].help for name in ENGINES)
     known = {name for engine in ENGINES.values() for name in engine().get_params()} | {"inference"}
     assert set(ENGINE) <= known
+    assert set(TOPIC_ENGINE) == set(ENGINE)
 
 
 def test_help_imports_nothing_heavy():

@@ -129,6 +129,34 @@ def test_all_kinds_of_documents_are_the_same(kind, tmp_path):
         assert all(isinstance(word, np.integer) for words in found.top_words(2) for word in words)
 
 
+def test_a_file_of_words_is_a_list_of_lists(tmp_path):
+    path = tmp_path / "docs.txt"
+    path.write_text("\n".join(map(" ".join, texts())))
+    expected = sb.LatentDirichletAllocation(3, random_state=0).fit(texts())
+    found = sb.LatentDirichletAllocation(3, random_state=0).fit(path)
+    assert found.lower_bound_ == expected.lower_bound_
+    assert found.feature_names_in_.tolist() == expected.feature_names_in_.tolist()
+    np.testing.assert_array_equal(found.transform(path), expected.transform(texts()))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_words_of_a_corpus_are_found_by_name(name, fitted, tmp_path):
+    path = tmp_path / "few.txt"
+    path.write_text("wave tide zebra\n\ncat cat\n")
+    with pytest.warns(sb.DataWarning, match="1 words are not in the vocabulary and are left out: 'zebra'"):
+        found = fitted[name].transform(path)
+    np.testing.assert_array_equal(found, fitted[name].transform([["wave", "tide"], [], ["cat", "cat"]]))
+
+
+def test_files_of_words_bring_new_ones_to_a_stream(tmp_path):
+    path = tmp_path / "more.txt"
+    path.write_text("cat dog kitten\n" * 10)
+    found = sb.LatentDirichletAllocation(3, random_state=0).partial_fit(texts()).partial_fit(path)
+    expected = sb.LatentDirichletAllocation(3, random_state=0).partial_fit(texts()).partial_fit([["cat", "dog", "kitten"]] * 10)
+    assert found.feature_names_in_[-1] == "kitten"
+    np.testing.assert_array_equal(found.components_, expected.components_)
+
+
 def test_the_users_matrix_is_left_as_it_is():
     matrix = sparse.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0]]))
     matrix.data[0] = 0.0  # an explicit zero

@@ -11,7 +11,21 @@ from typer.core import TyperGroup
 
 from stickbreak._version import __version__
 
-from .options import DATA, ENGINE, ESTIMATOR, MODELS, OUTPUT, RESUME, SEQUENCES, ModelEntry, with_options
+from .options import (
+    DATA,
+    ENGINE,
+    ESTIMATOR,
+    MODELS,
+    OUTPUT,
+    RESUME,
+    SEQUENCES,
+    TOPIC_ENGINE,
+    TOPICS,
+    USE,
+    VOCABULARY,
+    ModelEntry,
+    with_options,
+)
 
 __all__ = ["app"]
 
@@ -31,14 +45,31 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help=(
-        "Find groups in tables of data, and states in sequences: Bayesian models by variational inference.\n\n"
+        "Find groups in tables of data, states in sequences, and topics in documents: Bayesian models by variational "
+        "inference.\n\n"
         "Every command's --help has an example."
     ),
 )
-fit = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Fit a model to a table and save it.")
+fit = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Fit a model to a table, or to documents, and save it.")
 app.add_typer(fit, name="fit")
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help="A .csv, .tsv, .npy, .npz or .parquet file.")]
+CorpusFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CORPUS",
+        show_default=False,
+        help="An LDA-C or UCI docword file, or a .txt with a document on each line, blanks between its words; also .gz.",
+    ),
+]
+AnyFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or .txt file.",
+    ),
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")]
 SaveTo = Annotated[Path | None, typer.Option("--out", show_default=False, help="File to save the model to.")]
 WriteTo = Annotated[
@@ -67,20 +98,40 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 def _add_fit(entry: ModelEntry) -> None:
+    table = TOPICS if entry.reads == "documents" else ESTIMATOR
+    own = {name: table[name] for name in entry.options}
+    command, tables = {"rows": _fit_rows, "sequences": _fit_sequences, "documents": _fit_documents}[entry.reads](entry)
+    made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
+    fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
+
+
+def _fit_rows(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    """The command for a model of rows, and the tables of its options besides the model's own."""
+
     def command(data: DataFile, out: SaveTo = None, stream: _Stream = False, **options: Any) -> None:
         from .fitting import fit_model
 
         fit_model(entry, data, out, stream, options)
 
-    def command_for_sequences(data: DataFile, out: SaveTo = None, **options: Any) -> None:
-        command(data, out, False, **options)  # the pieces of a stream would cut them
+    return command, (ENGINE, DATA)
 
-    own = {name: ESTIMATOR[name] for name in entry.options}
-    if entry.is_sequential:
-        made = with_options(command_for_sequences, (own, ENGINE, DATA, SEQUENCES, OUTPUT), entry.defaults)
-    else:
-        made = with_options(command, (own, ENGINE, DATA, OUTPUT), entry.defaults)
-    fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
+
+def _fit_sequences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def command(data: DataFile, out: SaveTo = None, **options: Any) -> None:
+        from .fitting import fit_model
+
+        fit_model(entry, data, out, False, options)  # the pieces of a stream would cut them
+
+    return command, (ENGINE, DATA, SEQUENCES)
+
+
+def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def command(corpus: CorpusFile, out: SaveTo = None, **options: Any) -> None:
+        from .fitting import fit_documents
+
+        fit_documents(entry, corpus, out, options)
+
+    return command, (TOPIC_ENGINE, VOCABULARY)
 
 
 _Stream = Annotated[
@@ -103,43 +154,57 @@ def _add(*lines: str, tables: tuple[Any, ...]) -> Callable[[Callable[..., None]]
     return add
 
 
-USE = ({"n_jobs": ESTIMATOR["n_jobs"], **SEQUENCES, "array": DATA["array"], "header": DATA["header"]}, OUTPUT)
-
-
-@_add(*FIRST_FIT, "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv", tables=USE)
+@_add(*FIRST_FIT, "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv", tables=(USE, OUTPUT))
 def predict(
     model: ModelFile,
-    data: DataFile,
-    proba: Annotated[bool, typer.Option("--proba", help="The probability of every component instead of the best one.")] = False,
+    data: AnyFile,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="The probability (of a topic: the share) of every component instead of the best one.")
+    ] = False,
     out: WriteTo = None,
     **options: Any,
 ) -> None:
-    """The most probable component of each row. Columns are found by name where the file has names."""
+    """The most probable component of each row, or the largest topic of each document.
+
+    Columns are found by name where the file has names, and so are words.
+    """
     from .using import predict_rows
 
     predict_rows(model, data, proba, out, options)
 
 
-@_add(*FIRST_FIT, "stickbreak score clusters.stickbreak clusters.csv", tables=USE)
+@_add(*FIRST_FIT, "stickbreak score clusters.stickbreak clusters.csv", tables=(USE, OUTPUT))
 def score(
     model: ModelFile,
-    data: DataFile,
-    per_row: Annotated[bool, typer.Option("--per-row", help="The log density of each row instead of their mean.")] = False,
+    data: AnyFile,
+    per_row: Annotated[
+        bool,
+        typer.Option("--per-row", help="The log density of each row instead of their mean; of a document a bound from below."),
+    ] = False,
     out: WriteTo = None,
     **options: Any,
 ) -> None:
-    """The mean log predictive density per row, in nats."""
+    """The mean log predictive density per row, in nats.
+
+    Of documents: the mean log predictive probability of a word, given half of the words of its document, and the perplexity.
+    """
     from .using import score_rows
 
     score_rows(model, data, per_row, out, options)
 
 
 @_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=({"json": OUTPUT["json"]},))
-def show(model: ModelFile, **options: Any) -> None:
+def show(
+    model: ModelFile,
+    top_words: Annotated[
+        int | None, typer.Option("--top-words", show_default=False, help="Words to show of each topic. Default 10.")
+    ] = None,
+    **options: Any,
+) -> None:
     """The components of a saved model, its bound and its settings."""
     from .showing import show_model
 
-    show_model(model, options)
+    show_model(model, top_words, options)
 
 
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
@@ -147,11 +212,14 @@ def resume(
     checkpoint: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", show_default=False, help="The file that `fit --checkpoint` wrote.")
     ],
-    data: DataFile,
+    data: AnyFile,
     out: SaveTo = None,
     **options: Any,
 ) -> None:
-    """Continue a fit that was interrupted, or killed. Settings and columns are in the checkpoint; the data must be the same."""
+    """Continue a fit that was interrupted, or killed.
+
+    Settings, columns and vocabulary are in the checkpoint; the data must be the same.
+    """
     from .fitting import resume_model
 
     resume_model(checkpoint, data, out, options)
@@ -168,13 +236,21 @@ def warmup(
     compile_kernels(family, options)
 
 
-@_add("stickbreak example clusters.csv", tables=({"json": OUTPUT["json"]},))
+@_add("stickbreak example clusters.csv", "stickbreak example --documents docs.ldac", tables=({"json": OUTPUT["json"]},))
 def example(
-    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The .csv file to write.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The .csv file (.ldac for documents) to write.")],
     sequences: Annotated[bool, typer.Option("--sequences", help="Sequences of rows that change between three states.")] = False,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="Documents, of Python's own help pages, and a vocabulary .vocab.txt beside FILE.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """Write a small table with three groups to try things on."""
-    from .example import write_example
+    """Write a small table with three groups to try things on; or sequences, or documents."""
+    from .example import write_documents, write_example
 
-    write_example(out, sequences, options)
+    if sequences and documents:
+        raise ValueError("--sequences and --documents contradict each other")
+    if documents:
+        write_documents(out, options)
+    else:
+        write_example(out, sequences, options)

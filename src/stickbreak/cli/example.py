@@ -1,19 +1,23 @@
-"""`example`: the table of the README, as a file."""
+"""`example`: the table of the README, as a file; and documents."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stickbreak.persist import write_bytes
+from stickbreak.persist import replacing, write_bytes
 
 from .output import check_target, print_json, print_lines
 
-__all__ = ["write_example"]
+__all__ = ["write_documents", "write_example"]
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
+MOST_WORDS, DOCUMENT_WORDS = 300, 100  # of a help page, and of a document
+RARE, COMMON = 8, 0.2  # documents, and the share of them, that a word of the vocabulary has at least and at most
 
 
 def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
@@ -32,3 +36,35 @@ def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
         print_json({"out": str(path), "n_rows": len(rows)})
     else:
         print_lines([f"{len(rows)} rows written to {path}"])
+
+
+def write_documents(path: Path, options: dict[str, Any]) -> None:
+    """The beginnings of Python's help pages as about 150 documents (LDA-C), and their vocabulary beside them."""
+    check_target(path, (".ldac",))
+    beside = path.with_suffix(".vocab.txt")
+    check_target(beside)
+    documents = _help_pages()
+    n_with = Counter(word for document in documents for word in set(document))
+    words = sorted(word for word, n in n_with.items() if RARE <= n <= COMMON * len(documents))
+    ids = {word: i for i, word in enumerate(words)}
+    bags = [Counter(ids[word] for word in document if word in ids) for document in documents]
+    lines = [" ".join([str(len(bag)), *(f"{i}:{n}" for i, n in sorted(bag.items()))]) for bag in bags if bag]
+    with replacing(path) as corpus, replacing(beside) as vocabulary:  # both, or none
+        corpus.write(("\n".join(lines) + "\n").encode())
+        vocabulary.write(("\n".join(words) + "\n").encode())
+    if options["json"]:
+        print_json({"out": str(path), "words": str(beside), "n_documents": len(lines), "n_words": len(words)})
+    else:
+        print_lines([f"{len(lines)} documents written to {path}, their {len(words)} words to {beside}"])
+
+
+def _help_pages() -> list[list[str]]:
+    """Words of at least four letters of what `help("topics")` lists, the beginning of each page cut into documents."""
+    from pydoc_data.topics import topics
+
+    made = []
+    for page in topics.values():
+        words = re.findall(r"[a-z]{4,}", page.lower())[:MOST_WORDS]
+        n = max(1, round(len(words) / DOCUMENT_WORDS))
+        made += [words[i * len(words) // n : (i + 1) * len(words) // n] for i in range(n)]
+    return made

@@ -10,23 +10,35 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import FileTable, read_names, read_runs
+from stickbreak.data import Corpus, FileTable, read_names, read_runs
 from stickbreak.estimators.identities import offsets_of_runs
-from stickbreak.estimators.parts import make_family
 from stickbreak.estimators.progress import Phase
 from stickbreak.inference import ENGINES, read_checkpoint
 
-from .options import ENGINE, ModelEntry
+from .options import ENGINE, ModelEntry, reads_documents
 from .output import check_target, configure_logs, print_json, print_lines
 from .showing import component_lines, facts
 
-__all__ = ["find_sequences", "fit_model", "open_data", "resume_model"]
+__all__ = ["find_sequences", "fit_documents", "fit_model", "open_corpus", "open_data", "refuse_table_options", "resume_model"]
 
 
 def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
     """The table of a command's DATA."""
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         return sb.open_table(path, columns=columns, array=options["array"], header=options["header"], report=phase.update)
+
+
+def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
+    """The documents of a command's CORPUS. words: file of the vocabulary, or the words; n_words: how many, where they have none."""
+    with Phase(f"reading {path.name}", bool(verbose)) as phase:
+        return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
+
+
+def refuse_table_options(what: str, options: dict[str, Any]) -> None:
+    """Options of tables say nothing of documents. what: where the model of these is."""
+    for name in ("sequence_id", "array", "header"):
+        if options[name] is not None:
+            raise ValueError(f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents")
 
 
 def find_sequences(
@@ -64,21 +76,21 @@ def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
     return engine
 
 
-def check_settings(model: Any) -> None:
-    """Refuse settings that make no sense before a long file is read."""
+def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
+    """The estimator that the options describe; settings that make no sense are refused before a long file is read."""
+    arguments = {name: options[name] for name in entry.options if options[name] is not None}
+    arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
+    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"  # the bound of a point estimate cannot choose
+    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, has_moves), verbose=verbose)
     model._check_arguments()
-    make_family(model.family)
+    return model
 
 
 def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, options: dict[str, Any]) -> None:
     """Fit, save, and say what was found."""
     check_target(out)
     verbose = configure_logs(options)
-    arguments = {name: options[name] for name in entry.options if options[name] is not None}
-    arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
-    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"  # the bound of a point estimate cannot choose
-    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, has_moves), verbose=verbose)
-    check_settings(model)
+    model = make_model(entry, options, verbose)
     columns, identity = split_columns(options["columns"]), options.get("sequence_id")
     began = time.monotonic()
     if stream:
@@ -89,6 +101,17 @@ def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, opt
         n_rows = table.n_rows
         _interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
     _report(model, n_rows, time.monotonic() - began, out, options)
+
+
+def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
+    """Fit, save, and say what was found."""
+    check_target(out)
+    verbose = configure_logs(options)
+    model = make_model(entry, options, verbose)
+    began = time.monotonic()
+    corpus = open_corpus(data, options["words"], verbose)
+    _interruptible(lambda: model.fit(corpus), options["checkpoint"], data, None)
+    _report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
 def _stream(model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int) -> int:
@@ -112,10 +135,22 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     check_target(out)
     verbose = configure_logs(options)
     began = time.monotonic()
-    columns, where = find_sequences(data, read_checkpoint(checkpoint)[0].get("columns"), options["sequence_id"], options)
+    opened, n_rows, where = _open_again(checkpoint, data, options, verbose)
+    resumed = lambda: sb.resume(checkpoint, opened, n_jobs=options["n_jobs"], verbose=verbose, **where)
+    _report(_interruptible(resumed, checkpoint, data, options["sequence_id"]), n_rows, time.monotonic() - began, out, options)
+
+
+def _open_again(checkpoint: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[Any, int, dict[str, Any]]:
+    """The data of a checkpoint, their number of rows or documents, and what `resume` must know of sequences."""
+    settings, _ = read_checkpoint(checkpoint)
+    names = settings.get("columns")
+    if reads_documents(settings.get("estimator")):
+        refuse_table_options(str(checkpoint), options)
+        corpus = open_corpus(data, names, verbose)
+        return corpus, corpus.n_documents, {}
+    columns, where = find_sequences(data, names, options["sequence_id"], options)
     table = open_data(data, columns, options, verbose)
-    resumed = lambda: sb.resume(checkpoint, table, n_jobs=options["n_jobs"], verbose=verbose, **where)
-    _report(_interruptible(resumed, checkpoint, data, options["sequence_id"]), table.n_rows, time.monotonic() - began, out, options)
+    return table, table.n_rows, where
 
 
 def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
@@ -133,10 +168,11 @@ def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str 
 def _report(model: Any, n_rows: int, seconds: float, out: Path | None, options: dict[str, Any]) -> None:
     if out is not None:
         model.save(out)
-    found = {**facts(model), "n_rows": n_rows, "seconds": round(seconds, 3), "out": None if out is None else str(out)}
+    what = "documents" if reads_documents(type(model).__name__) else "rows"
+    found = {**facts(model), f"n_{what}": n_rows, "seconds": round(seconds, 3), "out": None if out is None else str(out)}
     if options["json"]:
         print_json(found)
         return
     if not options["quiet"]:
         saved = "not saved: give a file with --out" if out is None else f"saved to {out}"
-        print_lines([*component_lines(model), f"{n_rows:,} rows in {seconds:.1f} s; {saved}"])
+        print_lines([*component_lines(model), f"{n_rows:,} {what} in {seconds:.1f} s; {saved}"])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 __all__ = [
-    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "ModelEntry", "Option", "Stopped", "with_options",
+    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY",
+    "ModelEntry", "Option", "Stopped", "reads_documents", "with_options",
 ]  # fmt: skip
 
 
@@ -36,10 +37,10 @@ class Option:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR; defaults: words for those that differ.
+    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR or TOPICS; defaults: words for those that differ.
 
     has_moves : whether the number of components is found unless the user says otherwise
-    is_sequential : whether rows have an order, and may be of several sequences
+    reads : "rows", "sequences" (rows that have an order, and may be of several sequences) or "documents"
     """
 
     name: str
@@ -49,7 +50,7 @@ class ModelEntry:
     options: tuple[str, ...]
     defaults: dict[str, str] = field(default_factory=dict)
     has_moves: bool = False
-    is_sequential: bool = False
+    reads: str = "rows"
 
 
 FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli, poisson or autoregressive"
@@ -84,6 +85,36 @@ ENGINE = {
     "checkpoint_every": Option(float, "Seconds between checkpoints. Default 60."),
 }
 
+TOPICS = {
+    "n_components": Option(int, "Number of topics"),
+    "concentration": Option(float, "Of the prior on a document's topics; small values give documents of few topics"),
+    "top_concentration": Option(float, "Of the shares that all documents have in common; large values expect many topics"),
+    "root": Option(str, 'What is known of those shares: "beta", which can choose the number of topics, or "point"'),
+    "word_concentration": Option(float, "Prior count of each word in a topic"),
+    "restarts": Option(int, "How often a document may try to do without one of its topics at every visit; slower, and better"),
+    "learn_prior": replace(ESTIMATOR["learn_prior"], help="Whether --word-concentration is learned from the data. Default no."),
+    **{name: ESTIMATOR[name] for name in ("init", "random_state", "n_init", "n_jobs")},
+}
+
+TOPIC_ENGINE = {
+    **ENGINE,
+    "inference": Option(str, "Algorithm: batch, memoized, stochastic or em. Default memoized."),
+    "moves": Option(bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)),
+    "max_iter": Option(int, "Laps (passes over the documents) at most. Default 200."),
+    "tol": Option(float, "Nats per word; a lap that gains less ends the fit. Default 1e-5."),
+    "n_batches": Option(int, "Batches of memoized inference. Default: documents of about 100,000 distinct words each."),
+    "batch_size": Option(int, "Documents of a step of stochastic inference. Default 256."),
+}
+
+VOCABULARY = {
+    "words": Option(
+        Path,
+        "The vocabulary: a file with a word on each line, in the order of their ids. For a .txt: the words to keep. Default: words "
+        "are numbers; for a .txt they are its own.",
+        metavar="FILE",
+    )
+}
+
 DATA = {
     "columns": Option(
         str, "Columns to read, by name (by position from 0 in files without names), with commas between.", metavar="A,B,..."
@@ -107,6 +138,11 @@ RESUME = {
     "header": DATA["header"],
 }
 
+USE = {
+    **RESUME,
+    "words": replace(VOCABULARY["words"], help="The vocabulary of a corpus whose words are not numbered as those of the fit were."),
+}
+
 OUTPUT = {
     "json": Option(bool, "Print one JSON object on stdout, and nothing else there.", default=False),
     "quiet": Option(bool, "Show no progress.", ("-q",), default=False),
@@ -120,6 +156,11 @@ CHAIN_OPTIONS = (
     "n_jobs",
 )  # fmt: skip
 MIXTURE_OPTIONS = ("n_components", "family", "concentration", "learn_prior", "init", "random_state", "n_init", "n_jobs")
+
+TOPIC_INITS = '"documents" (clusters of documents by their words); another is "random" (documents far apart)'
+TOPIC_OPTIONS = (
+    "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init", "random_state", "n_init", "n_jobs",
+)  # fmt: skip
 
 MODELS = (
     ModelEntry(
@@ -162,7 +203,7 @@ MODELS = (
             "stickiness": "0",
             "init": CHAIN_INITS,
         },
-        is_sequential=True,
+        reads="sequences",
     ),
     ModelEntry(
         "hdp-hmm",
@@ -184,9 +225,55 @@ MODELS = (
             "init": CHAIN_INITS,
         },
         has_moves=True,
-        is_sequential=True,
+        reads="sequences",
+    ),
+    ModelEntry(
+        "lda",
+        "LatentDirichletAllocation",
+        "Fit latent Dirichlet allocation, a fixed number of topics, to documents.",
+        (
+            "stickbreak example --documents docs.ldac",
+            "stickbreak fit lda docs.ldac --n-components 10 --words docs.vocab.txt --seed 0 --out docs.stickbreak",
+        ),
+        TOPIC_OPTIONS,
+        {
+            "n_components": "10",
+            "moves": "no",
+            "concentration": "0.1, of each topic",
+            "word_concentration": "0.1",
+            "restarts": "0",
+            "init": TOPIC_INITS,
+        },
+        reads="documents",
+    ),
+    ModelEntry(
+        "hdp-topics",
+        "HDPTopicModel",
+        "Fit a hierarchical Dirichlet process topic model to documents: finds the number of topics.",
+        (
+            "stickbreak example --documents docs.ldac",
+            "stickbreak fit hdp-topics docs.ldac --words docs.vocab.txt --word-concentration 0.5 --seed 0 --out docs.stickbreak",
+        ),
+        (*TOPIC_OPTIONS, "top_concentration", "root"),
+        {
+            "n_components": "1, to begin with",
+            "moves": "yes, unless --root point",
+            "concentration": "0.5",
+            "top_concentration": "10",
+            "word_concentration": "0.1",
+            "restarts": "0",
+            "root": "beta",
+            "init": TOPIC_INITS,
+        },
+        has_moves=True,
+        reads="documents",
     ),
 )
+
+
+def reads_documents(estimator: str | None) -> bool:
+    """Whether an estimator, by its public name, is a model of documents."""
+    return any(entry.estimator == estimator and entry.reads == "documents" for entry in MODELS)
 
 
 def with_options(function: Callable[..., Any], tables: Iterable[dict[str, Option]], words: dict[str, str] | None = None) -> Any:

@@ -9,31 +9,41 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.estimators.chains import ChainEstimator
+from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
+from .options import reads_documents
 from .output import format_table, print_json, print_lines
+from .topics import topic_lines, topics
 
 __all__ = ["component_lines", "facts", "show_model"]
 
 MOST_COLUMNS, MOST_COMPONENTS = 8, 50  # of a table for people; JSON has all
+TOP_WORDS = 10
 
 
-def show_model(path: Path, options: dict[str, Any]) -> None:
+def show_model(path: Path, top_words: int | None, options: dict[str, Any]) -> None:
     """Components, bound, settings."""
     model = sb.load(path)
+    if top_words is not None and not reads_documents(type(model).__name__):
+        raise ValueError(f"--top-words is for topic models; {path} holds a {type(model).__name__}")
+    n = TOP_WORDS if top_words is None else top_words
+    require_whole(top_words=n)
     if options["json"]:
-        print_json({**facts(model), "settings": settings(model), "components": components(model)})
+        more = {} if reads_documents(type(model).__name__) else {"components": components(model)}
+        print_json({**facts(model, n), "settings": settings(model), **more})
         return
     shown = ", ".join(f"{name}={value}" for name, value in settings(model).items())
-    print_lines([*component_lines(model), f"settings: {shown}"])
+    print_lines([*component_lines(model, n), f"settings: {shown}"])
 
 
-def facts(model: Any) -> dict[str, Any]:
-    """What is known of the whole model."""
+def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
+    """What is known of the whole model; of topics also the n_words most probable words."""
+    is_of_documents = reads_documents(type(model).__name__)
     return {
         "model": type(model).__name__,
         "family": type(model._model.family).__name__,
-        "columns": column_names(model),
+        **({"n_words": model.n_features_in_} if is_of_documents else {"columns": column_names(model)}),
         "n_components": model.n_components_,
         "n_effective": model.n_effective_,
         "lower_bound": model.lower_bound_,
@@ -41,6 +51,7 @@ def facts(model: Any) -> dict[str, Any]:
         "n_iter": model.n_iter_,
         "moves": _moves(model),
         **_chain_facts(model),
+        **({"topics": topics(model, n_words)} if is_of_documents else {}),
     }
 
 
@@ -89,8 +100,16 @@ def components(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def component_lines(model: Any) -> list[str]:
-    """A table of the components that hold rows, the largest first."""
+def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
+    """A table of the components that hold rows, the largest first, then the bound and the moves."""
+    lines = topic_lines(model, n_words, MOST_COMPONENTS) if reads_documents(type(model).__name__) else _table_lines(model)
+    state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
+    if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
+        lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
+    return lines + move_lines(model)
+
+
+def _table_lines(model: Any) -> list[str]:
     order = np.argsort(-model.counts_, kind="stable")
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
@@ -111,10 +130,7 @@ def component_lines(model: Any) -> list[str]:
     left_out += [f"{model.n_features_in_ - MOST_COLUMNS} more columns"] * (model.n_features_in_ > MOST_COLUMNS)
     if left_out:
         lines.append(f"{' and '.join(left_out)}: see --json")
-    state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
-    if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
-        lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
-    return lines + move_lines(model)
+    return lines
 
 
 def move_lines(model: Any) -> list[str]:

@@ -13,41 +13,58 @@ import numpy as np
 import stickbreak as sb
 from stickbreak.data import FileTable, open_like
 from stickbreak.estimators.chains import ChainEstimator
+from stickbreak.estimators.documents import count_documents
 from stickbreak.estimators.progress import Phase
 from stickbreak.estimators.stacks import Stack
 from stickbreak.estimators.tables import Given
 from stickbreak.stats import Array
 
-from .fitting import find_sequences
+from .fitting import find_sequences, open_corpus, refuse_table_options
+from .options import reads_documents
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 
 __all__ = ["predict_rows", "score_rows"]
 
 PART_ROWS = 1 << 16
+PART_DOCUMENTS = 1 << 12
 SUFFIXES = (".csv", ".npy")
 
 
 def predict_rows(path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]) -> None:
-    """Labels, or probabilities, of all rows."""
+    """Labels, or probabilities, of all rows; largest topics, or shares of all, of documents."""
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
-    model, table, offsets = _open(path, data, options, verbose)
-    parts = _parts(model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose)
+    model = _load(path, options)
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
-    name = "probabilities" if proba else "labels"
-    _answer(parts, header, table, out, name, options)
+    if reads_documents(type(model).__name__):
+        counts = _open_documents(model, path, data, options, verbose)
+        parts = _document_parts(model.transform if proba else model.predict, counts, "predicting", verbose)
+        _answer(parts, header, {"n_documents": counts.shape[0]}, out, "shares" if proba else "labels", options)
+        return
+    table, offsets = _open(model, path, data, options, verbose)
+    parts = _parts(model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose)
+    _answer(parts, header, {"n_rows": table.n_rows}, out, "probabilities" if proba else "labels", options)
 
 
 def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]) -> None:
-    """The mean log density, or that of all rows."""
+    """The mean log density, or that of all rows; of documents that of a word, or a lower bound for each."""
     check_target(out, SUFFIXES)
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
-    model, table, offsets = _open(path, data, options, verbose)
+    model = _load(path, options)
+    if reads_documents(type(model).__name__):
+        counts = _open_documents(model, path, data, options, verbose)
+        parts = _document_parts(model.score_samples, counts, "scoring", verbose)
+        if per_row:
+            _answer(parts, ["log_bound"], {"n_documents": counts.shape[0]}, out, "log_bounds", options)
+        else:
+            _score_documents(model, counts, options)
+        return
+    table, offsets = _open(model, path, data, options, verbose)
     parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
     if per_row:
-        _answer(parts, ["log_density"], table, out, "log_densities", options)
+        _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
         return
     sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)  # rows that are context only have none
     mean = float(sums[0] / sums[1])
@@ -57,15 +74,38 @@ def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options:
         print_lines([f"{mean!r}"])
 
 
-def _open(path: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[Any, FileTable, Array | None]:
-    """The model, and the data as a table that is fit for it: all rows are checked before anything is written.
+def _score_documents(model: Any, counts: Any, options: dict[str, Any]) -> None:
+    """The mean log predictive probability of a word and the perplexity."""
+    score = model.score(counts)
+    perplexity = float(np.exp(-score))
+    if options["json"]:
+        print_json({"score": score, "perplexity": perplexity, "n_documents": counts.shape[0]})
+    else:
+        print_lines([f"{score!r} nats per word, perplexity {perplexity:.6g}"])
 
-    The third says where sequences end, for models of such.
-    """
+
+def _load(path: Path, options: dict[str, Any]) -> Any:
     model = sb.load(path)
     model.verbose = 0
     if options["n_jobs"] is not None:
         model.n_jobs = options["n_jobs"]
+    return model
+
+
+def _open_documents(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> Any:
+    """(S, V) counts with the model's vocabulary."""
+    refuse_table_options(str(path), options)
+    words, n_words = options["words"], None if options["words"] is not None else model.n_features_in_
+    return count_documents(model, open_corpus(data, words, verbose, n_words), reset=False)
+
+
+def _open(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[FileTable, Array | None]:
+    """The data as a table that is fit for the model: all rows are checked before anything is written.
+
+    The second says where sequences end, for models of such.
+    """
+    if options["words"] is not None:
+        raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
         if options["sequence_id"] is not None and not isinstance(model, ChainEstimator):
@@ -74,7 +114,7 @@ def _open(path: Path, data: Path, options: dict[str, Any], verbose: int) -> tupl
         chosen = columns if where else names
         table = open_like(data, chosen, phase.update, array=options["array"], header=options["header"])
     checked = model._make_table(Given(table, **where), model._model.family, reset=False)
-    return model, table, checked.shape.given_offsets if isinstance(checked, Stack) else None
+    return table, checked.shape.given_offsets if isinstance(checked, Stack) else None
 
 
 def _parts(method: Callable[..., Array], table: FileTable, offsets: Array | None, what: str, verbose: int) -> Iterator[Array]:
@@ -91,12 +131,21 @@ def _parts(method: Callable[..., Array], table: FileTable, offsets: Array | None
             phase.update(done, table.n_rows)
 
 
+def _document_parts(method: Callable[..., Array], counts: Any, what: str, verbose: int) -> Iterator[Array]:
+    """Answers for some documents at a time; counts (S, V)."""
+    with Phase(what, bool(verbose)) as phase:
+        for begin in range(0, counts.shape[0], PART_DOCUMENTS):
+            part = counts[begin : begin + PART_DOCUMENTS]
+            yield method(part)
+            phase.update(begin + part.shape[0], counts.shape[0])
+
+
 def _answer(
-    parts: Iterator[Array], header: list[str], table: FileTable, out: Path | None, name: str, options: dict[str, Any]
+    parts: Iterator[Array], header: list[str], size: dict[str, int], out: Path | None, name: str, options: dict[str, Any]
 ) -> None:
-    """To the file; or to stdout, as text or as JSON."""
+    """To the file; or to stdout, as text or as JSON. size: how many of what, by its name in JSON."""
     if out is not None or not options["json"]:
-        write_rows(out, parts, header, table.n_rows)
+        write_rows(out, parts, header, next(iter(size.values())))
     if options["json"]:
         found = {"out": str(out)} if out is not None else {name: np.concatenate(list(parts))}
-        print_json({"n_rows": table.n_rows, **found})
+        print_json({**size, **found})

@@ -33,7 +33,9 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
         path.write_text("a,b\n" + "".join(f"{i % 2},{i % 3 % 2}\n" for i in range(40)))
         for i, name in enumerate(chosen):
             _use(name, path)
-            phase.update(i + 1, len(chosen))
+            phase.update(i + 1, len(chosen) + 1)
+        if families is None:
+            _use_documents()
     seconds = time.monotonic() - began
     if options["json"]:
         print_json({"families": chosen, "seconds": round(seconds, 3), "folder": str(cache_folder())})
@@ -55,3 +57,14 @@ def _use(name: str, path: Path) -> None:
             chain.predict(rows), chain.score(rows), chain.decode(rows), chain.predict_proba(rows), chain.sample(5)
         sb.HMM(2, family=name, inference=sb.HardEM(max_iter=2), random_state=0).fit(rows)
         sb.DPMixture(2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)).fit(path)
+
+
+def _use_documents() -> None:
+    documents = [["one", "two", "two"], ["three", "four"]] * 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        for inference in ("batch", "memoized", "stochastic", "em"):
+            engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)
+            sb.LatentDirichletAllocation(2, inference=engine, random_state=0).fit(documents)
+        model = sb.HDPTopicModel(random_state=0).fit(documents)
+        model.transform(documents), model.score(documents), model.score_samples(documents)

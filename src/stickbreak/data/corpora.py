@@ -1,4 +1,4 @@
-"""Files of documents: LDA-C (`n id:count ...`, a line for each document) and UCI's docword, also compressed; and word lists.
+"""Files of documents: LDA-C (`n id:count ...`, a line for each document), UCI's docword, and words as they are; and word lists.
 
 A text is read in pieces that end at the end of a line, so that what is held besides the counts stays small.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from stickbreak.errors import DataWarning
+
 __all__ = ["Corpus", "read_corpus", "read_words"]
 
 Array = npt.NDArray[Any]
@@ -25,6 +29,8 @@ Report = Callable[[int, int], None]
 
 PIECE_BYTES = 1 << 24
 MAX_WORDS = 50_000_000  # a vocabulary larger than this is a damaged file
+MARK = b"\xef\xbb\xbf"  # with which some programs begin a text
+LDAC_LINE = re.compile(rb"\s*(\d+)((?:\s+\d+:\d+)+)\s*")
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Corpus:
 def read_corpus(
     path: str | os.PathLike[str],
     *,
-    words: str | os.PathLike[str] | None = None,
+    words: str | os.PathLike[str] | Sequence[str] | None = None,
     n_words: int | None = None,
     report: Report | None = None,
 ) -> Corpus:
@@ -51,11 +57,13 @@ def read_corpus(
 
     Parameters
     ----------
-    path : LDA-C (a line `n id:count id:count ...` for each document, ids from 0) or UCI docword (three lines with the numbers of
-        documents, words and entries; then lines `document word count`, from 1); also compressed (`.gz`). Which of them it is, the
-        first line says.
-    words : file with a word on each line, in the order of their ids.
-    n_words : size of the vocabulary; default: that of `words`, of the file, or the largest id plus one.
+    path : LDA-C (a line `n id:count id:count ...` for each document, ids from 0), UCI docword (three lines with the numbers of
+        documents, words and entries; then lines `document word count`, from 1), or words (a document on each line, its words with
+        blanks between, UTF-8); also compressed (`.gz`). A file of words is named `.txt` or `.txt.gz`, and neither begins as
+        docword files do nor has a name that begins with "docword"; which of the others it is, the first line says.
+    words : file with a word on each line, in the order of their ids; or the words. Other words of a `.txt` are left out, with a
+        warning. Default: all words of a `.txt`, sorted.
+    n_words : size of the vocabulary of numbered words; default: that of `words`, of the file, or the largest id plus one.
     report : called with the bytes read and all bytes, now and then.
 
     Returns
@@ -70,38 +78,70 @@ def read_corpus(
     >>> sb.read_corpus(path).counts.toarray().astype(int).tolist()
     [[1, 0, 0, 2], [0, 5, 0, 0]]
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
-    known = None if words is None else read_words(words)
+    path = _require_file(path)
+    known = _read_known(words)
     if known is not None and n_words is not None and len(known) != n_words:
-        raise ValueError(f"n_words={n_words} but {words} has {len(known)} words")
-    n_words = len(known) if known is not None else n_words
+        raise ValueError(f"n_words={n_words} but {_name_list(words)} has {len(known)} words")
     try:
         with _open(path) as file:
-            first = file.readline()
-            is_ldac = b":" in first or first.split() == [b"0"]
-            if is_ldac:
-                file.seek(0)
-            counts = _read_ldac(path, file, n_words, report) if is_ldac else _read_docword(path, file, first, n_words, report)
+            head = [file.readline() for _ in range(4)]
+            file.seek(0)
+            if _holds_words(path, head):
+                return _read_texts(path, file, known, report)
+            read = _read_ldac if b":" in head[0] or head[0].split() == [b"0"] else _read_docword
+            return Corpus(read(path, file, len(known) if known is not None else n_words, report), known)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    return Corpus(counts, known)
 
 
 def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Words of a vocabulary file, one on each line."""
+    path = _require_file(path)
+    try:
+        with _open(path) as file:
+            text = file.read().decode("utf-8-sig").removesuffix("\n")
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not text:
+        raise ValueError(f"{path} is empty; expected a word on each line")
+    return tuple(word.strip() for word in text.split("\n"))
+
+
+def _require_file(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
-    try:
-        with _open(path) as file:
-            found = tuple(file.read().decode("utf-8").splitlines())
-    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    if not found:
-        raise ValueError(f"{path} is empty; expected a word on each line")
-    return found
+    return path
+
+
+def _read_known(words: Any) -> tuple[str, ...] | None:
+    """The vocabulary that the user gave, as a file or as words."""
+    if words is None:
+        return None
+    return read_words(words) if isinstance(words, str | os.PathLike) else tuple(str(word) for word in words)
+
+
+def _name_list(words: Any) -> str:
+    return str(words) if isinstance(words, str | os.PathLike) else "`words`"
+
+
+def _holds_words(path: Path, head: list[bytes]) -> bool:
+    """Whether a file is one of words: its name says so, unless it is docword, whose files are named docword.*.txt."""
+    name = path.name.lower().removesuffix(".gz")
+    if not name.endswith(".txt") or name.startswith("docword"):
+        return False
+    line = LDAC_LINE.fullmatch(head[0])
+    if line is not None and int(line[1]) == line[2].count(b":"):
+        raise ValueError(
+            f"{path} begins as LDA-C files do, with {_shown(head[0])}, but .txt is for documents as words: rename it to .ldac"
+        )
+    return [len(line.split()) if _numbers(line) is not None else 0 for line in head] != [1, 1, 1, 3]
+
+
+def _shown(text: bytes) -> str:
+    """The beginning of a line, in quotes."""
+    shown = text[:40].decode("utf-8", "replace").strip()
+    return repr(shown + ("..." if len(text.strip()) > 40 else ""))
 
 
 def _open(path: Path) -> Any:
@@ -175,23 +215,15 @@ def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
     """Where a piece is not of the form that it should have."""
     for i, text in enumerate(piece.splitlines()):
         if read(text) is None:
-            shown = text[:40].decode("utf-8", "replace")
-            return f"line {line + i} is {shown + ('...' if len(text) > 40 else '')!r}"
+            return f"line {line + i} is {_shown(text)}"
     return f"line {line} and those after it do not fit together"
 
 
 # ---------------------------------------------------------------------------------------------- docword
 
 
-def _read_docword(path: Path, file: IO[bytes], first: bytes, n_words: int | None, report: Report | None) -> Any:
-    header = [first, file.readline(), file.readline()]
-    sizes = [_numbers(line) for line in header]
-    if any(found is None or len(found) != 1 for found in sizes):
-        raise ValueError(
-            f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines with a number each, then "
-            f"`document word count`): it begins with {first[:40].decode('utf-8', 'replace').strip()!r}"
-        )
-    n_documents, size, n_entries = (int(found[0]) for found in sizes if found is not None)
+def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
+    n_documents, size, n_entries = _read_sizes(path, [file.readline() for _ in range(3)])
     if n_words is not None and n_words != size:
         raise ValueError(f"{path} has a vocabulary of {size} words; got {n_words}")
     parts = []
@@ -211,11 +243,110 @@ def _read_docword(path: Path, file: IO[bytes], first: bytes, n_words: int | None
     return sparse.csr_array(parts_of, shape=(n_documents, size))
 
 
+def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
+    """Documents, words and entries, as the first three lines say."""
+    if not header[0]:
+        raise ValueError(f"{path} is empty; expected a line for each document")
+    sizes = [_numbers(line) for line in header]
+    found = [int(size[0]) for size in sizes if size is not None and len(size) == 1 and size[0] >= 0]
+    if len(found) < 3 or found[1] > MAX_WORDS:
+        raise ValueError(
+            f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines with a number each, then "
+            f"`document word count`): it begins with {_shown(header[0])}; documents as words go to a .txt file, one on each line"
+        )
+    return found
+
+
 def _triples(text: bytes) -> Array | None:
+    """Documents, words and counts (E, 3) of the lines; None if a line is not of this form."""
     numbers = _numbers(text)
     if numbers is None or len(numbers) % 3 or (len(numbers) and numbers.min() < 0):
         return None
+    if not np.isin(_numbers_of_lines(text), (0, 3)).all():
+        return None  # a number of one line would be taken for one of the next
     return numbers.reshape(-1, 3)
+
+
+def _numbers_of_lines(text: bytes) -> Array:
+    """(L,) how many words, with blanks between, each line has."""
+    letters = np.frombuffer(b"\n" + text + b"\n", dtype=np.uint8)
+    is_blank = letters <= ord(" ")
+    begins = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])
+    ends = np.flatnonzero(letters == ord("\n"))[1:]
+    return np.diff(np.searchsorted(begins, ends), prepend=0)
+
+
+# ---------------------------------------------------------------------------------------------- words
+
+
+def _read_texts(path: Path, file: IO[bytes], known: tuple[str, ...] | None, report: Report | None) -> Corpus:
+    ids = _number_words(known)
+    left_out: set[bytes] | None = None if known is None else set()
+    lengths, symbols, counts = [], [], []
+    for line, piece in _pieces(path, file, report):
+        text = piece.removeprefix(MARK) if line == 1 else piece
+        _require_utf8(path, text, line)
+        found = _count_piece(text, ids, left_out)
+        lengths.append(found[0])
+        symbols.append(found[1])
+        counts.append(found[2])
+    if left_out:
+        _warn_of_others(path, left_out)
+    if lengths and not sum(map(len, symbols)):
+        raise ValueError(f"{path} has no words" + ("" if known is None else " of the vocabulary; capitals count in words"))
+    if known is not None:
+        return Corpus(_matrix(path, lengths, symbols, counts, len(known)), known)
+    order = sorted(ids)
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[[ids[word] for word in order]] = np.arange(len(ids))
+    words = tuple(word.decode("utf-8") for word in order)
+    return Corpus(_matrix(path, lengths, [rank[part] for part in symbols], counts, len(words)), words)
+
+
+def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
+    """Ids of a vocabulary's words."""
+    ids: dict[bytes, int] = {}
+    for i, word in enumerate(known or ()):
+        if ids.setdefault(word.encode("utf-8"), i) != i:
+            raise ValueError(f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}")
+    return ids
+
+
+def _require_utf8(path: Path, text: bytes, line: int) -> None:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = line + text.count(b"\n", 0, error.start)
+        raise ValueError(
+            f"{path}, line {at} holds the byte 0x{text[error.start]:02x}, which is not UTF-8: convert the file"
+        ) from None
+
+
+def _count_piece(text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None) -> tuple[Array, Array, Array]:
+    """Numbers of distinct words (L,) of the lines, ids and counts (E,) of all. New words get ids, or go to left_out."""
+    found, ends = array("q"), [0]
+    for line in text.removesuffix(b"\n").split(b"\n"):
+        words = line.split()
+        if left_out is None:
+            found.extend([ids.setdefault(word, len(ids)) for word in words])
+        else:
+            found.extend([ids[word] for word in words if word in ids])
+            left_out.update(word for word in words if word not in ids)
+        ends.append(len(found))
+    symbols = np.array(found, dtype=np.int64)
+    parts: Any = np.ones(len(symbols)), symbols, np.array(ends)
+    matrix = sparse.csr_array(parts, shape=(len(ends) - 1, max(len(ids), 1)))
+    matrix.sum_duplicates()
+    return np.diff(matrix.indptr), matrix.indices, matrix.data
+
+
+def _warn_of_others(path: Path, words: set[bytes]) -> None:
+    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (", ..." if len(words) > 3 else "")
+    message = f"{len(words)} words of {path} are not in the vocabulary and are left out: {shown}"
+    warnings.warn(message, DataWarning, stacklevel=4)
+
+
+# ---------------------------------------------------------------------------------------------- all
 
 
 def _matrix(path: Path, lengths: list[Array], ids: list[Array], counts: list[Array], n_words: int | None) -> Any:

@@ -22,7 +22,7 @@ from .keeping import Kept
 from .parts import FAMILIES, check_learning, make_engine, make_family, make_seed
 from .progress import Progress
 from .streams import Streams
-from .tables import Given, legal_sets
+from .tables import Given, legal_sets, open_rows
 from .views import Views
 
 __all__ = ["Estimator"]
@@ -39,6 +39,7 @@ class Estimator(Streams, Kept, Views, Conventions):
 
     _is_unbounded = False
     _noun = "component"
+    _row_noun = "row"
 
     # ------------------------------------------------------------------------------------------ to be provided
 
@@ -97,8 +98,13 @@ class Estimator(Streams, Kept, Views, Conventions):
     def _with_progress(self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1) -> Engine:
         if not Progress.is_wanted(self.verbose):
             return engine
-        progress = Progress(engine.max_iter, table.n_observations, start=start, n_starts=n_starts, shows=bool(self.verbose))
+        what: dict[str, Any] = {"start": start, "n_starts": n_starts, "noun": self._row_noun, "shows": bool(self.verbose)}
+        progress = Progress(engine.max_iter, table.n_observations, **what)
         return replace(engine, callbacks=(*engine.callbacks, progress))
+
+    def _open(self, X: Any, names: Any) -> Any:
+        """Data of a path, whose columns have these names where it has names; anything else is left as it is."""
+        return open_rows(X, names, self.verbose)
 
     def _read(self, given: Given, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
         """Checked data, and legal (S, K): which components each set of rows may use. Labels name permanent ids."""

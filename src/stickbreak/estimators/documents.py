@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,18 @@ from .frames import frame_kind
 from .progress import Phase
 from .tables import Given, check_weights
 
-__all__ = ["make_documents"]
+__all__ = ["count_documents", "halves", "make_documents"]
 
 
 def make_documents(estimator: Any, given: Given, *, reset: bool, grows: bool = False) -> Documents:
-    """Documents, checked. `reset` learns the vocabulary from them; `grows` adds new words of lists of words to it."""
-    X = given.X
+    """Documents, checked. `reset` learns the vocabulary from them; `grows` adds new words that have names to it."""
+    counts = count_documents(estimator, given.X, reset=reset, grows=grows)
+    times = None if given.sample_weight is None else check_weights(given.sample_weight, counts)
+    return Documents.from_counts(counts, times)
+
+
+def count_documents(estimator: Any, X: Any, *, reset: bool, grows: bool = False) -> Any:
+    """(S, V) counts of whatever users pass as documents, as CSR and checked, with the vocabulary of the fit."""
     if isinstance(X, str | Path):
         with Phase(f"reading {X}", bool(estimator.verbose)) as phase:
             X = read_corpus(X, n_words=None if reset else estimator.n_features_in_, report=phase.update)
@@ -35,16 +41,14 @@ def make_documents(estimator: Any, given: Given, *, reset: bool, grows: bool = F
     elif kind == "bags":
         counts = _count_bags(estimator, X, reset)
     elif isinstance(X, Corpus):
-        counts = X.counts
-        _set_width(estimator, counts.shape[1], X.words, reset)
+        counts = _count_corpus(estimator, X, reset, grows)
     else:
         counts = _check_matrix(estimator, X, reset)
     try:
         check_counts(counts)
     except ValueError as error:
         raise ValueError(f"Negative values in data: {error}") from None  # the words that scikit-learn's checks look for
-    times = None if given.sample_weight is None else check_weights(given.sample_weight, counts)
-    return Documents.from_counts(counts, times)
+    return counts
 
 
 def _kind_of_list(X: Any) -> str | None:
@@ -79,18 +83,40 @@ def _count_words(estimator: Any, X: Sequence[Any], reset: bool, grows: bool) -> 
         words = made.get_feature_names_out()
         _set_width(estimator, len(words), words, True)
         return counts
+    return CountVectorizer(analyzer=_as_they_are, vocabulary=_own_ids(estimator, chain.from_iterable(X), grows)).transform(X)
+
+
+def _own_ids(estimator: Any, words: Iterable[str], grows: bool) -> dict[str, int]:
+    """Ids of the vocabulary, to which new words are added if it grows; else one warning says that they are left out."""
     known = getattr(estimator, "feature_names_in_", None)
     if known is None:
         raise ValueError("the model was fitted to numbered words; give counts, or bags [(id, count), ...], with the same numbers")
     own = {str(word): i for i, word in enumerate(known)}
-    new = sorted(set(chain.from_iterable(X)).difference(own))
+    new = sorted(set(words).difference(own))
     if new and grows:
         own |= {word: len(own) + i for i, word in enumerate(new)}
         estimator._grow_vocabulary(new)
     elif new:
         shown = ", ".join(map(repr, new[:3])) + (", ..." if len(new) > 3 else "")
-        warnings.warn(f"{len(new)} words are not in the vocabulary and are left out: {shown}", DataWarning, stacklevel=5)
-    return CountVectorizer(analyzer=_as_they_are, vocabulary=own).transform(X)
+        warnings.warn(f"{len(new)} words are not in the vocabulary and are left out: {shown}", DataWarning, stacklevel=6)
+    return own
+
+
+def _count_corpus(estimator: Any, corpus: Corpus, reset: bool, grows: bool) -> Any:
+    """(S, V) counts of a corpus. One with words is read by their names, in whatever order it has them."""
+    counts, words = corpus.counts, corpus.words
+    known = getattr(estimator, "feature_names_in_", None)
+    if reset or words is None or (known is not None and list(words) == list(known)):
+        if counts.shape[1] == 0:
+            raise ValueError("the documents have no words")
+        _set_width(estimator, counts.shape[1], words, reset)
+        return counts
+    own = _own_ids(estimator, words, grows)
+    entries = sparse.coo_array(counts)
+    renamed = np.array([own.get(word, -1) for word in words])[entries.coords[1]]
+    is_known = renamed >= 0
+    parts: Any = entries.data[is_known], (entries.coords[0][is_known], renamed[is_known])
+    return sparse.csr_array(parts, shape=(counts.shape[0], int(estimator.n_features_in_)))
 
 
 def _as_they_are(words: Sequence[str]) -> Sequence[str]:
@@ -159,9 +185,6 @@ def _set_width(estimator: Any, width: int, words: Any, reset: bool) -> None:
         raise ValueError(
             f"X has {width} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input"
         )
-    known = getattr(estimator, "feature_names_in_", None)
-    if words is not None and known is not None and list(words) != list(known):
-        raise ValueError("the words of the corpus are not those of the fit, in this order")
 
 
 def halves(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:

@@ -102,10 +102,12 @@ class Phase:
 
 
 class Progress(Callback):
-    """Laps of one start: lap, bound, components, rows per second, and the time that is left at most."""
+    """Laps of one start: lap, bound, components, rows (or what the noun says) per second, and the time that is left at most."""
 
-    def __init__(self, max_iter: int, n_observations: float, *, start: int = 0, n_starts: int = 1, shows: bool = True) -> None:
-        self._max_iter, self._n_observations = max_iter, n_observations
+    def __init__(
+        self, max_iter: int, n_observations: float, *, start: int = 0, n_starts: int = 1, noun: str = "row", shows: bool = True
+    ) -> None:
+        self._max_iter, self._n_observations, self._noun = max_iter, n_observations, noun
         self._start = f"start {start + 1}/{n_starts}, " if n_starts > 1 else ""
         self._display = Display(shows)
         self._began = time.monotonic()
@@ -125,15 +127,15 @@ class Progress(Callback):
         self._seen += info.n_observations
         in_lap = min(self._seen - self._before, self._n_observations)
         rate, left = self._rate()
-        facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M rows/s  < {_clock(left)} left"
+        facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M {self._noun}s/s  < {_clock(left)} left"
         self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations)
 
     def on_lap(self, record: LapRecord) -> None:
         """One line a lap."""
-        value = f"bound {record.bound:.2f}" if record.bound is not None else f"log_z per row {record.log_z:.5f}"
+        value = f"bound {record.bound:.2f}" if record.bound is not None else f"log_z per {self._noun} {record.log_z:.5f}"
         self._value, self._before = f"{value}  ", self._seen
         rate, left = self._rate()
-        facts = f"{record.n_components} components  {rate:,.0f} rows/s  at most {_clock(left)} left"
+        facts = f"{record.n_components} components  {rate:,.0f} {self._noun}s/s  at most {_clock(left)} left"
         self._display.say(f"{self._start}lap {record.lap}/{self._max_iter}  {value}  {facts}")
 
     def on_end(self) -> None:

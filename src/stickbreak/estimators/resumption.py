@@ -12,7 +12,7 @@ from stickbreak.inference import read_checkpoint
 
 from .chains import ChainEstimator
 from .files import DAMAGE, ESTIMATORS, decode
-from .tables import open_rows
+from .topics import TopicEstimator
 
 __all__ = ["resume"]
 
@@ -53,9 +53,12 @@ def resume(
     except DAMAGE as error:
         raise CheckpointError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
     if not isinstance(sequence_id, str):  # a column of X, which the estimator reads by itself
-        X = open_rows(X, settings.get("columns"), verbose)
+        X = estimator._open(X, settings.get("columns"))
     where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
     given = {name: value for name, value in where.items() if value is not None}
     if given and not isinstance(estimator, ChainEstimator):
         raise ValueError(f"{next(iter(given))} is for sequences; the checkpoint is of a {type(estimator).__name__}")
-    return estimator.resume(X, labels=labels, sample_weight=sample_weight, **given)
+    if labels is not None and isinstance(estimator, TopicEstimator):
+        raise ValueError(f"labels is not for documents; the checkpoint is of a {type(estimator).__name__}")
+    known = {} if labels is None else {"labels": labels}
+    return estimator.resume(X, sample_weight=sample_weight, **known, **given)

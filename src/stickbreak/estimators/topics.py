@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Documents
+from stickbreak.data import Documents, read_corpus
+from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_documents
@@ -22,6 +25,7 @@ from .base import Estimator
 from .documents import halves, make_documents
 from .files import register
 from .parts import make_seed
+from .progress import Phase
 from .tables import Given
 from .topicviews import TopicViews
 
@@ -35,6 +39,7 @@ class TopicEstimator(TopicViews, Estimator):
 
     INITS = ("documents", "random")
     _noun = "topic"
+    _row_noun = "word"
 
     # ------------------------------------------------------------------------------------------ fitting
 
@@ -50,7 +55,9 @@ class TopicEstimator(TopicViews, Estimator):
         if not isinstance(self.restarts, Integral) or self.restarts < 0:
             raise ValueError(f"restarts must be a whole number of at least 0; got {self.restarts!r}")
         super()._check_arguments()
-        self._make_model(self._make_family(), self._prior_of(self), None)  # checks the prior's arguments
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StickbreakWarning)  # of a point estimate: said when the model is made
+            self._make_model(self._make_family(), self._prior_of(self), None)  # checks the prior's arguments
 
     def _make_table(self, given: Given, family: Any, *, reset: bool) -> Documents:
         documents = make_documents(self, given, reset=reset)
@@ -66,6 +73,12 @@ class TopicEstimator(TopicViews, Estimator):
     def _seed(self, model: Any, table: Any, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
         K = int(self.n_components)
         return from_documents(model, table, K, rng, n_passes=0 if self.init == "random" else 2, pool=pool)
+
+    def _open(self, X: Any, names: Any) -> Any:
+        if not isinstance(X, str | Path):
+            return X
+        with Phase(f"reading {X}", bool(self.verbose)) as phase:
+            return read_corpus(X, words=names, report=phase.update)
 
     def _n_columns(self) -> int:
         return 1
@@ -85,7 +98,8 @@ class TopicEstimator(TopicViews, Estimator):
         Parameters
         ----------
         X : counts (S, V) as a CSR matrix, array or data frame whose columns are words; or a list of documents, each a list of
-            words or a bag [(id, count), ...]; or the path of an LDA-C or UCI docword file, or what `stickbreak.read_corpus` gives.
+            words or a bag [(id, count), ...]; or the path of an LDA-C or UCI docword file, or of a `.txt` with a document on each
+            line; or what `stickbreak.read_corpus` gives. Words that have names are found by these in later calls.
         y : ignored
         sample_weight : (S,) how often each document counts.
 
