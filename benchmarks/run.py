@@ -15,6 +15,7 @@ NAMES = (
     "chain_laps",
     "gaussian_lap",
     "chains",
+    "documents",
     "memoized_lap",
     "max_active",
     "few_states",

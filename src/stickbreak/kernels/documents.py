@@ -75,12 +75,12 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
 
 
 @kernel
-def settle(words, repeats, lo, n_words, pseudo, max_steps, tol, is_cold, counts, weights, scale, fresh):
-    """Steps from counts (width,) until the mean change of a count is below tol. Returns their number; 0 if a sum was lost.
+def settle(words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh):
+    """Steps from counts (width,) until they change by less than `enough` in all. Returns their number; 0 if a sum was lost.
 
     The counts are then those that weights (width,) and scale (n,) give. A cold start uses the prior shares as its first weights.
     """
-    width, enough = pseudo.shape[0], tol * pseudo.shape[0]
+    width = pseudo.shape[0]
     for step in range(max_steps):
         for k in range(0, width, EIGHT):
             store(weights, k, load(pseudo, k) if is_cold and step == 0 else exp_digamma(load(counts, k) + load(pseudo, k)))
@@ -120,7 +120,9 @@ def sum_log_gamma(counts, pseudo, K, scratch):
 
 
 @kernel
-def restart(words, repeats, lo, n_words, K, pseudo, max_steps, tol, most, least, counts, weights, scale, scratch, tried, accepted):
+def restart(
+    words, repeats, lo, n_words, K, pseudo, max_steps, enough, most, least, counts, weights, scale, scratch, tried, accepted
+):
     """Empty one component after another, the smallest first, and settle again; keep what is better. At most `most` trials.
 
     least : counts from which on a component is tried. scratch (4, width), spare (n,). Adds to tried and accepted (1,).
@@ -143,7 +145,7 @@ def restart(words, repeats, lo, n_words, K, pseudo, max_steps, tol, most, least,
         for k in range(width):
             scratch[1, k] = counts[k]
         scratch[1, chosen] = 0.0
-        if settle(words, repeats, lo, n_words, pseudo, max_steps, tol, False, scratch[1], scratch[2], spare, scratch[3]) == 0:
+        if settle(words, repeats, lo, n_words, pseudo, max_steps, enough, False, scratch[1], scratch[2], spare, scratch[3]) == 0:
             continue
         tried[0] += 1
         total, used = judge_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
@@ -190,13 +192,13 @@ def infer_documents(
         gather_words(table, index, lo, lo + n_words, words)
         tried[0], accepted[0] = 0.0, 0.0
         weights = out_weights[s]
-        steps = settle(words, repeats, lo, n_words, pseudo, max_steps, tol, is_cold, own, weights, scale, scratch[0])
+        steps = settle(words, repeats, lo, n_words, pseudo, max_steps, tol * K, is_cold, own, weights, scale, scratch[0])
         if steps == 0:
             out_found[s, 0] = -np.inf
             continue
         if restarts[0] > 0.0:
             restart(
-                words, repeats, lo, n_words, K, pseudo, max_steps, tol, int(restarts[0]), restarts[1], own, weights, scale,
+                words, repeats, lo, n_words, K, pseudo, max_steps, tol * K, int(restarts[0]), restarts[1], own, weights, scale,
                 scratch, tried, accepted,
             )  # fmt: skip
         finish(
