@@ -59,8 +59,8 @@ class Corpus:
         weights, scale, found = np.empty((n_documents, self.width)), np.empty(n), np.empty((n_documents, 4))
         log_share = np.zeros(self.width + 1)
         infer_documents(
-            self.table, self.index, self.counts.data, self.offsets, np.ones(n_documents), pseudo, 0.0, self.K, MAX_STEPS, TOL, np.zeros(2),
-            counts, weights, scale, log_share, found,
+            self.table, self.index, self.counts.data, self.offsets, np.ones(n_documents), pseudo, 0.0, self.K, MAX_STEPS, TOL,
+            np.zeros(2), counts, weights, scale, log_share, found,
         )  # fmt: skip
         return counts[:, : self.K] + PRIOR
 

@@ -129,6 +129,36 @@ def test_cold_start_uses_the_prior_shares():
     np.testing.assert_allclose(shares[: len(c)], c[:, None] * r)
 
 
+def test_5_3d_a_word_three_times_is_three_words():
+    corpus = Corpus.make(6, K=4, lengths=(9,))
+    index = np.repeat(corpus.index, corpus.repeats.astype(int))
+    tokens = Corpus(corpus.log_table, index, np.ones(len(index)), np.array([0, len(index)]), corpus.pseudo, corpus.rest)
+    once, apart = corpus.infer(), tokens.infer()
+    np.testing.assert_allclose(once[0], apart[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(once[2], apart[2], rtol=1e-10)
+    np.testing.assert_allclose(once[3][:, :2].sum(), apart[3][:, :2].sum(), rtol=1e-10)
+
+
+def test_5_5c_worked_example_of_a_birth():
+    """E[log pi] before and after a topic's words are dealt out to two newborns, as printed: spec 2.2.11."""
+
+    def expected(shares, rest, counts):
+        theta = np.r_[np.array(shares) + counts, rest]
+        return digamma(theta) - digamma(theta.sum())
+
+    before = expected([0.4, 0.3, 0.2], 0.1, [10.0, 50.0, 5.0])
+    after = expected([0.4, 0.3, 0.02, 0.09, 0.09], 0.1, [10.0, 50.0, 0.0, 3.0, 2.0])
+    np.testing.assert_allclose(before, [-1.889, -0.274, -2.633, -14.606], atol=5e-4)
+    np.testing.assert_allclose(after, [-1.889, -0.274, -54.727, -3.224, -3.703, -14.606], atol=5e-4)
+    log_table = np.zeros((5, 5))
+    np.fill_diagonal(log_table, 60.0)  # a word for each topic
+    corpus = Corpus(
+        log_table, np.array([0, 1, 3, 4]), np.array([10.0, 50.0, 3.0, 2.0]), np.array([0, 4]),
+        np.array([0.4, 0.3, 0.02, 0.09, 0.09]), 0.1,
+    )  # fmt: skip
+    np.testing.assert_allclose(corpus.infer()[2], after, atol=5e-4)
+
+
 def test_a_document_without_words():
     corpus = CASES["few"]
     counts, _, _, found = corpus.infer()
