@@ -83,6 +83,7 @@ def test_spans_show_one_value_or_two() -> None:
     assert frame.span(k for k in (3, 5, 4)) == "3 .. 5"
 
 
+@pytest.mark.slow
 def test_em_over_fits_and_variational_bayes_does_not() -> None:
     """The tutorial's point, on one of its tables: from 4 to 20 components EM loses 45 nats or more of 100 test rows."""
     sizes = overfitting.SIZES
