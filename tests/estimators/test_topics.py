@@ -382,3 +382,11 @@ def test_pipelines_and_searches():
     assert search.best_params_ == {"n_components": 3}
     pipeline = make_pipeline(FunctionTransformer(), sb.LatentDirichletAllocation(3, random_state=0))
     assert pipeline.fit_transform(counts).shape == (90, 3)
+
+
+def test_a_learned_root_can_be_read():
+    counts = corpus(0, 200, 30, 4, 40)
+    model = sb.HDPTopicModel(6, top_concentration=sb.GammaPrior(), inference="memoized", random_state=0).fit(counts)
+    low, high = model.top_concentration_interval_
+    assert 0 < low < model.top_concentration_ < high
+    assert sb.HDPTopicModel(2, inference="memoized", random_state=0).fit(counts).top_concentration_ == 10.0

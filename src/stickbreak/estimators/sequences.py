@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from stickbreak.errors import StickbreakWarning
 from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.priors import DirichletRows, GammaPrior, HDPRows
-from stickbreak.stats import Array, Fields
+from stickbreak.priors import DirichletRows, HDPRows
+from stickbreak.stats import Fields
 
 from .chains import ChainEstimator
 from .dictionaries import Dictionary, make_dictionary
 from .files import register
 from .parts import make_family
+from .roots import Rooted
 
 __all__ = ["HDPHMM", "HMM"]
 
@@ -115,7 +114,7 @@ class HMM(ChainEstimator):
 
 
 @register
-class HDPHMM(ChainEstimator):
+class HDPHMM(Rooted, ChainEstimator):
     """Hidden Markov model with a (sticky) hierarchical Dirichlet process over its states: uses as many as the data support.
 
     All rows of the transition table are centered on the shares of one root. A fit begins with `n_components` and tries births,
@@ -210,18 +209,6 @@ class HDPHMM(ChainEstimator):
     def stickiness_(self) -> float:
         """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
         return self._numbers().stickiness
-
-    @property
-    def top_concentration_(self) -> float:
-        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
-        found = self._top()
-        return float(found.mean if isinstance(found, GammaPrior) else found)
-
-    @property
-    def top_concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
-        found = self._top()
-        return found.quantile([0.025, 0.975]) if isinstance(found, GammaPrior) else np.full(2, float(found))
 
     def _top(self) -> Any:
         self._require_fitted()

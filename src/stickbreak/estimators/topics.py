@@ -26,6 +26,7 @@ from .documents import halves, make_documents
 from .files import register
 from .parts import make_seed
 from .progress import Phase
+from .roots import Rooted
 from .tables import Given
 from .topicviews import TopicViews
 
@@ -337,7 +338,7 @@ class LatentDirichletAllocation(TopicEstimator):
 
 
 @register
-class HDPTopicModel(TopicEstimator):
+class HDPTopicModel(Rooted, TopicEstimator):
     """Hierarchical Dirichlet process topic model: finds the number of topics.
 
     A fit begins with `n_components` and tries births, merges and deletes, each kept only if it raises the bound of the whole
@@ -357,6 +358,7 @@ class HDPTopicModel(TopicEstimator):
 
     Attributes
     ----------
+    top_concentration_, top_concentration_interval_ : as given, or posterior mean and 95 % interval of a learned one.
     All of `LatentDirichletAllocation`.
 
     Examples
@@ -396,3 +398,7 @@ class HDPTopicModel(TopicEstimator):
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
         made = hdp_topics(family, prior["concentration"], prior["top_concentration"], root=prior["root"], **self._local())
         return replace(made, learns=self.learn_prior)
+
+    def _top(self) -> Any:
+        self._require_fitted()
+        return self._model.prior.top(self._counts, self._params)

@@ -168,7 +168,7 @@ class MemoizedVB(_MovingEngine):
 
     Parameters
     ----------
-    n_batches : how many; "auto" aims at 20,000 rows each.
+    n_batches : how many; "auto" aims at 20,000 rows each, or 100,000 distinct words of documents.
     memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary folder.
     shuffle : visit batches in a random order each lap.
     max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
@@ -275,8 +275,8 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
     Parameters
     ----------
-    batch_size : rows of a step, or whole sequences where the data are sequences. Default: 1,024 rows; 64 sequences, or
-        fewer that hold about 8,192 rows.
+    batch_size : rows of a step; or whole sequences, or documents, where the data are such. Default: 1,024 rows; 64 sequences, or
+        fewer that hold about 8,192 rows; 256 documents.
     kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1) ** -kappa.
     first_rate : the step size to begin with instead, from which it falls as before; at most 1. Large steps early get further in few
         passes; what the rows of a step do not show is then soon forgotten, so steps should show all components.

@@ -24,6 +24,7 @@ N_COARSE = 10  # passes of k-means that newborns begin with
 # Share of a target's steps to itself that do not go from one newborn to another. If none did, a short chain would not leave the
 # newborn that it begins with, however little that one explains.
 STAY = 0.9
+LEAST_GAIN = 0.1  # nats: less may be had by a few passes more, whatever the components
 PATIENCE = 3.0  # times the passes that a trial needs if its gains go on shrinking as they do, it is given
 
 
@@ -34,7 +35,7 @@ def try_fit(scene: Scene, counts: Summary, params: Fields, kept: list[int], n_pa
     """
     model, bound = scene.model, scene.bound
     found = little_fit(model, scene.data, counts, n_passes, wanted=bound, params=params, patience=PATIENCE)
-    if not found.bound > bound + TIE * max(1.0, abs(bound)):
+    if not found.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
         return None
     n_born = counts.size(model.axis) - len(kept)
     names = [*kept, *range(scene.next_id, scene.next_id + n_born)]
