@@ -348,6 +348,24 @@ def test_killed_and_resumed_is_the_same(name, tmp_path):
     np.testing.assert_array_equal(found.components_, expected.components_)
 
 
+@pytest.mark.parametrize("laps", [3, 7, 12])
+def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
+    moves = sb.Birth(), sb.Merge(), sb.Delete()
+
+    def make(*callbacks):
+        path = tmp_path / "fit"
+        engine = sb.MemoizedVB(n_batches=3, max_iter=40, moves=moves, checkpoint=path, checkpoint_every=0, callbacks=callbacks)
+        return sb.HDPTopicModel(inference=engine, random_state=0)
+
+    expected = make().fit(texts(60))
+    with pytest.raises(StoppedError):
+        make(StopAt(laps)).fit(texts(60))
+    found = make().resume(texts(60))
+    assert found.lower_bound_ == expected.lower_bound_
+    assert found.n_components_ == expected.n_components_
+    np.testing.assert_array_equal(found.components_, expected.components_)
+
+
 def test_priors_can_be_learned():
     counts = corpus(0, 300, 30, 4, 60)
     model = sb.LatentDirichletAllocation(4, concentration=sb.GammaPrior(), learn_prior=True, random_state=0).fit(counts)

@@ -17,6 +17,8 @@ from stickbreak.families import Categorical, Gaussian
 from stickbreak.inference import EM, BatchVB, MeanLog, MemoizedVB, StochasticVB, run, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, lda
+from stickbreak.moves import Birth, Delete
+from stickbreak.moves import Merge as MergeMove
 from stickbreak.moves.merge import MergeWatch
 from stickbreak.priors import GammaPrior, HDPTopics
 from stickbreak.protocols import Mergeable, Movable, Prior, Structure
@@ -62,6 +64,21 @@ def test_bound_never_drops(kind, n_batches):
     _, _, found = fitted(kind, MemoizedVB(n_batches=n_batches, max_iter=20, tol=0))
     assert np.diff([lap.bound for lap in found.trace if lap.bound is not None]).min() >= -1e-9
     assert found.bound > found.trace[1].bound + 1.0
+
+
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_bound_never_drops_with_births_merges_and_deletes(n_batches):
+    """Documents begin afresh only while that raises the bound, and go on from those of a trial that was accepted."""
+    documents = Documents.from_counts(corpus(2, n_documents=80, n_symbols=30, n_topics=5, tokens=50))
+    model = make_model("hdp", 30)
+    engine = MemoizedVB(n_batches=n_batches, max_iter=60, moves=(Birth(), MergeMove(), Delete()), trace_visits=True)
+    found = run(model, engine, documents, random_start(model, 1, 30))
+    bounds = [lap.bound for lap in found.trace if lap.bound is not None]
+    assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
+    visits = np.array([bound for bound in found.trace.visits if bound is not None])
+    assert np.diff(visits).min() >= -1e-9 * abs(bounds[-1])
+    assert len(found.ids) > 2
+    assert {record.kind for record in found.trace.moves if record.is_accepted} >= {"birth"}
 
 
 def exact_evidence(counts: np.ndarray, model: Model, n_components: int) -> float:
