@@ -14,6 +14,11 @@ from .mocap6 import make
 from .sequences import MOVES, labels_of, states
 
 BATCHES = 20
+FOUND = (
+    "In the picture trials of one activity share their states: sweeping, washing windows, climbing steps, dribbling, balancing. Small "
+    "states are of single trials (swordplay, hand signals). The bound wants many more states than the 30 of the publication, "
+    "whose trials, and prior, are others. Moves end 24,000 nats above 100 fixed states; from one state they end as high as from 100."
+)
 
 
 def load() -> tuple[Sequences, list[str]]:
@@ -78,4 +83,4 @@ def run() -> Experiment:
         "of the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion "
         f"captures; {BATCHES} batches, at most 150 laps, two seeds; there are no labels."
     )
-    return Experiment("119 motion captures", text, rows, "", draw(best, data, descriptions))
+    return Experiment("119 motion captures", text, rows, FOUND, draw(best, data, descriptions))
