@@ -15,9 +15,9 @@ from .sequences import MOVES, labels_of, states
 
 BATCHES = 20
 FOUND = (
-    "In the picture trials of one activity share their states: sweeping, washing windows, climbing steps, dribbling, balancing. Small "
-    "states are of single trials (swordplay, hand signals). The bound wants many more states than the 30 of the publication, "
-    "whose trials, and prior, are others. Moves end 24,000 nats above 100 fixed states; from one state they end as high as from 100."
+    "In the picture trials of one activity share their states: sweeping, washing windows, climbing steps, dribbling, balancing. "
+    "Small states are of single trials (swordplay, hand signals). The bound wants many more states than the 30 of the publication, "
+    "whose trials, and prior, are others. Moves end 24,000 nats above 100 fixed states; from one state as high as from 100."
 )
 
 
