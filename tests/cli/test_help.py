@@ -45,7 +45,13 @@ def test_the_commands_are_these():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
+LONG = ["fit", "hdp-topics"]  # finds the number of topics, some ten seconds; tests of documents fit it with less to find
+
+
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(words, id=" ".join(words), marks=[pytest.mark.slow] * (list(words) == LONG)) for words in commands()],
+)
 def test_the_example_of_every_help_page_runs_as_printed(words, command, tmp_path):  # noqa: F811
     page = command(*words, "--help")
     assert page.code == 0

@@ -547,7 +547,7 @@ class StopAfter(sb.Callback):
             raise StopIteration
 
 
-@pytest.mark.parametrize("cls", [sb.HMM, sb.HDPHMM])
+@pytest.mark.parametrize("cls", [sb.HMM, pytest.param(sb.HDPHMM, marks=pytest.mark.slow)])
 def test_the_public_battery_passes(cls):
     found = check_estimator(cls(3, random_state=0), STACKED)
     by_status = {s: {r["check_name"] for r in found if r["status"] == s} for s in ("passed", "failed", "xfail", "skipped")}

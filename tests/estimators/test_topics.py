@@ -388,7 +388,8 @@ def test_check_estimator_passes(name):
     expected = EXPECTED if name == "lda" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = check_estimator(MODELS[name](2), expected_failed_checks=expected, on_skip=None, on_fail=None)
+        model = MODELS[name](2, inference=sb.MemoizedVB(max_iter=5))  # fits are many, and small
+        found = check_estimator(model, expected_failed_checks=expected, on_skip=None, on_fail=None)
     status = Counter(result["status"] for result in found)
     assert status["failed"] == 0, [result["check_name"] for result in found if result["status"] == "failed"]
     assert status["passed"] >= 45

@@ -27,7 +27,7 @@ def model_of(case: FamilyCase, allocation: str) -> Any:
 
 @every_family
 @both
-@pytest.mark.parametrize("n_batches", [1, 3, 7])
+@pytest.mark.parametrize("n_batches", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reorder", [True, False], ids=["reorder", "fixed"])
 def test_M4_bound_never_drops(case: FamilyCase, allocation: str, n_batches: int, reorder: bool) -> None:
     """At any visit, once every batch has been seen; no moves."""
