@@ -145,6 +145,7 @@ def test_chains_with_few_states_in_files_checkpoints_and_streams(sequences, tmp_
     assert stream.counts_.sum() == pytest.approx(sum(map(len, sequences)))
 
 
+@pytest.mark.slow
 def test_moves_find_the_states_with_limited_rows(sequences):
     moves = (sb.Birth(), sb.Merge(), sb.Delete())
     plain, few = (

@@ -356,7 +356,9 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 
 @posix
-@pytest.mark.parametrize(("name", "count"), [("DPMixture", 3), pytest.param("Mixture", 10, marks=pytest.mark.slow), ("moves", 2)])
+@pytest.mark.parametrize(
+    ("name", "count"), [*(pytest.param(name, 10, marks=pytest.mark.slow) for name in ("DPMixture", "Mixture")), ("moves", 3)]
+)
 def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path: Path) -> None:
     """SIGKILL at random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
     found = run_kills(tmp_path, "fork", str(count), name)

@@ -105,7 +105,7 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> N
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
-@pytest.mark.parametrize("stickiness", [0.0, 1.5])
+@pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
 def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(stickiness: float) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""
     numbers = {"concentration": 1.2, "start_concentration": 2.0, "top_concentration": 3.0, "stickiness": stickiness}

@@ -53,7 +53,7 @@ def test_5_4_one_batch_is_batch_vb(prior):
     assert_same_fit(run(model, MemoizedVB(n_batches=1, max_iter=5), data, start), run(model, BatchVB(max_iter=5), data, start))
 
 
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("prior", [pytest.param(p, marks=[pytest.mark.slow] * (p == "hdp")) for p in PRIORS])
 def test_bound_is_below_the_evidence(prior):
     """log p(x) of a tiny symbol HMM: all paths, rows of tables integrated out; roots by drawing them from their prior."""
     data = symbols(3, lengths=(4, 3), n_symbols=2)
