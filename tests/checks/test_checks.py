@@ -75,7 +75,7 @@ class ForgetfulPrior(type(dp_mixture(None).prior)):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("make", [finite_mixture, dp_mixture])
+@pytest.mark.parametrize("make", [pytest.param(finite_mixture, marks=pytest.mark.slow), dp_mixture])
 def test_every_mixture_passes_the_model_battery(name, make):
     case = FAMILIES[name]
     model, data = make(case.family), Table(case.rows)

@@ -161,7 +161,7 @@ def test_progress_is_told() -> None:
 
 
 @pytest.mark.parametrize("init", ["k-means++", "k-means||", "random"])
-@pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
+@pytest.mark.parametrize("cls", [sb.Mixture, pytest.param(sb.DPMixture, marks=pytest.mark.slow)])
 def test_every_way_to_begin_fits(cls, init: str) -> None:
     rows = blobs(300, 2, spread=10.0)
     model = cls(3, init=init, n_init=3, random_state=0).fit(rows)

@@ -28,7 +28,7 @@ def model_of(case: FamilyCase, allocation: str) -> Any:
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("reorder", [True, False], ids=["reorder", "fixed"])
+@pytest.mark.parametrize("reorder", [pytest.param(True, id="reorder"), pytest.param(False, id="fixed", marks=pytest.mark.slow)])
 def test_M4_bound_never_drops(case: FamilyCase, allocation: str, n_batches: int, reorder: bool) -> None:
     """At any visit, once every batch has been seen; no moves."""
     model = model_of(case, allocation)
@@ -59,7 +59,10 @@ def test_M1_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -
 
 
 @every_family
-@pytest.mark.parametrize(("allocation", "n_components"), [("finite", 1), ("finite", 2), ("dp", 1), ("dp", 2), ("dp", 4)])
+@pytest.mark.parametrize(
+    ("allocation", "n_components"),
+    [("finite", 1), ("finite", 2), ("dp", 1), ("dp", 2), pytest.param("dp", 4, marks=pytest.mark.slow)],
+)
 def test_bound_never_above_the_evidence(case: FamilyCase, allocation: str, n_components: int) -> None:
     """Five rows: 2^5 labelings, or Bell(5) = 52 partitions; several starts and engines."""
     table = Table(case.rows[:5])

@@ -359,7 +359,7 @@ class HDPTopicModel(Rooted, TopicEstimator):
     Attributes
     ----------
     top_concentration_, top_concentration_interval_ : as given, or posterior mean and 95 % interval of a learned one.
-    All of `LatentDirichletAllocation`.
+    topic_word_ and all others : as in `LatentDirichletAllocation`.
 
     Examples
     --------
