@@ -357,7 +357,6 @@ def run(
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
         state = engine.accumulator(data).begin(start, ids, plan.n_batches)
-        state.warm = plan.share_out(start.warm)
         trace = Trace()
         for edit in model.upkeep(state.counts):
             state.edit(edit)

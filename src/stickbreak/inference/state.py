@@ -15,15 +15,11 @@ __all__ = ["Info", "Start", "State"]
 
 @dataclass(frozen=True)
 class Start:
-    """Where a fit begins: seed counts, parameters, and the permanent ids of the components.
-
-    warm : values of every unit of the data, in their order, for structures that go on from such
-    """
+    """Where a fit begins: seed counts, parameters, and the permanent ids of the components."""
 
     seed: Summary
     params: Fields
     ids: tuple[int, ...] | None = None
-    warm: Fields | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class State:
     seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the first); None afterwards
     lap_version : how many edits there were when this lap began; older ones have been replayed everywhere at its end
     lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
-    warm : values of the units of each batch that has not been seen yet, where the start brought them
+    warm : values of the units of each batch that has not been seen since a trial was accepted: as the trial left them
     settled : batches whose units no longer begin afresh
     keeps_warm : whether units keep values at all
     """
@@ -84,7 +80,7 @@ class State:
         return None if visit is None else visit.catch_up(self.log)
 
     def warm_of(self, batch: Batch, old: Visit | None) -> Fields | None:
-        """What the units of a batch go on from: its last visit, or what the start brought."""
+        """What the units of a batch go on from: its last visit, or an accepted trial."""
         return self.warm.get(batch.id) if old is None else old.warm
 
     def all_warm(self) -> Fields | None:

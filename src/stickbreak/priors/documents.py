@@ -63,7 +63,7 @@ class DocumentCounts(Unstored):
         """The documents' concentration: known, or as learned so far."""
         return float(params["concentration"] if self.learned else self.concentration)  # type: ignore[arg-type]
 
-    def _start_learned(self, axis: str) -> tuple[dict[str, Field], dict[str, Array]]:
+    def _start_learned(self) -> tuple[dict[str, Field], dict[str, Array]]:
         begun = {name: np.array(getattr(self, name).mean) for name in self.learned}
         return {name: Field(()) for name in self.learned}, begun
 
@@ -108,7 +108,7 @@ class DirichletTopics(DocumentCounts):
 
     def start(self, n_components: int, axis: str) -> Fields:
         """What is learned, which begins at its prior mean."""
-        return Fields(*self._start_learned(axis))
+        return Fields(*self._start_learned())
 
     def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
         """Prior counts (K,), all the same."""
@@ -164,7 +164,7 @@ class HDPTopics(DocumentCounts):
 
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,) mean shares, what they leave to one is unused; and what is learned."""
-        layout, begun = self._start_learned(axis)
+        layout, begun = self._start_learned()
         return Fields({"root": Field((axis,)), **layout}, {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun})
 
     def top(self, total: Summary, params: Fields) -> float | GammaPrior:
