@@ -1,4 +1,6 @@
-"""How much anonymous memory this process holds at most while something runs; pages of mapped files do not count."""
+"""How much anonymous memory this process holds at most while something runs; pages of mapped files
+do not count.
+"""
 
 from __future__ import annotations
 

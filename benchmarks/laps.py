@@ -18,7 +18,9 @@ def clusters(n_rows: int, n_features: int, n_components: int, seed: int = 0) -> 
     """(n, D) rows of overlapping Gaussian clusters, each with a covariance of its own."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(0.0, 2.0, (n_components, n_features))
-    roots = np.eye(n_features) + rng.normal(0.0, 0.3 / np.sqrt(n_features), (n_components, n_features, n_features))
+    roots = np.eye(n_features) + rng.normal(
+        0.0, 0.3 / np.sqrt(n_features), (n_components, n_features, n_features)
+    )
     labels = rng.integers(n_components, size=n_rows)
     X = rng.standard_normal((n_rows, n_features))
     for k in range(n_components):
@@ -28,7 +30,9 @@ def clusters(n_rows: int, n_features: int, n_components: int, seed: int = 0) -> 
 
 
 def walks(n_rows: int, length: int, n_states: int, seed: int = 0) -> Sequences:
-    """Sequences of `length` rows (T, 2) around overlapping centers; a stay lasts ten rows on average."""
+    """Sequences of `length` rows (T, 2) around overlapping centers; a stay lasts ten rows on
+    average.
+    """
     rng = np.random.default_rng(seed)
     centers = rng.normal(0.0, 6.0, (n_states, 2))
     states = np.empty((n_rows // length, length), dtype=np.int64)
@@ -41,7 +45,8 @@ def walks(n_rows: int, length: int, n_states: int, seed: int = 0) -> Sequences:
 
 
 class Laps:
-    """A fit in progress. A lap is what the engine does: visits, fresh sums, upkeep, global step, bound.
+    """A fit in progress. A lap is what the engine does: visits, fresh sums, upkeep, global step,
+    bound.
 
     make : the model of a family. X : rows, or a table of them.
     """
@@ -69,7 +74,8 @@ class Laps:
         self.state = self.accumulator.begin(start, ids, n_batches)
         self.upkeep()
         self.bounds: list[float] = []
-        for _ in range(2):  # compiles, and leaves the first lap, in which the seed stands in for the total
+        # compiles, and leaves the first lap, in which the seed stands in for the total
+        for _ in range(2):
             self.lap()
 
     def upkeep(self) -> None:

@@ -1,4 +1,6 @@
-"""A memoized lap against a batch lap over the same rows, and what a visit costs besides its rows."""
+"""A memoized lap against a batch lap over the same rows, and what a visit costs besides
+its rows.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,16 @@ CASES = [(10, 10), (10, 100)]  # columns, components
 
 
 def rows_of_a_batch(D: int, K: int) -> tuple[int, float, float]:
-    """Rows whose local step costs 20 global steps (potentials and bound), and the seconds of each."""
+    """Rows whose local step costs 20 global steps (potentials and bound), and the seconds
+    of each.
+    """
     probe = Laps(clusters(20_000, D, K), K)
     potentials = probe.potentials()
-    local, both = fastest(lambda: probe.local(probe.batches[0], potentials), lambda: (probe.potentials(), probe.bound()), rounds=15)
+    local, both = fastest(
+        lambda: probe.local(probe.batches[0], potentials),
+        lambda: (probe.potentials(), probe.bound()),
+        rounds=15,
+    )
     return int(LOCAL_OVER_GLOBAL * both / local * 20_000), local / 20_000, both
 
 
@@ -38,14 +46,29 @@ def run(quick: bool = False) -> Report:
         ratio, local, case = parts / whole, per_row * size, f"D={D} K={K}"
         what = f"{case}: a lap, {N_BATCHES} batches of {size} rows"
         rows += [
-            Row(what, milliseconds(parts), milliseconds(whole), f"{ratio:.2f}x", f"at most {TARGET}x", ratio <= TARGET),
-            Row(f"{case}: local step of a batch", milliseconds(local), milliseconds(global_step), f"{local / global_step:.0f}x"),
+            Row(
+                what,
+                milliseconds(parts),
+                milliseconds(whole),
+                f"{ratio:.2f}x",
+                f"at most {TARGET}x",
+                ratio <= TARGET,
+            ),
+            Row(
+                f"{case}: local step of a batch",
+                milliseconds(local),
+                milliseconds(global_step),
+                f"{local / global_step:.0f}x",
+            ),
             Row(f"{case}: a visit to a batch of ten rows", milliseconds(visit_overhead(D, K))),
         ]
         assert np.isfinite(memoized.bounds[-1])
     return Report(
         "Memoized lap",
         rows,
-        ("One thread, CPU time. The global step is new potentials and the bound; batches are as large as the second line says.",),
+        (
+            "One thread, CPU time. The global step is new potentials and the bound; batches are as "
+            "large as the second line says.",
+        ),
         peer="batch lap; global step",
     )

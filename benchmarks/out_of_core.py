@@ -1,4 +1,6 @@
-"""Fits of a csv and a parquet file from the command line: rows per second, anonymous memory, and a fit killed and resumed."""
+"""Fits of a csv and a parquet file from the command line: rows per second, anonymous memory, and a
+fit killed and resumed.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ from .child import ROOT
 from .report import Report, Row
 
 N_ROWS, N_FEATURES, N_COMPONENTS, LAPS = 20_000_000, 4, 8, 4
-MOST_MEGABYTES, MOST_GROWTH = 450, 1.25  # polars holds 120 to 160 MB while it reads, whatever the rows; 1.1 was missed
+# polars holds 120 to 160 MB while it reads, whatever the rows; 1.1 was missed
+MOST_MEGABYTES, MOST_GROWTH = 450, 1.25
 CHUNK = 500_000
 EVERY = {False: 1.0, True: 0.05}  # seconds between checkpoints: a quick lap takes less than one
 NOTE = """\
-`stickbreak fit mixture` with `--checkpoint`, in a process of its own, one thread. `RssAnon`, sampled every 20 ms by its parent;
-pages of mapped files are not counted. MB are 2**20 bytes. Reading is everything before the first lap: imports, text or parquet to a
-temporary file, default priors, the start. The killed fit got SIGKILL in lap two; `stickbreak resume` reads the file again."""
+`stickbreak fit mixture` with `--checkpoint`, in a process of its own, one thread. `RssAnon`,
+sampled every 20 ms by its parent; pages of mapped files are not counted. MB are 2**20 bytes.
+Reading is everything before the first lap: imports, text or parquet to a temporary file, default
+priors, the start. The killed fit got SIGKILL in lap two; `stickbreak resume` reads the file
+again."""
 
 
 @dataclass
@@ -49,7 +54,9 @@ def write_text(path: Path, n_rows: int) -> None:
         for lo in range(0, n_rows, CHUNK):
             size = min(CHUNK, n_rows - lo)
             rows = rng.standard_normal((size, N_FEATURES)) + centers[rng.integers(10, size=size)]
-            pl.DataFrame(rows, schema=[f"x{i}" for i in range(N_FEATURES)]).write_csv(file, include_header=lo == 0)
+            pl.DataFrame(rows, schema=[f"x{i}" for i in range(N_FEATURES)]).write_csv(
+                file, include_header=lo == 0
+            )
 
 
 def write_parquet(text: Path, path: Path) -> None:
@@ -60,11 +67,18 @@ def write_parquet(text: Path, path: Path) -> None:
 
 def command(folder: Path, *arguments: object, stop: Any = None) -> Run:
     """Run the command; watch its memory; kill it when `stop()` says so."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "TMPDIR": str(folder),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     words = [sys.executable, "-W", "ignore", "-m", "stickbreak", *(str(a) for a in arguments)]
     began, peak = time.perf_counter(), 0.0
     with (folder / "log").open("wb") as log:
-        child = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log)
+        child = subprocess.Popen(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log
+        )
         status = Path(f"/proc/{child.pid}/status")
         while child.poll() is None:
             found = re.search(r"RssAnon:\s+(\d+)", status.read_text())
@@ -78,11 +92,32 @@ def command(folder: Path, *arguments: object, stop: Any = None) -> Run:
 
 
 def fit(folder: Path, data: str, name: str, is_quick: bool, stop: Any = None) -> Run:
-    chosen = ["--n-components", N_COMPONENTS, "--inference", "memoized", "--max-iter", LAPS, "--tol", 0, "--seed", 0]
-    saving = ["--checkpoint", f"{name}.checkpoint", "--checkpoint-every", EVERY[is_quick], "--out", f"{name}.stickbreak", "--json"]
+    chosen = [
+        "--n-components",
+        N_COMPONENTS,
+        "--inference",
+        "memoized",
+        "--max-iter",
+        LAPS,
+        "--tol",
+        0,
+        "--seed",
+        0,
+    ]
+    saving = [
+        "--checkpoint",
+        f"{name}.checkpoint",
+        "--checkpoint-every",
+        EVERY[is_quick],
+        "--out",
+        f"{name}.stickbreak",
+        "--json",
+    ]
     done = command(folder, "fit", "mixture", data, *chosen, *saving, stop=stop)
     if stop is None and done.code != 0:
-        raise RuntimeError(f"the fit ended with {done.code}: {(folder / 'log').read_text()[-2000:]}")
+        raise RuntimeError(
+            f"the fit ended with {done.code}: {(folder / 'log').read_text()[-2000:]}"
+        )
     return done
 
 
@@ -116,10 +151,18 @@ def measure(kind: str, folder: Path, n_rows: int, half: float, is_quick: bool) -
     what = f"{kind}, N={n_rows}"
     growth = peak / half
     return [
-        Row(f"{what}: read, rows per second", f"{n_rows / (found['seconds'] - laps) / 1e6:.2f} million"),
+        Row(
+            f"{what}: read, rows per second",
+            f"{n_rows / (found['seconds'] - laps) / 1e6:.2f} million",
+        ),
         Row(f"{what}: laps, rows per second", f"{LAPS * n_rows / laps / 1e6:.2f} million"),
         Row(f"{what}: the whole command", f"{whole.seconds:.0f} s"),
-        Row(f"{what}: peak anonymous memory", f"{peak:.0f} MB", target=f"under {MOST_MEGABYTES} MB", met=peak < MOST_MEGABYTES),
+        Row(
+            f"{what}: peak anonymous memory",
+            f"{peak:.0f} MB",
+            target=f"under {MOST_MEGABYTES} MB",
+            met=peak < MOST_MEGABYTES,
+        ),
         Row(
             f"{what}: memory beside half the rows",
             f"{peak:.0f} MB",
@@ -139,9 +182,16 @@ def measure(kind: str, folder: Path, n_rows: int, half: float, is_quick: bool) -
 
 
 def run(quick: bool = False) -> Report:
-    title = f"Out of core: N x {N_FEATURES}, K={N_COMPONENTS}, MemoizedVB, {LAPS} laps, from the command line"
+    title = (
+        f"Out of core: N x {N_FEATURES}, K={N_COMPONENTS}, MemoizedVB, {LAPS} laps, from the "
+        "command line"
+    )
     if not sys.platform.startswith("linux"):
-        return Report(title, [], ("Skipped: anonymous memory is read from /proc, which this system does not have.",))
+        return Report(
+            title,
+            [],
+            ("Skipped: anonymous memory is read from /proc, which this system does not have.",),
+        )
     n_rows = N_ROWS // 20 if quick else N_ROWS
     rows = []
     with tempfile.TemporaryDirectory(prefix="stickbreak-bench-") as name:

@@ -18,7 +18,9 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table. met is None where nothing was promised, or where this run cannot tell."""
+    """One line of a table. met is None where nothing was promised, or where this run
+    cannot tell.
+    """
 
     what: str
     ours: str
@@ -29,7 +31,11 @@ class Row:
 
     def markdown(self) -> str:
         met = {None: "-", True: "yes", False: "**no**"}[self.met]
-        return "| " + " | ".join([self.what, self.ours, self.peer, self.ratio, self.target, met]) + " |"
+        return (
+            "| "
+            + " | ".join([self.what, self.ours, self.peer, self.ratio, self.target, met])
+            + " |"
+        )
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,12 @@ class Report:
         return "\n".join(lines)
 
 
-def fastest(*functions: Callable[[], object], rounds: int, clock: Callable[[], float] = time.process_time) -> list[float]:
-    """Least seconds of each function; one call of each in every round, so that a change of clock speed meets all of them."""
+def fastest(
+    *functions: Callable[[], object], rounds: int, clock: Callable[[], float] = time.process_time
+) -> list[float]:
+    """Least seconds of each function; one call of each in every round, so that a change of clock
+    speed meets all of them.
+    """
     best = [np.inf] * len(functions)
     for _ in range(rounds):
         for i, function in enumerate(functions):
@@ -68,14 +78,18 @@ def milliseconds(seconds: float) -> str:
 
 
 def matrix_peak(rounds: int = 5, size: int = 1000) -> float:
-    """Flop per second of a large matrix product on one thread: the most that the laps below could reach."""
+    """Flop per second of a large matrix product on one thread: the most that the laps below could
+    reach.
+    """
     a = np.random.default_rng(0).random((size, size))
     out = np.empty_like(a)
     return 2.0 * size**3 / fastest(lambda: np.matmul(a, a, out=out), rounds=rounds)[0]
 
 
 def load() -> str:
-    """Jobs that were running or waiting on average over the last minute, where the system says so."""
+    """Jobs that were running or waiting on average over the last minute, where the system
+    says so.
+    """
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 
@@ -83,7 +97,13 @@ def machine() -> str:
     """What the figures depend on; nothing that names a host or a user."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
-    parts = [_processor(), f"{cores} cores", platform.system(), f"Python {platform.python_version()}", versions]
+    parts = [
+        _processor(),
+        f"{cores} cores",
+        platform.system(),
+        f"Python {platform.python_version()}",
+        versions,
+    ]
     return ", ".join(parts) + f"; {datetime.now(UTC):%Y-%m-%d}"
 
 

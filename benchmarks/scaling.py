@@ -29,12 +29,23 @@ def run(quick: bool = False) -> Report:
         seconds = fastest(*(r.lap for r in runs), rounds=rounds)
         exponent = slope(sizes, seconds)
         times = ", ".join(
-            f"{size // (shrink if runs is by_rows else 1)}: {milliseconds(s)}" for size, s in zip(sizes, seconds, strict=True)
+            f"{size // (shrink if runs is by_rows else 1)}: {milliseconds(s)}"
+            for size, s in zip(sizes, seconds, strict=True)
         )
-        rows.append(Row(f"{name} ({times})", f"{exponent:.2f}", target=f"at most {MOST}", met=None if quick else exponent <= MOST))
+        rows.append(
+            Row(
+                f"{name} ({times})",
+                f"{exponent:.2f}",
+                target=f"at most {MOST}",
+                met=None if quick else exponent <= MOST,
+            )
+        )
     return Report(
         "Growth",
         rows,
-        ("One thread, CPU time of a lap. Below 1 in K: a row's features cost the same for any number of components.",),
+        (
+            "One thread, CPU time of a lap. Below 1 in K: a row's features cost the same for any "
+            "number of components.",
+        ),
         ours="exponent",
     )

@@ -25,10 +25,19 @@ class Speeds(NamedTuple):
 
     def rows(self, case: str, idle: bool) -> list[Row]:
         ratio, cpu_ratio = self.alone / self.shared, self.cpu_alone / self.cpu_shared
-        met, shared, alone = ratio >= TARGET if idle else None, milliseconds(self.shared), milliseconds(self.alone)
+        met, shared, alone = (
+            ratio >= TARGET if idle else None,
+            milliseconds(self.shared),
+            milliseconds(self.alone),
+        )
         return [
             Row(f"{case}: wall clock of a lap", shared, alone, f"{ratio:.2f}x", f"{TARGET}x", met),
-            Row(f"{case}: CPU time of a lap", milliseconds(self.cpu_shared), milliseconds(self.cpu_alone), f"{cpu_ratio:.2f}x"),
+            Row(
+                f"{case}: CPU time of a lap",
+                milliseconds(self.cpu_shared),
+                milliseconds(self.cpu_alone),
+                f"{cpu_ratio:.2f}x",
+            ),
         ]
 
 
@@ -41,11 +50,15 @@ def compare(laps: Laps, rounds: int) -> Speeds:
             laps.lap()
 
         pair = (lambda: lap_with(one), lambda: lap_with(two))
-        return Speeds(*fastest(*pair, rounds=rounds, clock=time.perf_counter), *fastest(*pair, rounds=rounds))
+        return Speeds(
+            *fastest(*pair, rounds=rounds, clock=time.perf_counter), *fastest(*pair, rounds=rounds)
+        )
 
 
 def others(seconds: float = 0.5) -> float | None:
-    """Share of the processors' time that is used while this process sleeps; None where the system does not say."""
+    """Share of the processors' time that is used while this process sleeps; None where the system
+    does not say.
+    """
     try:
         before = _ticks()
         time.sleep(seconds)
@@ -57,7 +70,9 @@ def others(seconds: float = 0.5) -> float | None:
 
 
 def _ticks() -> list[int]:
-    """Clock ticks of all processors: user, nice, system, idle, waiting for a disk, interrupts (2), and those given to others."""
+    """Clock ticks of all processors: user, nice, system, idle, waiting for a disk, interrupts (2),
+    and those given to others.
+    """
     with open("/proc/stat", encoding="ascii") as file:
         return [int(value) for value in file.readline().split()[1:9]]
 
@@ -69,12 +84,25 @@ def is_idle(used: float | None) -> bool:
 
 def idle_note(used: float | None) -> str:
     judged = "idle" if is_idle(used) else "not idle: the wall clock is not judged"
-    return f"Others used {'an unknown share' if used is None else f'{used:.0%}'} of the processors before this benchmark: {judged}."
+    return (
+        f"Others used {'an unknown share' if used is None else f'{used:.0%}'} of the processors "
+        f"before this benchmark: {judged}."
+    )
 
 
 def run(quick: bool = False) -> Report:
     used, n = others(), 40_000 if quick else 400_000
     found = compare(Laps(clusters(n, 10, 20), 20), rounds=3 if quick else 10)
     share = f"{found.cpu_alone / found.alone:.2f}"
-    notes = (idle_note(used), f"CPU time over wall clock of the fastest lap on one thread: {share} (1 when nobody interferes).")
-    return Report("Two threads", found.rows(f"N={n} D=10 K=20", is_idle(used)), notes, ours="two threads", peer="one thread")
+    notes = (
+        idle_note(used),
+        f"CPU time over wall clock of the fastest lap on one thread: {share} "
+        "(1 when nobody interferes).",
+    )
+    return Report(
+        "Two threads",
+        found.rows(f"N={n} D=10 K=20", is_idle(used)),
+        notes,
+        ours="two threads",
+        peer="one thread",
+    )

@@ -1,4 +1,6 @@
-"""Runs the scripts of examples/gallery when the documentation is built, and writes a page for each: words, picture, code."""
+"""Runs the scripts of examples/gallery when the documentation is built, and writes a page for each:
+words, picture, code.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from pathlib import Path
 
 HEADER = """# Gallery
 
-Short scripts that end in a picture; the tests run every one of them. A click on a picture leads to its code.
+Short scripts that end in a picture; the tests run every one of them. A click on a picture leads to
+its code.
 """
 CARD = """
 ## {title}
@@ -49,12 +52,16 @@ def read_script(path: Path) -> tuple[str, str, int]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     title, _, words = (ast.get_docstring(tree) or "").partition("\n")
     if not title or not words.strip():
-        raise ValueError(f"{path.name} needs a docstring: a title, an empty line, and what the picture shows")
+        raise ValueError(
+            f"{path.name} needs a docstring: a title, an empty line, and what the picture shows"
+        )
     return title, " ".join(words.split()), tree.body[1].lineno
 
 
 def run_script(path: Path, folder: Path) -> str:
-    """Run a script inside `folder`, where it must leave a picture of its own name; returns what it prints."""
+    """Run a script inside `folder`, where it must leave a picture of its own name; returns what it
+    prints.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -70,20 +77,29 @@ def run_script(path: Path, folder: Path) -> str:
 
 
 def build_gallery(scripts: Path, folder: Path, newest_source: float) -> None:
-    """Pages and pictures of all scripts in `folder`; those that are newer than script and library are kept."""
+    """Pages and pictures of all scripts in `folder`; those that are newer than script and library
+    are kept.
+    """
     folder.mkdir(exist_ok=True)
     cards = []
     for path in sorted(scripts.glob("*.py")):
         title, words, first = read_script(path)
         page, picture = folder / f"{path.stem}.md", folder / f"{path.stem}.png"
         cards.append(CARD.format(title=title, name=path.stem, words=words, width=70))
-        is_fresh = page.is_file() and picture.is_file() and page.stat().st_mtime > max(path.stat().st_mtime, newest_source)
+        is_fresh = (
+            page.is_file()
+            and picture.is_file()
+            and page.stat().st_mtime > max(path.stat().st_mtime, newest_source)
+        )
         if is_fresh:
             continue
         printed = run_script(path, folder)
         block = f"It prints:\n\n```text\n{printed.rstrip()}\n```" if printed else ""
         source = f"../../examples/gallery/{path.name}"
         page.write_text(
-            PAGE.format(title=title, words=words, name=path.stem, source=source, first=first, printed=block), encoding="utf-8"
+            PAGE.format(
+                title=title, words=words, name=path.stem, source=source, first=first, printed=block
+            ),
+            encoding="utf-8",
         )
     (folder / "index.md").write_text(HEADER + "".join(cards), encoding="utf-8")

@@ -27,15 +27,24 @@ html_title = f"stickbreak {release}"
 
 
 def _literal(text):
-    """Code in single backquotes, and words such as labels_ (a link in reStructuredText), as literals."""
+    """Code in single backquotes, and words such as labels_ (a link in reStructuredText), as
+    literals.
+    """
     text = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
     parts = re.split(r"(``.*?``)", text)
-    marked = (p if p.startswith("``") else re.sub(r"(?<!\w)(\w+_)(?!\w)", r"``\1``", p.replace("*", r"\*")) for p in parts)
+    marked = (
+        p
+        if p.startswith("``")
+        else re.sub(r"(?<!\w)(\w+_)(?!\w)", r"``\1``", p.replace("*", r"\*"))
+        for p in parts
+    )
     return "".join(marked)
 
 
 def _read_docstring(app, what, name, obj, options, lines):
-    """Our docstrings say `name : what it is`; numpydoc and napoleon would take the words for a type."""
+    """Our docstrings say `name : what it is`; numpydoc and napoleon would take the words for a
+    type.
+    """
     out, at = [], 0
     while at < len(lines):
         line, below = lines[at], lines[at + 1] if at + 1 < len(lines) else ""

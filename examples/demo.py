@@ -1,4 +1,6 @@
-"""The main job in one go: find clusters, look at them, compare, save, load, draw. `make demo` runs this."""
+"""The main job in one go: find clusters, look at them, compare, save, load, draw. `make demo` runs
+this.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from rich.table import Table
 import stickbreak as sb
 
 CENTERS = np.array([[0, 0], [4, 4], [-4, 4], [4, -3], [-5, -3]])
-SHAPES = np.array([[[1, 0.8], [0, 0.5]], [[0.6, 0], [0, 0.6]], [[1, -0.9], [0, 0.4]], [[0.4, 0], [0, 1.3]], [[1.2, 0.3], [0, 0.3]]])
+SHAPES = np.array(
+    [
+        [[1, 0.8], [0, 0.5]],
+        [[0.6, 0], [0, 0.6]],
+        [[1, -0.9], [0, 0.4]],
+        [[0.4, 0], [0, 1.3]],
+        [[1.2, 0.3], [0, 0.3]],
+    ]
+)
 
 
 def generate(n_rows: int, seed: int) -> np.ndarray:
@@ -29,7 +39,13 @@ def show(console: Console, model: sb.DPMixture) -> None:
     table = Table("component", "rows", "weight", "mean of x", "mean of y", title="What was found")
     for k in np.flatnonzero(model.counts_ >= 1):
         x, y = model.means_[k]
-        table.add_row(str(model.component_ids_[k]), f"{model.counts_[k]:,.0f}", f"{model.weights_[k]:.3f}", f"{x:.2f}", f"{y:.2f}")
+        table.add_row(
+            str(model.component_ids_[k]),
+            f"{model.counts_[k]:,.0f}",
+            f"{model.weights_[k]:.3f}",
+            f"{x:.2f}",
+            f"{y:.2f}",
+        )
     console.print(table)
 
 
@@ -48,14 +64,19 @@ def main() -> None:
     console.rule("Compared with numbers that are given")
     others = [sb.Mixture(k, n_init=3, random_state=0, verbose=live).fit(rows) for k in (3, 8)]
     names = ["DPMixture()", "Mixture(3)", "Mixture(8)"]
-    console.print(sb.compare([best, *others], held_out, names=names), highlight=False, soft_wrap=True)
+    console.print(
+        sb.compare([best, *others], held_out, names=names), highlight=False, soft_wrap=True
+    )
 
     console.rule("Saved, loaded, drawn")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "demo.stickbreak"
         best.save(file)
         same = sb.load(file).score(held_out) == best.score(held_out)
-        console.print(f"model file: {file.stat().st_size:,} bytes; loaded again, its score is {'the same' if same else 'ANOTHER'}")
+        console.print(
+            f"model file: {file.stat().st_size:,} bytes; loaded again, its score is "
+            f"{'the same' if same else 'ANOTHER'}"
+        )
     figure = best.plot(X=rows)
     figure.savefig("demo.png", dpi=120)
     plt.close(figure)

@@ -20,7 +20,9 @@ LAPS = 40
 def make(seed: int) -> tuple[Setting, np.ndarray]:
     """Patches and their letters; each letter is 0.95 times as frequent as the one before."""
     weights = 0.95 ** np.arange(26)
-    X, truth = draw_patches(surface_covariances(letters(), 0.1), weights, 5_000 if is_quick() else 50_000, seed)
+    X, truth = draw_patches(
+        surface_covariances(letters(), 0.1), weights, 5_000 if is_quick() else 50_000, seed
+    )
     return Setting.make(X, sb.ZeroMeanGaussian(dof=66.0, covariance=0.1), 10.0), truth
 
 
@@ -32,7 +34,9 @@ def follow(setting: Setting, seed: int) -> dict[str, Fit]:
         for size in SIZES
         for name, starter in STARTS.items()
     }
-    found["moves from K=1"] = setting.fit(sb.MemoizedVB(moves=MOVES, max_iter=100, tol=1e-6), setting.start(1, seed), seed)
+    found["moves from K=1"] = setting.fit(
+        sb.MemoizedVB(moves=MOVES, max_iter=100, tol=1e-6), setting.start(1, seed), seed
+    )
     return found
 
 
@@ -52,7 +56,11 @@ def draw(fit: Fit) -> str:
     covariances = fit.result.model.family.describe(fit.result.counts)["covariance"]
     images = [np.linalg.eigh(covariance)[1][:, -1].reshape(8, 8) for covariance in covariances]
     figure, panels = plt.subplots(
-        -(-len(images) // 9), 9, figsize=(8, 1 * -(-len(images) // 9)), squeeze=False, layout="constrained"
+        -(-len(images) // 9),
+        9,
+        figsize=(8, 1 * -(-len(images) // 9)),
+        squeeze=False,
+        layout="constrained",
     )
     for panel, image in zip(panels.flat, images, strict=False):
         panel.imshow(image * np.sign(image[-1, -1]), cmap="gray")
@@ -70,23 +78,31 @@ def run() -> Experiment:
         for name, fit in follow(setting, seed).items():
             fits.setdefault(name, []).append(fit)
             known.setdefault(name, []).append(n_letters(fit, setting, truth))
-    published = {"K=40": "rarely all letters", "K=60": "rarely all letters", "K=100": "reliably good, unused components decay"}
+    published = {
+        "K=40": "rarely all letters",
+        "K=60": "rarely all letters",
+        "K=100": "reliably good, unused components decay",
+    }
     rows = [
         Row(
             name,
             f"letters found {span(known[name])}; components {span(f.n_effective for f in runs)}; "
             f"bound a row {span((f.result.bound / f.result.counts.n_units for f in runs), 3)}; "
-            f"{span(len(f.result.trace) for f in runs)} laps; {span((f.seconds for f in runs), 0)} CPU s",
+            f"{span(len(f.result.trace) for f in runs)} laps; {span((f.seconds for f in runs), 0)} "
+            "CPU s",
             published.get(name.split(", ")[-1], ""),
         )
         for name, runs in fits.items()
     ]
     setting_text = (
-        "E1. 50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and its paper have independent "
+        "E1. 50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and "
+        "its paper have independent "
         "brightness, pixel "
-        "noise 0.1 of it; each letter 0.95 times as frequent as the one before. Wishart prior with 66 degrees of freedom, "
+        "noise 0.1 of it; each letter 0.95 times as frequent as the one before. Wishart prior with "
+        "66 degrees of freedom, "
         "expected covariance "
-        f"0.1 I; concentration 10. Variational Bayes on all rows, at most {LAPS} laps. Covariances and prior are ours: none "
+        f"0.1 I; concentration 10. Variational Bayes on all rows, at most {LAPS} laps. Covariances "
+        "and prior are ours: none "
         f"are printed."
     )
     return Experiment("Alphabet", setting_text, rows, "", draw(fits["moves from K=1"][0]))

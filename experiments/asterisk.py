@@ -41,15 +41,47 @@ def run() -> Experiment:
         seconds.append(time.process_time() - began)
     rows = [
         Row("bound", span((m.lower_bound_ for m in models), 2), "", "scikit-learn and bnpy 341.04"),
-        Row("components with a row", span(m.n_effective_ for m in models), "8 clusters made the data", "scikit-learn and bnpy 8"),
-        Row("held-out log predictive per row", span((m.score(test) for m in models), 4), "", "scikit-learn and bnpy 0.2392"),
-        Row("Hamming distance to the truth", span((hamming(truth, m.labels_) for m in models), 4), "", "0"),
-        Row("adjusted Rand index", span((adjusted_rand_score(truth, m.labels_) for m in models), 4), "", "1"),
-        Row("CPU seconds of a fit", span(seconds, 2), "", "scikit-learn 0.9 .. 1.24; bnpy 0.98 .. 3.01 (measured elsewhere)"),
+        Row(
+            "components with a row",
+            span(m.n_effective_ for m in models),
+            "8 clusters made the data",
+            "scikit-learn and bnpy 8",
+        ),
+        Row(
+            "held-out log predictive per row",
+            span((m.score(test) for m in models), 4),
+            "",
+            "scikit-learn and bnpy 0.2392",
+        ),
+        Row(
+            "Hamming distance to the truth",
+            span((hamming(truth, m.labels_) for m in models), 4),
+            "",
+            "0",
+        ),
+        Row(
+            "adjusted Rand index",
+            span((adjusted_rand_score(truth, m.labels_) for m in models), 4),
+            "",
+            "1",
+        ),
+        Row(
+            "CPU seconds of a fit",
+            span(seconds, 2),
+            "",
+            "scikit-learn 0.9 .. 1.24; bnpy 0.98 .. 3.01 (measured elsewhere)",
+        ),
     ]
     setting = (
-        "Dirichlet process Gaussian mixture, truncation 25, one start, ten seeds; 4,500 rows of 2 columns, every tenth row held "
-        "out; prior mean 0, strength 1e-4, 4 degrees of freedom, expected covariance 0.1 I, concentration 5. Peers: the same."
+        "Dirichlet process Gaussian mixture, truncation 25, one start, ten seeds; 4,500 rows of 2 "
+        "columns, every tenth row held "
+        "out; prior mean 0, strength 1e-4, 4 degrees of freedom, expected covariance 0.1 I, "
+        "concentration 5. Peers: the same."
     )
-    words = "The clusters are well apart, so moves are not needed: every start finds all eight and nothing else."
-    return Experiment("Asterisk", setting, rows, words, save_picture(models[0].plot(X=train), "asterisk"))
+    words = (
+        "The clusters are well apart, so moves are not needed: every start finds all eight and "
+        "nothing else."
+    )
+    return Experiment(
+        "Asterisk", setting, rows, words, save_picture(models[0].plot(X=train), "asterisk")
+    )

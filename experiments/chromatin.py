@@ -1,4 +1,6 @@
-"""Chromatin marks along a chromosome: births from one state, and a lap of the whole chain in little memory."""
+"""Chromatin marks along a chromosome: births from one state, and a lap of the whole chain in little
+memory.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,15 @@ def fit_births(setting: Setting, seed: int) -> Fit:
 
 def fit_fixed(setting: Setting, seed: int) -> Fit:
     """Twenty states throughout, from k-means++ on rows."""
-    return setting.fit(sb.BatchVB(max_iter=200, tol=1e-5), setting.start(20, seed, from_plusplus), seed)
+    return setting.fit(
+        sb.BatchVB(max_iter=200, tol=1e-5), setting.start(20, seed, from_plusplus), seed
+    )
 
 
 def held_out(fit: Fit, bins: Batch, n_train: int) -> tuple[float, float]:
-    """Log predictive of a bin given all before it, mean over those that were fitted and those after them."""
+    """Log predictive of a bin given all before it, mean over those that were fitted and those after
+    them.
+    """
     steps = log_steps(fit, bins)
     return float(steps[:n_train].mean()), float(steps[n_train:].mean())
 
@@ -89,7 +95,11 @@ def draw(fit: Fit, names: list[str]) -> str:
     figure, axes = plt.subplots(figsize=(7, 0.22 * len(order) + 1.5), layout="constrained")
     image = axes.imshow(marks, aspect="auto", cmap="Blues", vmin=0, vmax=1)
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
-    axes.set_yticks(range(len(order)), [f"{100 * size / fit.counts.sum():.2f}%" for size in fit.counts[order]], fontsize=7)
+    axes.set_yticks(
+        range(len(order)),
+        [f"{100 * size / fit.counts.sum():.2f}%" for size in fit.counts[order]],
+        fontsize=7,
+    )
     axes.set(ylabel="state, by its share of bins", title="Probability of each mark")
     figure.colorbar(image)
     return save_picture(figure, "chromatin")
@@ -99,7 +109,10 @@ def run() -> Experiment:
     """Two seeds from one state by births, three with twenty states."""
     marks, names = load()
     n_train = 10_000 if is_quick() else TRAIN
-    whole, test = marks[: 50_000 if is_quick() else None], one_chain(marks[: n_train + TEST]).whole()
+    whole, test = (
+        marks[: 50_000 if is_quick() else None],
+        one_chain(marks[: n_train + TEST]).whole(),
+    )
     setting = make(one_chain(marks[:n_train]))
     found = {
         "moves from 1": [fit_births(setting, seed) for seed in seeds(2)],
@@ -114,17 +127,34 @@ def run() -> Experiment:
             "bnpy -0.5935; dynamax EM, 20 states: -0.5793",
             "bnpy 12, dynamax 14; 25 laps",
         )
-        bound_peer, score_peer, train_peer, cost_peer = bnpy if name == "moves from 1" else ("",) * 4
+        bound_peer, score_peer, train_peer, cost_peer = (
+            bnpy if name == "moves from 1" else ("",) * 4
+        )
         rows += [
             Row(f"{name}: bound", span((fit.result.bound for fit in fits), 1), "", bound_peer),
-            Row(f"{name}: held-out log predictive per bin", span((s[1] for s in scores), 4), "", score_peer),
-            Row(f"{name}: the same of the bins fitted", span((s[0] for s in scores), 4), "", train_peer),
-            Row(f"{name}: states, with a bin", f"{states(fits)}, {span(fit.n_effective for fit in fits)}"),
+            Row(
+                f"{name}: held-out log predictive per bin",
+                span((s[1] for s in scores), 4),
+                "",
+                score_peer,
+            ),
+            Row(
+                f"{name}: the same of the bins fitted",
+                span((s[0] for s in scores), 4),
+                "",
+                train_peer,
+            ),
+            Row(
+                f"{name}: states, with a bin",
+                f"{states(fits)}, {span(fit.n_effective for fit in fits)}",
+            ),
             Row(f"{name}: CPU seconds, laps", _cost(fits), "", cost_peer),
         ]
     lap = measure_lap(whole)
     rows += [
-        Row(f"one lap of {len(whole):,} bins, {LAP_STATES} states: CPU seconds", f"{lap['cpu']:.1f}"),
+        Row(
+            f"one lap of {len(whole):,} bins, {LAP_STATES} states: CPU seconds", f"{lap['cpu']:.1f}"
+        ),
         Row(
             f"the same: peak anonymous memory ({lap['before']:.0f} MB before it, bins included)",
             f"{lap['peak']:.0f} MB",
@@ -133,13 +163,18 @@ def run() -> Experiment:
         ),
     ]
     text = (
-        "E11, on one chromosome of one cell type. GM12878, chromosome 11, 10 binary marks in bins of 200 bases. HDP-HMM of the "
-        f"first {n_train:,} bins, concentration 0.5, start 10, top 10, not sticky; Beta(0.1, 0.3); births, merges and deletes. "
-        f"Held out: the {TEST:,} bins after them, from the filtered state. Peers: the same, 25 laps."
+        "E11, on one chromosome of one cell type. GM12878, chromosome 11, 10 binary marks in bins "
+        "of 200 bases. HDP-HMM of the "
+        f"first {n_train:,} bins, concentration 0.5, start 10, top 10, not sticky; Beta(0.1, 0.3); "
+        "births, merges and deletes. "
+        f"Held out: the {TEST:,} bins after them, from the filtered state. Peers: the same, 25 "
+        "laps."
     )
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     return Experiment("Chromatin", text, rows, "", draw(best, names))
 
 
 def _cost(fits: list[Fit]) -> str:
-    return f"{span((fit.seconds for fit in fits), 0)}; {span(len(fit.result.trace) for fit in fits)}"
+    return (
+        f"{span((fit.seconds for fit in fits), 0)}; {span(len(fit.result.trace) for fit in fits)}"
+    )

@@ -15,15 +15,20 @@ from .sequences import MOVES, labels_of, states
 
 BATCHES = 20
 FOUND = (
-    "In the picture trials of one activity share their states: sweeping, washing windows, climbing steps, dribbling, balancing. "
-    "Small states are of single trials (swordplay, hand signals). The bound wants many more states than the 30 of the publication, "
-    "whose trials, and prior, are others. Moves end 24,000 nats above 100 fixed states; from one state as high as from 100."
+    "In the picture trials of one activity share their states: sweeping, washing windows, climbing "
+    "steps, dribbling, balancing. "
+    "Small states are of single trials (swordplay, hand signals). The bound wants many more states "
+    "than the 30 of the publication, "
+    "whose trials, and prior, are others. Moves end 24,000 nats above 100 fixed states; from one "
+    "state as high as from 100."
 )
 
 
 def load() -> tuple[Sequences, list[str]]:
     """Rows (n, 24) of angles and those one step before, and what each trial shows."""
-    with np.load(data_folder() / "sequences" / "cmu_mocap" / "cmu_mocap119.npz", allow_pickle=False) as found:
+    with np.load(
+        data_folder() / "sequences" / "cmu_mocap" / "cmu_mocap119.npz", allow_pickle=False
+    ) as found:
         n = 30 if is_quick() else len(found["names"])
         offsets = found["doc_range"][: n + 1]
         rows, offsets = sb.lag_rows(found["X"][: offsets[-1]].astype(float), offsets)
@@ -61,14 +66,22 @@ def run() -> Experiment:
     data, descriptions = load()
     setting = make(data)
     plan = {"moves from 100": (100, True), "moves from 1": (1, True), "fixed 100": (100, False)}
-    found = {name: [fit_from(setting, size, seed, moves=moves) for seed in seeds(2)] for name, (size, moves) in plan.items()}
-    published = {"moves from 100": "about 30 states, and the best bound", "moves from 1": "a bound nearly as good"}
+    found = {
+        name: [fit_from(setting, size, seed, moves=moves) for seed in seeds(2)]
+        for name, (size, moves) in plan.items()
+    }
+    published = {
+        "moves from 100": "about 30 states, and the best bound",
+        "moves from 1": "a bound nearly as good",
+    }
     rows = [
         Row(
             name,
-            f"bound {span((fit.result.bound for fit in fits), 0)}; states {states(fits)}, with a row "
+            f"bound {span((fit.result.bound for fit in fits), 0)}; states {states(fits)}, with a "
+            "row "
             f"{span(fit.n_effective for fit in fits)}; "
-            f"laps {span(len(fit.result.trace) for fit in fits)}; CPU s {span((fit.seconds for fit in fits), 0)}",
+            f"laps {span(len(fit.result.trace) for fit in fits)}; CPU s "
+            f"{span((fit.seconds for fit in fits), 0)}",
             published.get(name, ""),
         )
         for name, fits in found.items()
@@ -76,11 +89,16 @@ def run() -> Experiment:
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     spread = (usage(best, data) > 0.05).sum(0)
     rows.append(
-        Row("best run: trials in which a state takes over 5% of the rows", f"median {np.median(spread):.0f}, most {spread.max()}")
+        Row(
+            "best run: trials in which a state takes over 5% of the rows",
+            f"median {np.median(spread):.0f}, most {spread.max()}",
+        )
     )
     text = (
-        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the first of each) instead of the 124 "
-        "of the publication, which are not at hand: its bounds cannot be compared. Prior and stickiness as for six motion "
+        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the "
+        "first of each) instead of the 124 "
+        "of the publication, which are not at hand: its bounds cannot be compared. Prior and "
+        "stickiness as for six motion "
         f"captures; {BATCHES} batches, at most 150 laps, two seeds; there are no labels."
     )
     return Experiment("119 motion captures", text, rows, FOUND, draw(best, data, descriptions))

@@ -1,4 +1,6 @@
-"""Corpora of the topic experiments, split as for the peers' figures, and their score by document completion."""
+"""Corpora of the topic experiments, split as for the peers' figures, and their score by document
+completion.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,18 @@ HELD_OUT = 0.2  # of the distinct words of a test document
 
 
 class Split(NamedTuple):
-    """Training counts (S, V); test documents with their numbers in the whole corpus; words, where there are any."""
+    """Training counts (S, V); test documents with their numbers in the whole corpus; words, where
+    there are any.
+    """
 
     train: sparse.csr_array
     test: list[tuple[int, np.ndarray, np.ndarray]]
     words: tuple[str, ...] | None
 
 
-def _split(counts: Any, train: np.ndarray, test: np.ndarray, words: tuple[str, ...] | None = None) -> Split:
+def _split(
+    counts: Any, train: np.ndarray, test: np.ndarray, words: tuple[str, ...] | None = None
+) -> Split:
     counts = sparse.csr_array(counts)
     counts.sort_indices()
     if is_quick():
@@ -37,8 +43,14 @@ def _split(counts: Any, train: np.ndarray, test: np.ndarray, words: tuple[str, .
 
 def read_bars() -> Split:
     """1,000 documents of 12 x 12 images, every tenth held out."""
-    with np.load(data_folder() / "topics" / "bars" / "bars_many_per_doc.npz", allow_pickle=False) as found:
-        parts: Any = found["word_count"].astype(float), found["word_id"].astype(int), found["doc_range"].astype(int)
+    with np.load(
+        data_folder() / "topics" / "bars" / "bars_many_per_doc.npz", allow_pickle=False
+    ) as found:
+        parts: Any = (
+            found["word_count"].astype(float),
+            found["word_id"].astype(int),
+            found["doc_range"].astype(int),
+        )
         counts = sparse.csr_array(parts, shape=(len(found["doc_range"]) - 1, 144))
     at = np.arange(counts.shape[0])
     return _split(counts, at[at % 10 != 9], at[at % 10 == 9])
@@ -60,17 +72,26 @@ def read_news() -> Split:
         part = np.array([line.split("\t")[0] for line in lines])
     part = part[-found.n_documents :]  # after a header, if there is one
     at = np.arange(found.n_documents)
-    return _split(found.counts, at[(part == "train") & (at % 4 == 0)], at[(part == "test") & (at % 20 == 0)], found.words)
+    return _split(
+        found.counts,
+        at[(part == "train") & (at % 4 == 0)],
+        at[(part == "test") & (at % 20 == 0)],
+        found.words,
+    )
 
 
 def completion(model: Any, split: Split) -> tuple[float, float]:
-    """Mean log probability of the held-out words of the test documents, by the procedure of the peers' figures.
+    """Mean log probability of the held-out words of the test documents, by the procedure of the
+    peers' figures.
 
-    A fifth of the distinct words of a document is held out; the others give its shares under two priors of them: 0.1 for each
-    topic, and ten times the topics' shares in training.
+    A fifth of the distinct words of a document is held out; the others give its shares under two
+    priors of them: 0.1 for each topic, and ten times the topics' shares in training.
     """
     used = model.counts_ > 0
-    phi, mean = np.maximum(model.topic_word_[used], 1e-12), model.counts_[used] / model.counts_[used].sum()
+    phi, mean = (
+        np.maximum(model.topic_word_[used], 1e-12),
+        model.counts_[used] / model.counts_[used].sum(),
+    )
     scores = []
     for prior in (np.full(len(mean), 0.1), 10.0 * mean):
         total = weight = 0.0
@@ -87,7 +108,9 @@ def completion(model: Any, split: Split) -> tuple[float, float]:
     return scores[0], scores[1]
 
 
-def _shares(evidence: np.ndarray, counts: np.ndarray, prior: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _shares(
+    evidence: np.ndarray, counts: np.ndarray, prior: np.ndarray, mean: np.ndarray
+) -> np.ndarray:
     """(K,) shares of a document with words of evidence (n, K)."""
     theta = prior + counts.sum() * mean
     for _ in range(100):

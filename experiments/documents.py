@@ -33,8 +33,12 @@ def read_bbc() -> tuple[sparse.csr_array, np.ndarray, list[str]]:
     at = {word: i for i, word in enumerate(words)}
     with gzip.open(folder / "corpus.tsv.gz", "rt") as lines:
         texts, _, sections = zip(*(line.rstrip("\n").split("\t") for line in lines), strict=True)
-    pairs = np.array([(i, at[word]) for i, text in enumerate(texts) for word in text.split() if word in at])
-    counts = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(texts), len(words))).tocsr()
+    pairs = np.array(
+        [(i, at[word]) for i, text in enumerate(texts) for word in text.split() if word in at]
+    )
+    counts = sparse.coo_array(
+        (np.ones(len(pairs)), pairs.T), shape=(len(texts), len(words))
+    ).tocsr()
     counts.sum_duplicates()
     return counts, np.unique(np.array(sections), return_inverse=True)[1], words
 
@@ -59,13 +63,18 @@ def rows_of(name: str, X: Any, sections: np.ndarray | None) -> tuple[list[Row], 
     rows = []
     for method, runs in fits.items():
         ours = (
-            f"bound {span(f.result.bound for f in runs)}; components {span(f.n_effective for f in runs)}; held-out log "
+            f"bound {span(f.result.bound for f in runs)}; components "
+            f"{span(f.n_effective for f in runs)}; held-out log "
             f"predictive per word "
-            f"{span((f.score(test) / tokens for f in runs), 4)}; {span((f.seconds for f in runs), 0)} CPU s"
+            f"{span((f.score(test) / tokens for f in runs), 4)}; "
+            f"{span((f.seconds for f in runs), 0)} CPU s"
         )
         if sections is not None:
             known = hold_out(sections)[0]
-            ours += f"; adjusted Rand index with the sections {span((adjusted_rand_score(known, best(f, train)) for f in runs), 2)}"
+            ours += (
+                "; adjusted Rand index with the sections "
+                f"{span((adjusted_rand_score(known, best(f, train)) for f in runs), 2)}"
+            )
         rows.append(Row(f"{name}, {method}", ours))
     return rows, max(fits["moves from K=1"], key=lambda fit: fit.result.bound)
 
@@ -84,7 +93,9 @@ def draw(fit: Fit, words: list[str], overall: np.ndarray) -> str:
     figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
     axes.set_axis_off()
     for k, row in enumerate(standing_out):
-        text = f"{fit.counts[k]:5.0f} documents: " + ", ".join(words[v] for v in np.argsort(-row)[:9])
+        text = f"{fit.counts[k]:5.0f} documents: " + ", ".join(
+            words[v] for v in np.argsort(-row)[:9]
+        )
         axes.text(0, 1 - k / 8, text, va="top", family="monospace", fontsize=9)
     return save_picture(figure, "documents")
 
@@ -96,9 +107,11 @@ def run() -> Experiment:
     bbc, fit = rows_of("BBC news", counts, sections)
     overall = (np.asarray(counts.sum(0)).ravel() + 0.1) / (counts.sum() + 0.1 * len(words))
     setting = (
-        "Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word; every tenth document held out; one batch, "
+        "Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word; every tenth "
+        "document held out; one batch, "
         "five seeds. "
-        "In the same way E3 clustered 1,392 articles of NIPS, which are not at hand: there the best bound has 300 to 400 "
+        "In the same way E3 clustered 1,392 articles of NIPS, which are not at hand: there the "
+        "best bound has 300 to 400 "
         "components and none empties."
     )
     return Experiment("Documents", setting, kos + bbc, "", draw(fit, words, overall))

@@ -21,7 +21,9 @@ FAMILY = sb.Poisson(shape=1.0, rate=1.0 / 20.0)
 
 def load() -> tuple[np.ndarray, np.ndarray]:
     """Years (107,) and counts (107, 1)."""
-    table = np.loadtxt(data_folder() / "sequences" / "misc" / "earthquakes.csv", delimiter=",", skiprows=1)
+    table = np.loadtxt(
+        data_folder() / "sequences" / "misc" / "earthquakes.csv", delimiter=",", skiprows=1
+    )
     return table[:, 0].astype(int), table[:, 1:]
 
 
@@ -42,7 +44,10 @@ def fit_moves(data: Sequences, stickiness: float, size: int, seed: int) -> Fit:
 
 def rates(fit: Fit) -> str:
     """Expected counts a year of the states, in rising order."""
-    return ", ".join(f"{rate:.1f}" for rate in np.sort(fit.result.model.family.describe(fit.result.counts)["rate"].ravel()))
+    return ", ".join(
+        f"{rate:.1f}"
+        for rate in np.sort(fit.result.model.family.describe(fit.result.counts)["rate"].ravel())
+    )
 
 
 def best_peer(counts: np.ndarray, size: int) -> float:
@@ -51,7 +56,9 @@ def best_peer(counts: np.ndarray, size: int) -> float:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        models = [PoissonHMM(size, random_state=i, n_iter=10).fit(counts.astype(int)) for i in range(10)]
+        models = [
+            PoissonHMM(size, random_state=i, n_iter=10).fit(counts.astype(int)) for i in range(10)
+        ]
     return float(max(model.score(counts.astype(int)) for model in models))
 
 
@@ -78,7 +85,10 @@ def run() -> Experiment:
     best = max(found, key=lambda fit: fit.result.bound)
     rows = [
         Row("finite: bounds by number of states", _by_size(fit.result.bound for fit in found)),
-        Row("finite: states of the best bound, their rates", f"{len(best.result.ids)}: {rates(best)}"),
+        Row(
+            "finite: states of the best bound, their rates",
+            f"{len(best.result.ids)}: {rates(best)}",
+        ),
         Row(
             "log likelihood by number of states",
             "-",
@@ -94,14 +104,20 @@ def run() -> Experiment:
         figures = f"{states(fits)}; {span((fit.result.bound for fit in fits), 2)}; {rates(chosen)}"
         rows.append(Row(f"{name}: states; bound; rates of the best", figures))
     text = (
-        f"107 yearly counts. Poisson rates ~ Gamma(1, 1/20). Finite: prior count 1 of every entry, best of {n_starts} starts. "
+        "107 yearly counts. Poisson rates ~ Gamma(1, 1/20). Finite: prior count 1 of every entry, "
+        f"best of {n_starts} starts. "
         "HDP-HMM: concentration 0.5, start 10, top 10; births, merges, deletes."
     )
     words = (
-        "Bounds of finite models leave out the log K! of their equal orderings. hmmlearn's likelihood rises with every state. "
-        "From one state and from six the moves end with the same two states, or with three, which are worth a nat more."
+        "Bounds of finite models leave out the log K! of their equal orderings. hmmlearn's "
+        "likelihood rises with every state. "
+        "From one state and from six the moves end with the same two states, or with three, which "
+        "are worth a nat more."
     )
-    pictured = {f"finite, {len(best.result.ids)} states": best, "HDP-HMM from 6, stickiness 10": moving[6, 10.0]}
+    pictured = {
+        f"finite, {len(best.result.ids)} states": best,
+        "HDP-HMM from 6, stickiness 10": moving[6, 10.0],
+    }
     return Experiment("Earthquakes", text, rows, words, draw(pictured, years, data))
 
 

@@ -54,7 +54,9 @@ def methods(n_batches: int) -> dict[str, Callable[[Setting, int], Fit]]:
     for name, (kappa, delay) in RATES.items():
         engine = sb.StochasticVB(batch_size=batch, kappa=kappa, delay=delay, max_iter=LAPS, tol=0.0)
         found[f"stochastic {name} (kappa {kappa}, delay {delay:.0f}), K=25"] = fixed(engine)
-    found["GreedyMerge, K=25"] = lambda setting, seed: fit_greedy(setting, setting.start(TRUNCATION, seed), n_batches, 10, seed)
+    found["GreedyMerge, K=25"] = lambda setting, seed: fit_greedy(
+        setting, setting.start(TRUNCATION, seed), n_batches, 10, seed
+    )
     return found
 
 
@@ -70,7 +72,9 @@ def n_found(parts: np.ndarray) -> int:
 
 
 def is_whole(parts: np.ndarray) -> bool:
-    """Whether every true cluster is the majority of exactly one component, which holds at least 80 % of it."""
+    """Whether every true cluster is the majority of exactly one component, which holds at least 80
+    % of it.
+    """
     return n_found(parts) == len(parts) == parts.shape[1]
 
 
@@ -109,10 +113,16 @@ def _row(name: str, runs: list[Outcome]) -> Row:
     ours = (
         f"{sum(run.is_whole for run in runs)} of {len(runs)} runs find all and nothing else; "
         f"{span(run.n_found for run in runs)} of 8 found; "
-        f"K {span(fit.n_effective for fit in fits)}; bound a row {span((per_row(fit) for fit in fits), 3)}; "
-        f"{span(len(fit.result.trace) for fit in fits)} laps; {span((fit.seconds for fit in fits), 0)} CPU s"
+        f"K {span(fit.n_effective for fit in fits)}; bound a row "
+        f"{span((per_row(fit) for fit in fits), 3)}; "
+        f"{span(len(fit.result.trace) for fit in fits)} laps; "
+        f"{span((fit.seconds for fit in fits), 0)} CPU s"
     )
-    published = "not all 8, even in the best runs" if name.startswith("stochastic") else PUBLISHED.get(name, "")
+    published = (
+        "not all 8, even in the best runs"
+        if name.startswith("stochastic")
+        else PUBLISHED.get(name, "")
+    )
     return Row(name, ours, published)
 
 
@@ -129,12 +139,18 @@ def batches(known: list[Fit]) -> list[Row]:
         for n_batches in (1, 10):
             found[n_batches].append(with_moves(setting, seed, n_batches))
     means = {n: float(np.mean([per_row(fit) for fit in fits])) for n, fits in found.items()}
-    components = {n: float(np.mean([len(fit.result.ids) for fit in fits])) for n, fits in found.items()}
+    components = {
+        n: float(np.mean([len(fit.result.ids) for fit in fits])) for n, fits in found.items()
+    }
     listed = lambda values, digits: ", ".join(f"{value:.{digits}f}" for value in values.values())
     names = ", ".join(str(n) for n in found)
     apart = max(means.values()) - min(means.values())
     return [
-        Row(f"mean bound a row with {names} batches, {len(known)} seeds", listed(means, 4), "no effect of the number of batches"),
+        Row(
+            f"mean bound a row with {names} batches, {len(known)} seeds",
+            listed(means, 4),
+            "no effect of the number of batches",
+        ),
         Row("largest difference of these (at most 0.02 wanted)", f"{apart:.4f}"),
         Row(f"mean number of components with {names} batches", listed(components, 1)),
     ]
@@ -172,16 +188,20 @@ def run() -> Experiment:
     first = {name: runs[0].fit for name, runs in found.items()}
     n_rows, n_batches = size()
     setting = (
-        f"E5. {n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two surfaces of independent "
+        f"E5. {n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two "
+        "surfaces of independent "
         f"brightness that meet "
-        f"in an edge or a corner, pixel noise 0.2 of a surface's. {n_batches} batches of 1,000; Wishart prior with 27 degrees "
+        f"in an edge or a corner, pixel noise 0.2 of a surface's. {n_batches} batches of 1,000; "
+        "Wishart prior with 27 degrees "
         f"of freedom, expected "
-        "covariance 0.5 I; concentration 10. The publication prints neither its covariances nor its prior. Methods of 25 "
+        "covariance 0.5 I; concentration 10. The publication prints neither its covariances nor "
+        "its prior. Methods of 25 "
         "components begin "
         f"with the same Bregman k-means++ start and have at most {LAPS} laps."
     )
     words = (
-        "Not built: births as first published (2013), which may lower the bound and were replaced by ones that cannot; "
+        "Not built: births as first published (2013), which may lower the bound and were replaced "
+        "by ones that cannot; "
         "Kurihara's splits, "
         "which this publication runs on digits only."
     )

@@ -48,7 +48,11 @@ class Fit:
     def score(self, rows: Any) -> float:
         """Mean log predictive density of rows, parameters integrated out."""
         found = self.result
-        return float(found.model.log_evidence(found.model.predictive(found.counts, found.params), Table(rows).whole()).mean())
+        return float(
+            found.model.log_evidence(
+                found.model.predictive(found.counts, found.params), Table(rows).whole()
+            ).mean()
+        )
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A title, a sentence of what was done, its figures, what they mean, and the name of a picture."""
+    """A title, a sentence of what was done, its figures, what they mean, and the name of a
+    picture.
+    """
 
     title: str
     setting: str

@@ -11,7 +11,8 @@ from benchmarks.quality import predictive
 from .frame import Experiment, Row, data_folder, fit, save_picture
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10)
-PRIOR = {"mean": 20.0, "mean_strength": 0.01, "dof": 4.0, "covariance": 1.0}  # in 1,000 km/s, as the velocities
+# in 1,000 km/s, as the velocities
+PRIOR = {"mean": 20.0, "mean_strength": 0.01, "dof": 4.0, "covariance": 1.0}
 
 
 def load() -> np.ndarray:
@@ -23,11 +24,15 @@ def load() -> np.ndarray:
 def make(n_components: int, *, infinite: bool) -> sb.Mixture | sb.DPMixture:
     cls = sb.DPMixture if infinite else sb.Mixture
     engine = sb.BatchVB(max_iter=2000, tol=1e-7)
-    return cls(n_components, family=sb.Gaussian(**PRIOR), inference=engine, n_init=10, random_state=0)
+    return cls(
+        n_components, family=sb.Gaussian(**PRIOR), inference=engine, n_init=10, random_state=0
+    )
 
 
 def make_peer(n_components: int) -> BayesianGaussianMixture:
-    """The same Dirichlet process and prior; its covariance_prior is the inverse scale of the Wishart."""
+    """The same Dirichlet process and prior; its covariance_prior is the inverse scale of the
+    Wishart.
+    """
     return BayesianGaussianMixture(
         n_components=n_components,
         weight_concentration_prior=1.0,
@@ -61,24 +66,43 @@ def run() -> Experiment:
     best_finite, best = (max(models, key=lambda m: m.lower_bound_) for models in (finite, infinite))
     ours, theirs = cross_validate(X, 10)
     rows = [
-        Row("Dirichlet process: best bound, components with a row", f"{best.lower_bound_:.2f}, {best.n_effective_}"),
-        Row("bounds by truncation", ", ".join(f"{k}: {m.lower_bound_:.2f}" for k, m in zip(SIZES, infinite, strict=True))),
+        Row(
+            "Dirichlet process: best bound, components with a row",
+            f"{best.lower_bound_:.2f}, {best.n_effective_}",
+        ),
+        Row(
+            "bounds by truncation",
+            ", ".join(f"{k}: {m.lower_bound_:.2f}" for k, m in zip(SIZES, infinite, strict=True)),
+        ),
         Row(
             "components with a row, by truncation",
             ", ".join(f"{k}: {m.n_effective_}" for k, m in zip(SIZES, infinite, strict=True)),
         ),
-        Row("finite mixture: best bound, number of components", f"{best_finite.lower_bound_:.2f}, {best_finite.n_components_}"),
-        Row("bounds by number of components", ", ".join(f"{k}: {m.lower_bound_:.2f}" for k, m in zip(SIZES, finite, strict=True))),
         Row(
-            "log predictive per row, tenfold, truncation 10", f"{ours:.4f}", "", f"scikit-learn, same prior, run here: {theirs:.4f}"
+            "finite mixture: best bound, number of components",
+            f"{best_finite.lower_bound_:.2f}, {best_finite.n_components_}",
+        ),
+        Row(
+            "bounds by number of components",
+            ", ".join(f"{k}: {m.lower_bound_:.2f}" for k, m in zip(SIZES, finite, strict=True)),
+        ),
+        Row(
+            "log predictive per row, tenfold, truncation 10",
+            f"{ours:.4f}",
+            "",
+            f"scikit-learn, same prior, run here: {theirs:.4f}",
         ),
     ]
     setting = (
-        "82 velocities in 1,000 km/s. Prior mean 20, strength 0.01, 4 degrees of freedom, expected variance 1; concentration 1; "
-        "ten starts at each size. No published bound is known for this prior, and no peer's figure but the one run here."
+        "82 velocities in 1,000 km/s. Prior mean 20, strength 0.01, 4 degrees of freedom, expected "
+        "variance 1; concentration 1; "
+        "ten starts at each size. No published bound is known for this prior, and no peer's figure "
+        "but the one run here."
     )
     found = (
-        "So few rows do not settle the number: by the bound, three components and five are within half a nat of each other, and "
-        "another prior may decide otherwise. Bounds of the finite mixture leave out the log K! of its equal orderings."
+        "So few rows do not settle the number: by the bound, three components and five are within "
+        "half a nat of each other, and "
+        "another prior may decide otherwise. Bounds of the finite mixture leave out the log K! of "
+        "its equal orderings."
     )
     return Experiment("Galaxies", setting, rows, found, save_picture(best.plot(X=X), "galaxies"))

@@ -1,4 +1,6 @@
-"""GreedyMerge, a published baseline that is meant to fail: merges judged by the bound of the batch at hand alone."""
+"""GreedyMerge, a published baseline that is meant to fail: merges judged by the bound of the batch
+at hand alone.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,13 @@ def fit_greedy(setting: Setting, start: Start, n_batches: int, n_laps: int, seed
     trace = Trace()
     for lap in range(n_laps):
         for batch in plan.lap(seed, lap):
-            old, pairs = state.recall(batch), np.stack(np.triu_indices(state.n_components, 1), axis=1)
-            new, warm = rule.visit(model, state.counts, state.params, batch, None, [MergeWatch(pairs)], map)
+            old, pairs = (
+                state.recall(batch),
+                np.stack(np.triu_indices(state.n_components, 1), axis=1),
+            )
+            new, warm = rule.visit(
+                model, state.counts, state.params, batch, None, [MergeWatch(pairs)], map
+            )
             accumulator.combine(state, batch, old, replace(new, sides={}), warm)
             if lap < n_laps - 1:
                 merge_by_batch(model, state, new, pairs)
@@ -37,12 +44,26 @@ def fit_greedy(setting: Setting, start: Start, n_batches: int, n_laps: int, seed
         is_exact = lap == n_laps - 1
         trace.laps.append(
             LapRecord(
-                lap + 1, rule.bound(model, state.total.view(), state.params) if is_exact else None, np.nan, state.n_components, 0.0
+                lap + 1,
+                rule.bound(model, state.total.view(), state.params) if is_exact else None,
+                np.nan,
+                state.n_components,
+                0.0,
             )
         )
     bound = trace[-1].bound
     assert bound is not None
-    result = Result(state.counts, state.params, state.ids, state.next_id, 0, trace, bound, is_converged=True, model=model)
+    result = Result(
+        state.counts,
+        state.params,
+        state.ids,
+        state.next_id,
+        0,
+        trace,
+        bound,
+        is_converged=True,
+        model=model,
+    )
     return Fit(result, time.process_time() - began)
 
 

@@ -19,17 +19,32 @@ PEER_BOUND = -52_087.0
 
 
 def load() -> tuple[Sequences, np.ndarray, list[str]]:
-    """Rows (2058, 24) of angles and those one step before, the exercise of each (2058,), and their names."""
-    with np.load(data_folder() / "sequences" / "mocap6" / "dataset.npz", allow_pickle=False) as found:
-        rows, names = np.hstack([found["X"], found["Xprev"]]), [name.decode() for name in found["true_state_names"]]
-        return Sequences(rows, offsets=found["doc_range"].astype(int)), found["TrueZ"].astype(int).ravel() - 1, names
+    """Rows (2058, 24) of angles and those one step before, the exercise of each (2058,), and their
+    names.
+    """
+    with np.load(
+        data_folder() / "sequences" / "mocap6" / "dataset.npz", allow_pickle=False
+    ) as found:
+        rows, names = (
+            np.hstack([found["X"], found["Xprev"]]),
+            [name.decode() for name in found["true_state_names"]],
+        )
+        return (
+            Sequences(rows, offsets=found["doc_range"].astype(int)),
+            found["TrueZ"].astype(int).ravel() - 1,
+            names,
+        )
 
 
 def make(data: Sequences) -> Setting:
-    """The prior of the peers: coefficients about the identity, scaled by the variances of a step."""
+    """The prior of the peers: coefficients about the identity, scaled by the variances of
+    a step.
+    """
     D = data.rows.shape[1] // 2
     variances = (data.rows[:, :D] - data.rows[:, D:]).var(0)
-    family = sb.AutoregressiveGaussian(intercept=False, mean_strength=1.0, context=variances, dof=D + 2.0, covariance=variances)
+    family = sb.AutoregressiveGaussian(
+        intercept=False, mean_strength=1.0, context=variances, dof=D + 2.0, covariance=variances
+    )
     return infinite(data, family, STICKINESS)
 
 
@@ -49,9 +64,14 @@ def match(truth: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def rows_of(size: int, fits: list[Fit], data: Sequences, truth: np.ndarray) -> list[Row]:
     """The figures of one start, and of the run that its bound names."""
     labels = [labels_of(fit, data.whole()) for fit in fits]
-    distances, agreement = [hamming(truth, z) for z in labels], [v_measure_score(truth, z) for z in labels]
+    distances, agreement = (
+        [hamming(truth, z) for z in labels],
+        [v_measure_score(truth, z) for z in labels],
+    )
     best = int(np.argmax([fit.result.bound for fit in fits]))
-    bnpy = {30: ("-52,501.7 .. -52,087.1", "15 .. 18", "0.353 .. 0.401", "0.656 .. 0.670", "61 .. 82")}.get(size, ("",) * 5)
+    bnpy = {
+        30: ("-52,501.7 .. -52,087.1", "15 .. 18", "0.353 .. 0.401", "0.656 .. 0.670", "61 .. 82")
+    }.get(size, ("",) * 5)
     peers = [f"bnpy, merges from 30: {figure}" if figure else "" for figure in bnpy]
     name = f"from {size}"
     above = sum(fit.result.bound > PEER_BOUND for fit in fits)
@@ -64,8 +84,10 @@ def rows_of(size: int, fits: list[Fit], data: Sequences, truth: np.ndarray) -> l
         Row(f"{name}: CPU seconds, laps", _cost(fits), "", peers[4]),
         Row(
             f"{name}: the run with the highest bound",
-            f"bound {fits[best].result.bound:.1f}, {len(fits[best].result.ids)} states, Hamming {distances[best]:.4f}, "
-            f"V-measure {agreement[best]:.4f}, many to one {np.mean(match(truth, labels[best]) == truth):.4f}",
+            f"bound {fits[best].result.bound:.1f}, {len(fits[best].result.ids)} states, Hamming "
+            f"{distances[best]:.4f}, "
+            f"V-measure {agreement[best]:.4f}, many to one "
+            f"{np.mean(match(truth, labels[best]) == truth):.4f}",
             "",
             "wanted: above -52,087, at most 0.353, at least 0.66" if size == 30 else "",
         ),
@@ -73,29 +95,48 @@ def rows_of(size: int, fits: list[Fit], data: Sequences, truth: np.ndarray) -> l
 
 
 def _cost(fits: list[Fit]) -> str:
-    return f"{span((fit.seconds for fit in fits), 1)}; {span(len(fit.result.trace) for fit in fits)}"
+    return (
+        f"{span((fit.seconds for fit in fits), 1)}; {span(len(fit.result.trace) for fit in fits)}"
+    )
 
 
 def draw(fit: Fit, data: Sequences, truth: np.ndarray, names: list[str]) -> str:
-    """Exercises over time, and below them the states, in the colour of the exercise that most of their rows have."""
+    """Exercises over time, and below them the states, in the colour of the exercise that most of
+    their rows have.
+    """
     from matplotlib import pyplot as plt
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
     labels = labels_of(fit, data.whole())
-    matched, colors = match(truth, labels), ListedColormap(plt.get_cmap("tab20").colors[: len(names)])
+    matched, colors = (
+        match(truth, labels),
+        ListedColormap(plt.get_cmap("tab20").colors[: len(names)]),
+    )
     figure, panels = plt.subplots(data.n_spans, 1, figsize=(11, 9), layout="constrained")
     for s, panel in enumerate(panels):
         part = slice(*data.offsets[s : s + 2])
         panel.imshow(
-            [truth[part], matched[part]], aspect="auto", cmap=colors, vmin=-0.5, vmax=len(names) - 0.5, interpolation="none"
+            [truth[part], matched[part]],
+            aspect="auto",
+            cmap=colors,
+            vmin=-0.5,
+            vmax=len(names) - 0.5,
+            interpolation="none",
         )
         panel.set_yticks([0, 1], ["exercise", "state"])
         at = np.flatnonzero(np.diff(labels[part], prepend=-1))
         for begin, end in zip(at, np.r_[at[1:], len(labels[part])], strict=True):
             panel.axvline(begin - 0.5, ymax=0.5, color="white", linewidth=0.7)
             if end - begin > 6:
-                panel.text((begin + end) / 2, 1, str(labels[part][begin]), ha="center", va="center", fontsize=7)
+                panel.text(
+                    (begin + end) / 2,
+                    1,
+                    str(labels[part][begin]),
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                )
     panels[-1].set_xlabel("row (0.1 s)")
     handles = [Patch(color=colors(k), label=name) for k, name in enumerate(names)]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=8)
@@ -111,13 +152,20 @@ def run() -> Experiment:
     rows = [row for size, fits in found.items() for row in rows_of(size, fits, data, truth)]
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     setting_text = (
-        "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression of order 1, coefficients about "
-        "the identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no intercept); sticky HDP-HMM, stickiness "
-        "100, concentration 0.5, start 10, top 10; every sequence a batch; births, merges, deletes. Labels: the largest marginal. "
+        "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression "
+        "of order 1, coefficients about "
+        "the identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no "
+        "intercept); sticky HDP-HMM, stickiness "
+        "100, concentration 0.5, start 10, top 10; every sequence a batch; births, merges, "
+        "deletes. Labels: the largest marginal. "
         "Peers: the same priors."
     )
     words = (
-        "In the picture every exercise has a state. Knee raises have several, for one leg and the other and for two groups of "
-        "people, squats two, down and up, twists two, for two groups: one to one, all but one of them count as wrong."
+        "In the picture every exercise has a state. Knee raises have several, for one leg and the "
+        "other and for two groups of "
+        "people, squats two, down and up, twists two, for two groups: one to one, all but one of "
+        "them count as wrong."
     )
-    return Experiment("Six motion captures", setting_text, rows, words, draw(best, data, truth, names))
+    return Experiment(
+        "Six motion captures", setting_text, rows, words, draw(best, data, truth, names)
+    )

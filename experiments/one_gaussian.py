@@ -23,7 +23,9 @@ def make(seed: int) -> Setting:
 
 
 def follow(setting: Setting, seed: int) -> tuple[Fit, Fit, Fit]:
-    """Merges from five random rows until stuck; deletes from there; and one component from the beginning."""
+    """Merges from five random rows until stuck; deletes from there; and one component from the
+    beginning.
+    """
     stuck = setting.fit(engine(sb.Merge(start=20)), setting.start(5, seed, from_random), seed)
     begin = Start(stuck.result.counts, stuck.result.params, stuck.result.ids)
     freed = setting.fit(engine(sb.Delete()), begin, seed)
@@ -45,7 +47,9 @@ def draw(stuck: Fit, freed: Fit, ideal: Fit) -> str:
     axes.plot(len(before) + np.arange(len(after)), after.bound, label="then deletes")
     axes.axhline(ideal.result.bound, color="0.5", linestyle=":", label="one component")
     axes.set_ylim(ideal.result.bound - 120, ideal.result.bound + 10)
-    axes.set(xlabel="lap", ylabel="bound (nats)", title="One Gaussian: deletes leave what merges cannot")
+    axes.set(
+        xlabel="lap", ylabel="bound (nats)", title="One Gaussian: deletes leave what merges cannot"
+    )
     axes.legend(loc="lower right")
     return save_picture(figure, "one_gaussian")
 
@@ -59,18 +63,40 @@ def run() -> Experiment:
     ones = sum(len(f.result.ids) == 1 for f in freed)
     held = sum(len(s.result.ids) > 1 for s in stuck)
     rows = [
-        Row("components after merges only", span(len(s.result.ids) for s in stuck), "3", "own prototype 3, 3, 5"),
+        Row(
+            "components after merges only",
+            span(len(s.result.ids) for s in stuck),
+            "3",
+            "own prototype 3, 3, 5",
+        ),
         Row("runs that merges left stuck", f"{held} of {len(found)}"),
-        Row("bound of merges only, below that of one component", span(below, 1), "", "own prototype 22.0"),
-        Row("runs in which deletes reach one component", f"{ones} of {len(found)}", "a delete is accepted"),
-        Row("bound after deletes, away from that of one component", f"{max(map(abs, missing)):.1e} at most"),
+        Row(
+            "bound of merges only, below that of one component",
+            span(below, 1),
+            "",
+            "own prototype 22.0",
+        ),
+        Row(
+            "runs in which deletes reach one component",
+            f"{ones} of {len(found)}",
+            "a delete is accepted",
+        ),
+        Row(
+            "bound after deletes, away from that of one component",
+            f"{max(map(abs, missing)):.1e} at most",
+        ),
         Row("laps that deletes need", span(len(f.result.trace) for f in freed)),
-        Row("CPU seconds: merges only, deletes", f"{span((s.seconds for s in stuck), 1)}; {span((f.seconds for f in freed), 1)}"),
+        Row(
+            "CPU seconds: merges only, deletes",
+            f"{span((s.seconds for s in stuck), 1)}; {span((f.seconds for f in freed), 1)}",
+        ),
     ]
     setting = (
-        f"E4. {ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, prior variance 1 (mean strength "
+        f"E4. {ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, "
+        "prior variance 1 (mean strength "
         f"0.01, 3 degrees "
-        "of freedom). Variational Bayes on all rows from five random rows with merges only, from lap 20 on, at most 300 laps; "
+        "of freedom). Variational Bayes on all rows from five random rows with merges only, from "
+        "lap 20 on, at most 300 laps; "
         "deletes begin where that ended."
     )
     return Experiment("One Gaussian", setting, rows, "", draw(*found[0]))

@@ -1,4 +1,6 @@
-"""The tutorial's over-fitting table: the test likelihood of EM falls as components are added; does that of variational Bayes?"""
+"""The tutorial's over-fitting table: the test likelihood of EM falls as components are added; does
+that of variational Bayes?
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from stickbreak.data import Table
 from .frame import Experiment, Row, fit, save_picture
 
 SIZES = (1, 2, 4, 12, 20)
-PUBLISHED = {1: (-364, -368), 2: (-204, -206), 4: (-82, -128), 12: (21, -147), 20: (86, -173)}  # train, test
+# train, test
+PUBLISHED = {1: (-364, -368), 2: (-204, -206), 4: (-82, -128), 12: (21, -147), 20: (86, -173)}
 N_ROWS = 100
 CENTERS = 1.45 * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
 WIDTH = 0.23  # so that one and four components have about the published likelihoods
@@ -23,7 +26,10 @@ WIDTH = 0.23  # so that one and four components have about the published likelih
 def generate(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Train and test rows (100, 2) of four round clusters."""
     rng = np.random.default_rng(seed)
-    train, test = (CENTERS[rng.integers(4, size=N_ROWS)] + WIDTH * rng.normal(size=(N_ROWS, 2)) for _ in range(2))
+    train, test = (
+        CENTERS[rng.integers(4, size=N_ROWS)] + WIDTH * rng.normal(size=(N_ROWS, 2))
+        for _ in range(2)
+    )
     return train, test
 
 
@@ -33,7 +39,9 @@ def plug_in(model: Any, X: np.ndarray) -> float:
 
 
 def make_em(n_components: int) -> sb.Mixture:
-    """EM with a prior worth no row (D + 2 degrees of freedom): maximum likelihood, but that no component shrinks to a point."""
+    """EM with a prior worth no row (D + 2 degrees of freedom): maximum likelihood, but that no
+    component shrinks to a point.
+    """
     family = sb.Gaussian(mean_strength=1e-3, dof=4.0, covariance=1e-3)
     engine = sb.EM(max_iter=1000, tol=1e-6)
     return sb.Mixture(n_components, family=family, inference=engine, n_init=5, random_state=0)
@@ -62,15 +70,21 @@ def run(n_tables: int = 10) -> Experiment:
         for i, k in enumerate(SIZES):
             ours = "; ".join(f"{name} {mean[name][i, part]:.0f}" for name in ("EM", "VB", "DP"))
             theirs = f"scikit-learn EM, run here: {mean['peer'][i, part]:.0f}"
-            rows.append(Row(f"{title} log likelihood, K = {k}", ours, f"EM {PUBLISHED[k][part]}", theirs))
+            rows.append(
+                Row(f"{title} log likelihood, K = {k}", ours, f"EM {PUBLISHED[k][part]}", theirs)
+            )
     setting = (
-        f"Four round clusters in two columns, 100 rows to train and 100 to test, mean of {n_tables} tables; best of five starts. "
-        "The tutorial does not give its data; width and distance of the clusters were chosen so that one and four components have "
-        "about its likelihoods. EM: at the point estimate. VB (Mixture) and DP (DPMixture): log predictive, default priors."
+        "Four round clusters in two columns, 100 rows to train and 100 to test, mean of "
+        f"{n_tables} tables; best of five starts. "
+        "The tutorial does not give its data; width and distance of the clusters were chosen so "
+        "that one and four components have "
+        "about its likelihoods. EM: at the point estimate. VB (Mixture) and DP (DPMixture): log "
+        "predictive, default priors."
     )
     lost = {name: mean[name][2, 1] - mean[name][-1, 1] for name in ("EM", "VB", "DP")}
     found = (
-        f"From 4 to 20 components EM gains on the rows it was trained on and loses {lost['EM']:.0f} nats on the others (published: "
+        "From 4 to 20 components EM gains on the rows it was trained on and loses "
+        f"{lost['EM']:.0f} nats on the others (published: "
         f"45); VB loses {lost['VB']:.0f} and DP {lost['DP']:.0f}."
     )
     return Experiment("Over-fitting", setting, rows, found, save_picture(draw(mean), "overfitting"))
@@ -81,9 +95,15 @@ def draw(mean: dict[str, np.ndarray]) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
     for ax, part, title in zip(axes, (0, 1), ("training rows", "test rows"), strict=True):
         ax.plot(SIZES, mean["EM"][:, part], "o-", color="#D55E00", label="EM")
-        ax.plot(SIZES, mean["VB"][:, part], "o-", color="#0072B2", markersize=9, label="VB, Mixture")
-        ax.plot(SIZES, mean["DP"][:, part], "s--", color="#E69F00", markersize=4, label="VB, DPMixture")
-        ax.plot(SIZES, [PUBLISHED[k][part] for k in SIZES], "x:", color="#6f6f6f", label="EM, published")
+        ax.plot(
+            SIZES, mean["VB"][:, part], "o-", color="#0072B2", markersize=9, label="VB, Mixture"
+        )
+        ax.plot(
+            SIZES, mean["DP"][:, part], "s--", color="#E69F00", markersize=4, label="VB, DPMixture"
+        )
+        ax.plot(
+            SIZES, [PUBLISHED[k][part] for k in SIZES], "x:", color="#6f6f6f", label="EM, published"
+        )
         ax.set(title=title, xlabel="components", xticks=SIZES)
     axes[0].set_ylabel("log likelihood (nats, 100 rows)")
     axes[1].legend()

@@ -26,13 +26,18 @@ MINIBATCH = 36_816  # patches of four images: one minibatch of the publication
 
 
 def read_patches() -> tuple[np.ndarray, np.ndarray]:
-    """Patches (n, 64) of gray images without their mean: of all images but every tenth, and of those."""
+    """Patches (n, 64) of gray images without their mean: of all images but every tenth, and of
+    those.
+    """
     from PIL import Image
 
     files = sorted((data_folder() / "mixtures" / "bsds500").glob("*.jpg"))
     held_out = np.arange(len(files)) % 10 == 9
     images = [np.asarray(Image.open(file).convert("L"), dtype=float) / 255.0 for file in files]
-    train, test = ([cut(image) for image, out in zip(images, held_out, strict=True) if out == side] for side in (False, True))
+    train, test = (
+        [cut(image) for image, out in zip(images, held_out, strict=True) if out == side]
+        for side in (False, True)
+    )
     return np.concatenate(train), np.concatenate(test)
 
 
@@ -48,8 +53,12 @@ def make(seed: int) -> tuple[Setting, np.ndarray]:
     train, test = read_patches()
     rng = np.random.default_rng(seed)
     size = 4_000 if is_quick() else MINIBATCH
-    train, test = (rows[rng.choice(len(rows), min(size, len(rows)), replace=False)] for rows in (train, test))
-    return Setting.make(train, sb.ZeroMeanGaussian(dof=66.0, covariance=float(train.var())), 10.0), test
+    train, test = (
+        rows[rng.choice(len(rows), min(size, len(rows)), replace=False)] for rows in (train, test)
+    )
+    return Setting.make(
+        train, sb.ZeroMeanGaussian(dof=66.0, covariance=float(train.var())), 10.0
+    ), test
 
 
 def compare(setting: Setting, test: np.ndarray, n_components: int) -> tuple[list[Row], Fit]:
@@ -58,7 +67,11 @@ def compare(setting: Setting, test: np.ndarray, n_components: int) -> tuple[list
     fits = {name: setting.fit(engine, start) for name, engine in ENGINES.items()}
     dense = fits["dense"]
     rows = [
-        Row(f"K={n_components}, {name}", describe(fit, dense, setting, test), PUBLISHED.get((n_components, name), ""))
+        Row(
+            f"K={n_components}, {name}",
+            describe(fit, dense, setting, test),
+            PUBLISHED.get((n_components, name), ""),
+        )
         for name, fit in fits.items()
     ]
     return rows, dense
@@ -68,15 +81,23 @@ def describe(fit: Fit, dense: Fit, setting: Setting, test: np.ndarray) -> str:
     """Speed and quality beside the dense fit."""
     score = fit.score(test)
     words = (
-        f"{fit.seconds / LAPS:.2f} CPU s a lap ({dense.seconds / fit.seconds:.2f} times as fast); held-out log predictive a patch "
-        f"{score:.3f} ({score - dense.score(test):+.3f}); bound a patch {fit.result.bound / setting.table.n_units:.3f}"
+        f"{fit.seconds / LAPS:.2f} CPU s a lap ({dense.seconds / fit.seconds:.2f} times as fast); "
+        "held-out log predictive a patch "
+        f"{score:.3f} ({score - dense.score(test):+.3f}); bound a patch "
+        f"{fit.result.bound / setting.table.n_units:.3f}"
     )
     missed = fit.result.trace.disagreement
-    return words if np.isnan(missed).all() else f"{words}; {np.nanmean(missed):.1e} of the rows would use others"
+    return (
+        words
+        if np.isnan(missed).all()
+        else f"{words}; {np.nanmean(missed):.1e} of the rows would use others"
+    )
 
 
 def distances(setting: Setting, dense: Fit) -> dict[int, np.ndarray]:
-    """Total variation (n,) between dense shares and their L best, renormalized, for patches of one dense model."""
+    """Total variation (n,) between dense shares and their L best, renormalized, for patches of one
+    dense model.
+    """
     shares = np.sort(dense.shares(setting.table.rows[:5_000]), axis=1)[:, ::-1]
     return {n: 1.0 - shares[:, :n].sum(1) for n in ACTIVE}
 
@@ -88,7 +109,11 @@ def draw(apart: dict[int, np.ndarray]) -> str:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for n, values in apart.items():
         axes.plot(np.sort(values), np.linspace(0, 1, len(values)), label=f"L = {n}")
-    axes.set(xlabel="total variation", ylabel="part of the patches", title="Sparse beside dense shares, K=200")
+    axes.set(
+        xlabel="total variation",
+        ylabel="part of the patches",
+        title="Sparse beside dense shares, K=200",
+    )
     axes.legend()
     return save_picture(figure, "patches")
 
@@ -102,11 +127,17 @@ def run() -> Experiment:
     apart = distances(setting, dense)
     means = ", ".join(f"{values.mean():.1e}" for values in apart.values())
     names = ", ".join(str(n) for n in apart)
-    rows = [*few, Row(f"K=200: mean total variation to dense shares, L={names}", means, "small from L=8 on"), *many]
+    rows = [
+        *few,
+        Row(f"K=200: mean total variation to dense shares, L={names}", means, "small from L=8 on"),
+        *many,
+    ]
     text = (
-        f"E8 and E9. {setting.table.n_rows:,} patches of 8 x 8 pixels, mean removed, drawn from 54 images of BSDS500 (the "
+        f"E8 and E9. {setting.table.n_rows:,} patches of 8 x 8 pixels, mean removed, drawn from 54 "
+        "images of BSDS500 (the "
         f"publication: 3.6 million "
-        f"of 400), as many held out of 6 others; mean-zero Gaussians, Wishart prior with 66 degrees of freedom, concentration "
+        "of 400), as many held out of 6 others; mean-zero Gaussians, Wishart prior with 66 "
+        "degrees of freedom, concentration "
         f"10; {LAPS} laps of "
         "variational Bayes on all patches from one start. Seconds are of one thread."
     )

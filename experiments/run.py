@@ -1,6 +1,8 @@
-"""Run all experiments, or the ones named: `python -m experiments.run [--quick] [NAME ...]`. Writes experiments/RESULTS.md.
+"""Run all experiments, or the ones named: `python -m experiments.run [--quick] [NAME ...]`. Writes
+experiments/RESULTS.md.
 
-`--quick` shows the tables and writes none; the larger experiments then run two seeds, some on fewer rows.
+`--quick` shows the tables and writes none; the larger experiments then run two seeds, some on fewer
+rows.
 """
 
 from __future__ import annotations
@@ -28,9 +30,19 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 
 def write_section(name: str, experiment: Experiment) -> str:
     """One experiment as Markdown."""
-    lines = [f"## {experiment.title}", "", experiment.setting, "", f"Command: `make experiments ONLY={name}`", ""]
+    lines = [
+        f"## {experiment.title}",
+        "",
+        experiment.setting,
+        "",
+        f"Command: `make experiments ONLY={name}`",
+        "",
+    ]
     lines += ["| figure | ours | published | peer |", "|---|---|---|---|"]
-    lines += [f"| {row.what} | {row.ours} | {row.published or '-'} | {row.peer or '-'} |" for row in experiment.rows]
+    lines += [
+        f"| {row.what} | {row.ours} | {row.published or '-'} | {row.peer or '-'} |"
+        for row in experiment.rows
+    ]
     if experiment.found:
         lines += ["", experiment.found]
     if experiment.picture:
@@ -50,13 +62,18 @@ def read_sections() -> dict[str, str]:
 
 
 def main(names: list[str]) -> int:
-    """Run what is asked; what cannot run for want of data keeps its last figures, with a note on the screen."""
+    """Run what is asked; what cannot run for want of data keeps its last figures, with a note on
+    the screen.
+    """
     is_quick = "--quick" in names
     os.environ[QUICK] = "1" if is_quick else "0"
     names = [name for name in names if name != "--quick"]
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        print(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}", file=sys.stderr)
+        print(
+            f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}",
+            file=sys.stderr,
+        )
         return 2
     for name in names or EXPERIMENTS:
         try:
@@ -71,10 +88,15 @@ def main(names: list[str]) -> int:
 
 
 def keep_section(name: str, section: str) -> None:
-    """Put a section into its place in the file, as soon as it is there: other runs may be writing theirs."""
+    """Put a section into its place in the file, as soon as it is there: other runs may be writing
+    theirs.
+    """
     sections = {**read_sections(), name: section}
     kept = [sections[name] for name in EXPERIMENTS if name in sections]
-    title = f"# Experiments\n\nWritten by `make experiments`, stickbreak {__version__}. Figures are in nats unless they say so.\n\n"
+    title = (
+        f"# Experiments\n\nWritten by `make experiments`, stickbreak {__version__}. Figures are in "
+        "nats unless they say so.\n\n"
+    )
     RESULTS.write_text(title + "\n".join(kept))
 
 

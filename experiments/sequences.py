@@ -1,4 +1,6 @@
-"""What the experiments on sequences share: models of chains, their labels and scores, and the toy of eight states."""
+"""What the experiments on sequences share: models of chains, their labels and scores, and the toy
+of eight states.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,24 @@ from .fits import Fit, Setting
 from .frame import span
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
-ROWS = {"concentration": 0.5, "start_concentration": 10.0, "top_concentration": 10.0}  # of the peers, in every HDP-HMM here
-TOY_MEANS = np.array([(0, 20), (20, 0), (-30, -30), (30, -30), (-20, 0), (0, -20), (30, 30), (-30, 30)], dtype=float)
+# of the peers, in every HDP-HMM here
+ROWS = {"concentration": 0.5, "start_concentration": 10.0, "top_concentration": 10.0}
+TOY_MEANS = np.array(
+    [(0, 20), (20, 0), (-30, -30), (30, -30), (-20, 0), (0, -20), (30, 30), (-30, 30)], dtype=float
+)
 
 
 def as_sequences(parts: list[np.ndarray]) -> Sequences:
     """Arrays (T_s, D), one after another."""
-    return Sequences(np.concatenate(parts), offsets=np.r_[0, np.cumsum([len(part) for part in parts])])
+    return Sequences(
+        np.concatenate(parts), offsets=np.r_[0, np.cumsum([len(part) for part in parts])]
+    )
 
 
 def infinite(data: Sequences, family: Any, stickiness: float = 0.0) -> Setting:
-    """A (sticky) HDP-HMM of the peers' concentrations; open priors of the family are set from the data."""
+    """A (sticky) HDP-HMM of the peers' concentrations; open priors of the family are set from the
+    data.
+    """
     return Setting(data, hdp_hmm(_resolve(data, family), stickiness=stickiness, **ROWS))
 
 
@@ -41,19 +50,27 @@ def _resolve(data: Sequences, family: Any) -> Any:
 def labels_of(fit: Fit, batch: Batch) -> np.ndarray:
     """(n,) the state with the largest posterior share of each row."""
     found = fit.result
-    return np.asarray(found.model.decode(found.model.potentials(found.counts, found.params, MeanLog()), batch))
+    return np.asarray(
+        found.model.decode(found.model.potentials(found.counts, found.params, MeanLog()), batch)
+    )
 
 
 def log_steps(fit: Fit, batch: Batch) -> np.ndarray:
-    """(n,) log predictive density of each row given those before it; parameters integrated out, rows at their means."""
+    """(n,) log predictive density of each row given those before it; parameters integrated out,
+    rows at their means.
+    """
     found = fit.result
-    return np.asarray(found.model.log_steps(found.model.predictive(found.counts, found.params), batch))
+    return np.asarray(
+        found.model.log_steps(found.model.predictive(found.counts, found.params), batch)
+    )
 
 
 def log_scores(fit: Fit, batch: Batch) -> np.ndarray:
     """(S,) log predictive density of each sequence."""
     found = fit.result
-    return np.asarray(found.model.log_evidence(found.model.predictive(found.counts, found.params), batch))
+    return np.asarray(
+        found.model.log_evidence(found.model.predictive(found.counts, found.params), batch)
+    )
 
 
 def states(fits: list[Fit]) -> str:
@@ -61,8 +78,12 @@ def states(fits: list[Fit]) -> str:
     return span(len(fit.result.ids) for fit in fits)
 
 
-def draw_toy(n_sequences: int = 32, length: int = 1000, stay: float = 0.999) -> tuple[Sequences, np.ndarray]:
-    """Eight states in a circle, mostly stayed in; Gaussians with unit covariance. Also the true states (n,)."""
+def draw_toy(
+    n_sequences: int = 32, length: int = 1000, stay: float = 0.999
+) -> tuple[Sequences, np.ndarray]:
+    """Eight states in a circle, mostly stayed in; Gaussians with unit covariance. Also the true
+    states (n,).
+    """
     rows, truth = [], []
     for i in range(n_sequences):
         rng = np.random.default_rng(i)

@@ -21,13 +21,17 @@ WINDOWS: tuple[tuple[int, tuple[int | str, ...]], ...] = (
 
 def fit_windows(setting: Setting, length: int, buffer: int | str, seed: int) -> Fit:
     """One pass: every bin is the inner part of one window."""
-    engine = SubchainVB(subchain_length=length, n_subchains=ROWS_OF_A_STEP // length, buffer=buffer, max_iter=1)
+    engine = SubchainVB(
+        subchain_length=length, n_subchains=ROWS_OF_A_STEP // length, buffer=buffer, max_iter=1
+    )
     return setting.fit(engine, setting.start(STATES, seed, from_plusplus), seed)
 
 
 def fit_batch(setting: Setting, laps: int, seed: int) -> Fit:
     """All bins at once."""
-    return setting.fit(sb.BatchVB(max_iter=laps, tol=1e-6), setting.start(STATES, seed, from_plusplus), seed)
+    return setting.fit(
+        sb.BatchVB(max_iter=laps, tol=1e-6), setting.start(STATES, seed, from_plusplus), seed
+    )
 
 
 def draw(found: dict[tuple[int, int | str], list[float]], batch: list[float]) -> str:
@@ -36,7 +40,12 @@ def draw(found: dict[tuple[int, int | str], list[float]], batch: list[float]) ->
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for i, buffer in enumerate((0, 10, "adaptive")):
-        points = [(length, value) for (length, b), values in found.items() if b == buffer for value in values]
+        points = [
+            (length, value)
+            for (length, b), values in found.items()
+            if b == buffer
+            for value in values
+        ]
         label = f"{buffer} rows around" if isinstance(buffer, int) else "adaptive"
         axes.plot(*zip(*points, strict=True), "o", color=f"C{i}", alpha=0.7, label=label)
     for i, value in enumerate(batch):
@@ -56,15 +65,22 @@ def run() -> Experiment:
         for buffer in buffers:
             fits = [fit_windows(setting, length, buffer, seed) for seed in seeds(3)]
             scores[length, buffer] = [held_out(fit, test, n_train)[1] for fit in fits]
-            rows.append(row_of(f"windows of {length}, buffer {buffer}, one pass", fits, scores[length, buffer]))
+            rows.append(
+                row_of(
+                    f"windows of {length}, buffer {buffer}, one pass", fits, scores[length, buffer]
+                )
+            )
     for laps in (1, 30):
         fits = [fit_batch(setting, laps, seed) for seed in seeds(3)]
         batch = [held_out(fit, test, n_train)[1] for fit in fits]
         rows.append(row_of(f"batch, {laps} lap{'s' if laps > 1 else ''}", fits, batch))
     text = (
-        f"E18, on another chain: the {n_train:,} first bins of chromatin (10 binary marks), HDP-HMM of {STATES} states, prior as "
-        f"there; starts by k-means++ on rows, three seeds. Windows: one pass, {ROWS_OF_A_STEP:,} rows a step, step size (10 + "
-        f"t)**-0.6. Held out: the last {HELD_OUT:,} bins, from the filtered state. Bounds are those of the last parameters, by a "
+        f"E18, on another chain: the {n_train:,} first bins of chromatin (10 binary marks), "
+        f"HDP-HMM of {STATES} states, prior as "
+        f"there; starts by k-means++ on rows, three seeds. Windows: one pass, {ROWS_OF_A_STEP:,} "
+        "rows a step, step size (10 + "
+        f"t)**-0.6. Held out: the last {HELD_OUT:,} bins, from the filtered state. Bounds are "
+        "those of the last parameters, by a "
         "pass over all bins, which is in the CPU seconds."
     )
     return Experiment("Windows of a long chain", text, rows, "", draw(scores, batch))
@@ -73,7 +89,12 @@ def run() -> Experiment:
 def row_of(name: str, fits: list[Fit], scores: list[float]) -> Row:
     """Held-out figures, bound, time."""
     figures = (
-        f"held-out a bin {span(scores, 4)}; bound {span(fit.result.bound for fit in fits)}; states with a bin "
+        f"held-out a bin {span(scores, 4)}; bound {span(fit.result.bound for fit in fits)}; states "
+        "with a bin "
         f"{span(fit.n_effective for fit in fits)}; CPU s {span((fit.seconds for fit in fits), 1)}"
     )
-    return Row(name, figures, "gains by buffers where windows are short" if name.startswith("windows of 2") else "")
+    return Row(
+        name,
+        figures,
+        "gains by buffers where windows are short" if name.startswith("windows of 2") else "",
+    )

@@ -19,7 +19,8 @@ MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 DOCUMENTS, WORDS, ALIKE = 1000, 200, 0.9
 PLAN = {
     "fixed 50": (50, ()), "fixed 100": (100, ()), "merges and deletes from 50": (50, MOVES[1:]),
-    "merges and deletes from 100": (100, MOVES[1:]), "births, merges and deletes from 1": (1, MOVES),
+    "merges and deletes from 100": (100, MOVES[1:]), "births, merges and deletes from 1": (1,
+    MOVES),
 }  # fmt: skip
 PUBLISHED = {
     "fixed 50": "stuck with fragments of bars",
@@ -34,7 +35,14 @@ class Found(NamedTuple):
     seconds: float
 
 
-def fit_topics(counts: Any, size: int, moves: tuple[Any, ...], seed: int, max_iter: int = 200, n_batches: int = 5) -> Found:
+def fit_topics(
+    counts: Any,
+    size: int,
+    moves: tuple[Any, ...],
+    seed: int,
+    max_iter: int = 200,
+    n_batches: int = 5,
+) -> Found:
     """An HDP of memoized batches; the bound must never drop."""
     engine = sb.MemoizedVB(n_batches=n_batches, max_iter=max_iter, moves=moves)
     model = sb.HDPTopicModel(size, inference=engine, random_state=seed)
@@ -60,7 +68,8 @@ def describe(found: list[Found], topics: np.ndarray, n_words: float) -> str:
     return (
         f"topics {span(model.n_components_ for model in models)}, with a word {used}; bars found "
         f"{span(recovered(model, topics) for model in models)} of 10; bound a word "
-        f"{span((model.lower_bound_ / n_words for model in models), 4)}; laps {span(model.n_iter_ for model in models)}; "
+        f"{span((model.lower_bound_ / n_words for model in models), 4)}; laps "
+        f"{span(model.n_iter_ for model in models)}; "
         f"CPU s {span((f.seconds for f in found), 1)}"
     )
 
@@ -79,7 +88,8 @@ def of_peers(split: Split) -> list[Row]:
         text = (
             f"topics {span(f.model.n_components_ for f in found)}; "
             f"loss {span((-f.model.lower_bound_ / n_words for f in found), 4)}; "
-            f"held-out {span(scores[:, 0], 4)} / {span(scores[:, 1], 4)}; CPU s {span((f.seconds for f in found), 1)}"
+            f"held-out {span(scores[:, 0], 4)} / {span(scores[:, 1], 4)}; CPU s "
+            f"{span((f.seconds for f in found), 1)}"
         )
         rows.append(Row(f"12 x 12, 6 bars, moves {name}", text, "", peers[name]))
     return rows
@@ -90,7 +100,9 @@ def draw(model: Any) -> str:
     from matplotlib import pyplot as plt
 
     order = np.argsort(-model.counts_)
-    figure, panels = plt.subplots(1, len(order), figsize=(1.1 * len(order), 1.5), squeeze=False, layout="constrained")
+    figure, panels = plt.subplots(
+        1, len(order), figsize=(1.1 * len(order), 1.5), squeeze=False, layout="constrained"
+    )
     for panel, k in zip(panels.flat, order, strict=True):
         panel.imshow(model.topic_word_[k].reshape(30, 30), cmap="gray_r")
         panel.set_title(f"{model.counts_[k]:.0f}", fontsize=8)
@@ -106,12 +118,21 @@ def run() -> Experiment:
         counts = sparse.csr_array(draw_mixed_documents(topics, n_documents, WORDS, seed))
         for name, (size, moves) in PLAN.items():
             found[name].append(fit_topics(counts, size, moves, seed))
-    rows = [Row(name, describe(fits, topics, n_documents * WORDS), PUBLISHED.get(name, "")) for name, fits in found.items()]
+    rows = [
+        Row(name, describe(fits, topics, n_documents * WORDS), PUBLISHED.get(name, ""))
+        for name, fits in found.items()
+    ]
     setting = (
-        f"E4. {n_documents} documents of {WORDS} words over 30 x 30, each a mixture of one to three of ten bars (five lie, five "
-        "stand; a word of the bar ten times likelier, a choice of ours: the publication does not say). HDP, concentration 0.5, top "
-        f"concentration 10, Dirichlet 0.1 a word; 5 batches; {len(seeds(5))} seeds. Then the documents of the peers' figures: loss "
-        "is minus the bound of a word; held-out words are scored with 0.1 for each topic / with 10 times the shares of training."
+        f"E4. {n_documents} documents of {WORDS} words over 30 x 30, each a mixture of one to "
+        "three of ten bars (five lie, five "
+        "stand; a word of the bar ten times likelier, a choice of ours: the publication does not "
+        "say). HDP, concentration 0.5, top "
+        f"concentration 10, Dirichlet 0.1 a word; 5 batches; {len(seeds(5))} seeds. Then the "
+        "documents of the peers' figures: loss "
+        "is minus the bound of a word; held-out words are scored with 0.1 for each topic / with 10 "
+        "times the shares of training."
     )
     best = max(found["births, merges and deletes from 1"], key=lambda f: f.model.lower_bound_)
-    return Experiment("Bars that documents mix", setting, rows + of_peers(read_bars()), "", draw(best.model))
+    return Experiment(
+        "Bars that documents mix", setting, rows + of_peers(read_bars()), "", draw(best.model)
+    )

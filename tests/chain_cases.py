@@ -1,4 +1,6 @@
-"""Chains for the tests of chain kernels: potentials, stacked sequences, and their oracles one sequence at a time."""
+"""Chains for the tests of chain kernels: potentials, stacked sequences, and their oracles one
+sequence at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ CLOSE = 1e-11
 
 
 class Case(NamedTuple):
-    """Arguments of the kernels: evidence_t (K, n), log_start (K,), log_transition (K, K), offsets (S + 1,)."""
+    """Arguments of the kernels: evidence_t (K, n), log_start (K,), log_transition (K, K), offsets
+    (S + 1,).
+    """
 
     evidence_t: Array
     log_start: Array
@@ -40,8 +44,17 @@ class Case(NamedTuple):
         return np.array(log_z), np.concatenate(shares, axis=1), start, transition
 
 
-def make_case(K: int, lengths: Array | list[int], seed: int, spread: float = 2.0, zeros: float = 0.0, masks: float = 0.0) -> Case:
-    """Random potentials of any scale. zeros: share of forbidden steps, masks: of forbidden states; one path stays possible."""
+def make_case(
+    K: int,
+    lengths: Array | list[int],
+    seed: int,
+    spread: float = 2.0,
+    zeros: float = 0.0,
+    masks: float = 0.0,
+) -> Case:
+    """Random potentials of any scale. zeros: share of forbidden steps, masks: of forbidden states;
+    one path stays possible.
+    """
     rng = np.random.default_rng(seed)
     offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
     n = int(offsets[-1])
@@ -56,10 +69,13 @@ def make_case(K: int, lengths: Array | list[int], seed: int, spread: float = 2.0
 
 
 def gap_case(gap: float = 900.0) -> Case:
-    """Rows whose best state lies `gap` nats above the only one that the chain can be in; the second sequence is harmless."""
+    """Rows whose best state lies `gap` nats above the only one that the chain can be in; the second
+    sequence is harmless.
+    """
     evidence = np.zeros((3, 9))
     evidence[0, 1], evidence[2, 3] = gap, gap / 2
     evidence[:, 7] = [-gap, -3 * gap, -gap - 1.0]
     start = np.array([-INF, 0.0, 0.1])
-    transition = np.array([[0.0, -1.0, -INF], [-INF, -0.5, -1.0], [-INF, -2.0, -0.1]])  # the first state is never entered
+    # the first state is never entered
+    transition = np.array([[0.0, -1.0, -INF], [-INF, -0.5, -1.0], [-INF, -2.0, -0.1]])
     return Case(evidence, start, transition, np.array([0, 5, 9]))

@@ -16,12 +16,18 @@ Array = np.ndarray
 LENGTHS = (7, 1, 12, 5, 9, 2)
 PRIORS = {
     "finite": lambda family: finite_hmm(family, concentration=0.7, start_concentration=0.9),
-    "hdp": lambda family: hdp_hmm(family, concentration=0.5, start_concentration=2.0, top_concentration=3.0),
-    "sticky": lambda family: hdp_hmm(family, concentration=0.5, start_concentration=2.0, top_concentration=3.0, stickiness=5.0),
+    "hdp": lambda family: hdp_hmm(
+        family, concentration=0.5, start_concentration=2.0, top_concentration=3.0
+    ),
+    "sticky": lambda family: hdp_hmm(
+        family, concentration=0.5, start_concentration=2.0, top_concentration=3.0, stickiness=5.0
+    ),
 }
 
 
-def symbols(seed: int = 0, lengths: Any = LENGTHS, n_symbols: int = 4, weights: Array | None = None) -> Sequences:
+def symbols(
+    seed: int = 0, lengths: Any = LENGTHS, n_symbols: int = 4, weights: Array | None = None
+) -> Sequences:
     """Sequences of one column of symbols that tend to repeat."""
     rng = np.random.default_rng(seed)
     parts = [np.repeat(rng.integers(n_symbols, size=n), 2)[:n] for n in lengths]
@@ -33,7 +39,9 @@ def symbols(seed: int = 0, lengths: Any = LENGTHS, n_symbols: int = 4, weights: 
 def segments(
     seed: int = 0, n_states: int = 3, n_sequences: int = 6, length: int = 60, spread: float = 6.0
 ) -> tuple[Sequences, Array]:
-    """Sequences in the plane that stay about 15 rows in each of a few far states, and their states."""
+    """Sequences in the plane that stay about 15 rows in each of a few far states, and
+    their states.
+    """
     rng = np.random.default_rng(seed)
     angles = 2 * np.pi * np.arange(n_states) / n_states
     means = spread * np.c_[np.cos(angles), np.sin(angles)]
@@ -59,4 +67,6 @@ def gaussian_model(prior: str, data: Sequences) -> Model:
 def random_labels_start(model: Model, data: Sequences, n_components: int, seed: int = 0) -> Start:
     """Counts of random labels."""
     labels = np.random.default_rng(seed).integers(n_components, size=data.n_rows)
-    return Start(count_labels(model, data.whole(), labels, n_components), model.start_params(n_components))
+    return Start(
+        count_labels(model, data.whole(), labels, n_components), model.start_params(n_components)
+    )

@@ -1,4 +1,6 @@
-"""Rows for tests of estimators: for each family name, a table with three clear groups, the group of each row, and new rows."""
+"""Rows for tests of estimators: for each family name, a table with three clear groups, the group of
+each row, and new rows.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def _make(name: str, groups: Array, rng: np.random.Generator) -> Array:
         return (rng.random((n, 12)) < p[groups]).astype(int)
     if name == "poisson":
         return rng.poisson(np.array([[1.0, 20.0], [25.0, 2.0], [60.0, 60.0]])[groups])
-    if name == "autoregressive":  # three regressions of a value on its context: random walks that rise, fall, or turn around
+    # three regressions of a value on its context: random walks that rise, fall, or turn around
+    if name == "autoregressive":
         context = rng.normal(3.0, 2.0, size=(n, 1))
         slope, place = np.array([1.0, 1.0, -1.0])[groups], np.array([4.0, -4.0, 20.0])[groups]
         return np.column_stack([slope * context[:, 0] + place + 0.3 * rng.normal(size=n), context])
@@ -56,7 +59,8 @@ def make_case(name: str, n: int = 150, seed: int = 7) -> Case:
 
 
 NAMES = (
-    "gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive",
+    "gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical", "multinomial",
+    "bernoulli", "poisson", "autoregressive",
 )  # fmt: skip
 CASES = {name: make_case(name) for name in NAMES}
 

@@ -1,4 +1,6 @@
-"""What tests of fits share: small data, starts from given responsibilities, runs, and slow bounds to compare with."""
+"""What tests of fits share: small data, starts from given responsibilities, runs, and slow bounds
+to compare with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from stickbreak.stats import Summary
 
 Array = np.ndarray
 
-# The inputs of the golden numbers in the specification: one column, K = 4, r[n, k] proportional to ((n+1)(k+2) mod 7) + 1.
+# The inputs of the golden numbers in the specification: one column, K = 4, r[n, k] proportional to
+# ((n+1)(k+2) mod 7) + 1.
 GOLDEN_X = np.array([-2.0, -1.9, -1.0, 0.0, 0.3, 1.5, 1.6, 4.0])[:, None]
 GOLDEN_GAMMA = 1.5
 MODELS = {"finite": finite_mixture, "dp": dp_mixture}
@@ -28,7 +31,9 @@ class StoppedError(Exception):
 
 
 class StopAt(Callback):
-    """Dies after some visit, before its checkpoint is written: the last one is of the visit before."""
+    """Dies after some visit, before its checkpoint is written: the last one is of the
+    visit before.
+    """
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -63,7 +68,9 @@ def blob_model(rows: Array, allocation: str = "dp", family: Any = None) -> Model
 
 
 def count_shares(model: Model, batch: Batch, shares: Array) -> Summary:
-    """Summary of a batch under responsibilities (n, K): statistics, and the entropy as the local part of the bound."""
+    """Summary of a batch under responsibilities (n, K): statistics, and the entropy as the local
+    part of the bound.
+    """
     empty = model.zeros(shares.shape[1]).restrict(batch.symbols).empty()
     weighted = np.asfortranarray(shares * batch.repeats_or_ones()[:, None])
     out = dict(empty.arrays)
@@ -79,13 +86,17 @@ def start_from(model: Model, table: Table, shares: Array, legal: Array | None = 
     return Start(seed, model.start_params(shares.shape[1], legal))
 
 
-def random_start(model: Model, table: Table, n_components: int, seed: int = 0, legal: Array | None = None) -> Start:
+def random_start(
+    model: Model, table: Table, n_components: int, seed: int = 0, legal: Array | None = None
+) -> Start:
     """A start from random responsibilities."""
     shares = np.random.default_rng(seed).dirichlet(np.full(n_components, 0.5), table.n_rows)
     return start_from(model, table, shares, legal)
 
 
-def fit(model: Model, engine: Engine, data: Any, start: Start | int, *, seed: int = 0, n_jobs: int = 1) -> Result:
+def fit(
+    model: Model, engine: Engine, data: Any, start: Start | int, *, seed: int = 0, n_jobs: int = 1
+) -> Result:
     """Run an engine on rows or a table, from a start or from K random components."""
     table = data if isinstance(data, Table) else Table(data)
     begin = random_start(model, table, start) if isinstance(start, int) else start
@@ -103,7 +114,9 @@ def dense(rows: Any) -> Array:
     return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
 
-def evidence(oracle: Any, rows: Any, allocation: str, n_components: int, concentration: float = 1.0) -> float:
+def evidence(
+    oracle: Any, rows: Any, allocation: str, n_components: int, concentration: float = 1.0
+) -> float:
     """Exact log evidence by enumeration of labelings (finite) or set partitions (dp)."""
     X = dense(rows)
     subset = lambda chosen: oracle.log_marginal(X[chosen], np.ones(len(chosen)))

@@ -1,7 +1,8 @@
-"""What tests of moves share: a memoized state beside the dense responsibilities that it sums up, edited by both.
+"""What tests of moves share: a memoized state beside the dense responsibilities that it sums up,
+edited by both.
 
-The state goes through the library (watches, sides, edits, lazily replayed memory); the responsibilities go through
-`oracles.moves`. Whatever happens, `assert_exact` must hold.
+The state goes through the library (watches, sides, edits, lazily replayed memory); the
+responsibilities go through `oracles.moves`. Whatever happens, `assert_exact` must hold.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ RULE, ACCUMULATOR = MeanLog(), Memoized()
 GAMMA = 1.7
 
 
-# ---- cases -------------------------------------------------------------------------------------------------------------
+# ---- cases ---------------------------------------------------------------------------------------
 def _wide(n: int = 24) -> FamilyCase:
     """Counts over many more columns than a row has: each batch brings its own vocabulary."""
     rng = np.random.default_rng(5)
@@ -50,17 +51,30 @@ def _far(n: int = 24) -> FamilyCase:
     rows = 1e3 * rng.normal(size=(4, 2))[np.arange(n) % 4] + rng.normal(size=(n, 2))
     mean, B = rows.mean(0), np.array([[2.0, 0.3], [0.3, 1.5]])
     family = families.Gaussian(mean=mean, mean_strength=0.7, dof=5.5, covariance=B / 2.5)
-    return FamilyCase(family.resolve(measure(Table(rows))), rows, conjugate.Gaussian(mean, 0.7, 5.5, B))
+    return FamilyCase(
+        family.resolve(measure(Table(rows))), rows, conjugate.Gaussian(mean, 0.7, 5.5, B)
+    )
 
 
 CASES = {**FAMILIES, "multinomial_wide": _wide(), "gaussian_far": _far()}
-SEVERAL = ("gaussian", "zero_mean", "categorical", "multinomial_wide", "bernoulli", "poisson", "product", "gaussian_far")
+SEVERAL = (
+    "gaussian",
+    "zero_mean",
+    "categorical",
+    "multinomial_wide",
+    "bernoulli",
+    "poisson",
+    "product",
+    "gaussian_far",
+)
 
 
-# ---- a state and its responsibilities ----------------------------------------------------------------------------------
+# ---- a state and its responsibilities ------------------------------------------------------------
 @dataclass
 class Twin:
-    """A memoized state, and the responsibilities of all rows as they were when each batch was last visited."""
+    """A memoized state, and the responsibilities of all rows as they were when each batch was last
+    visited.
+    """
 
     case: FamilyCase
     allocation: str
@@ -104,7 +118,9 @@ class Twin:
         return brute.bound(self.case.oracle, self.X, r, self.w, GAMMA, self.allocation)
 
     def rows_of(self, batch: Batch) -> slice:
-        """Where a batch's rows are in the table: batches are contiguous, in the order of their ids."""
+        """Where a batch's rows are in the table: batches are contiguous, in the order of
+        their ids.
+        """
         lo = sum(b.n_rows for b in self.batches[: batch.id])
         return slice(lo, lo + batch.n_rows)
 
@@ -119,7 +135,9 @@ class Twin:
         empty = like.empty() if like.index is not None else like.restrict(batch.symbols).empty()
         weighted = np.asfortranarray(shares * batch.repeats_or_ones()[:, None])
         out = dict(empty.arrays)
-        self.model.family.mean_log(empty).collect(self.model.family.prepare(batch.rows), weighted, out)
+        self.model.family.mean_log(empty).collect(
+            self.model.family.prepare(batch.rows), weighted, out
+        )
         out["share"] += weighted.sum(0)
         return replace(empty, arrays=out)
 
@@ -138,13 +156,18 @@ def make_twin(
 ) -> Twin:
     """From random responsibilities, after some laps without moves.
 
-    labels (n,): the component that a row must use, or -1. max_active: components that a row may use.
+    labels (n,): the component that a row must use, or -1. max_active: components that a row may
+    use.
     """
     case = CASES[case] if isinstance(case, str) else case
     model = MODELS[allocation](case.family, GAMMA).limited(max_active)
     table = Table(case.rows, repeats, None if labels is None else labels + 1)
     batches = table.batches(n_batches)
-    legal = None if labels is None else np.concatenate([np.ones((1, n_components)), np.eye(n_components)[: labels.max() + 1]])
+    legal = (
+        None
+        if labels is None
+        else np.concatenate([np.ones((1, n_components)), np.eye(n_components)[: labels.max() + 1]])
+    )
     start = random_start(model, table, n_components, seed, legal)
     ids = tuple(range(n_components))
     state = ACCUMULATOR.begin(start, ids, len(batches))
@@ -170,14 +193,16 @@ def lap(twin: Twin, watches: Sequence[Any] = (), order: Iterable[int] | None = N
         step(model, RULE, ACCUMULATOR, state, batch, watches)
 
 
-# ---- proposals of our own ----------------------------------------------------------------------------------------------
+# ---- proposals of our own ------------------------------------------------------------------------
 def pair_proposals(pairs: Sequence[tuple[int, int]]) -> list[MergeProposal]:
     """Merges of these positions."""
     watch = MergeWatch(np.array(pairs, dtype=np.int64).reshape(-1, 2))
     return [MergeProposal(pair, at, watch, 0.0) for at, pair in enumerate(pairs)]
 
 
-def _proposed(twin: Twin, n_proposed: int, rng: np.random.Generator) -> tuple[Summary, Array, Array]:
+def _proposed(
+    twin: Twin, n_proposed: int, rng: np.random.Generator
+) -> tuple[Summary, Array, Array]:
     """Counts of some distributions, their log shares, and the (n, J) weights that made them."""
     q = rng.dirichlet(np.full(n_proposed, 0.3), twin.table.n_rows)
     model, batch = twin.model, twin.table.whole()
@@ -187,15 +212,21 @@ def _proposed(twin: Twin, n_proposed: int, rng: np.random.Generator) -> tuple[Su
     return counts, np.log(rng.dirichlet(np.ones(n_proposed))), q * twin.w[:, None]
 
 
-def birth_proposal(twin: Twin, taken: Sequence[int], n_newborn: int, rng: np.random.Generator) -> tuple[Any, Array]:
+def birth_proposal(
+    twin: Twin, taken: Sequence[int], n_newborn: int, rng: np.random.Generator
+) -> tuple[Any, Array]:
     """A birth from random newborns, and p (n, J): how the definition deals mass out among them."""
     counts, log_share, weights = _proposed(twin, n_newborn, rng)
     name = f"birth {twin.state.ids[taken[0]]}"
     watch = Redistribution(name, tuple(taken), counts, log_share, len(taken), len(taken))
-    return RedistributionProposal("birth", tuple(taken), watch, 0.0), _deal(twin, weights, log_share)
+    return RedistributionProposal("birth", tuple(taken), watch, 0.0), _deal(
+        twin, weights, log_share
+    )
 
 
-def delete_proposal(twin: Twin, target: int, absorbers: Sequence[int], rng: np.random.Generator) -> tuple[Any, Array]:
+def delete_proposal(
+    twin: Twin, target: int, absorbers: Sequence[int], rng: np.random.Generator
+) -> tuple[Any, Array]:
     """A delete whose absorbers have become something else, and p (n, J)."""
     counts, log_share, weights = _proposed(twin, len(absorbers), rng)
     slots = (target, *absorbers)
@@ -208,14 +239,28 @@ def _deal(twin: Twin, weights: Array, log_share: Array) -> Array:
 
 
 def _limited(twin: Twin, slots: Sequence[int], p: Array) -> Array:
-    """p (n, J) held to what rows may use: as many components as they give, and those they have not used if they give their best."""
+    """p (n, J) held to what rows may use: as many components as they give, and those they have not
+    used if they give their best.
+    """
     if twin.max_active is None:
         return p
-    given, used = np.count_nonzero(twin.shares[:, list(slots)], axis=1), np.count_nonzero(twin.shares, axis=1)
-    return brute.keep_best(p, given + np.isin(twin.shares.argmax(1), slots) * (twin.max_active - used))
+    given, used = (
+        np.count_nonzero(twin.shares[:, list(slots)], axis=1),
+        np.count_nonzero(twin.shares, axis=1),
+    )
+    return brute.keep_best(
+        p, given + np.isin(twin.shares.argmax(1), slots) * (twin.max_active - used)
+    )
 
 
-def moved(twin: Twin, shares: Array, ids: tuple[int, ...], proposal: Any, planned: tuple[int, ...], p: Array | None) -> Array:
+def moved(
+    twin: Twin,
+    shares: Array,
+    ids: tuple[int, ...],
+    proposal: Any,
+    planned: tuple[int, ...],
+    p: Array | None,
+) -> Array:
     """Responsibilities after a proposal, by its definition."""
     at = [ids.index(planned[k]) for k in proposal.slots]
     if proposal.kind == "merge":
@@ -225,7 +270,7 @@ def moved(twin: Twin, shares: Array, ids: tuple[int, ...], proposal: Any, planne
     return brute.delete(shares, twin.w, at[0], at[1:], p)
 
 
-# ---- deciding ----------------------------------------------------------------------------------------------------------
+# ---- deciding ------------------------------------------------------------------------------------
 @contextmanager
 def accepting(everything: bool) -> Any:
     """All proposals are accepted, or none, whatever they gain."""
@@ -255,9 +300,15 @@ def gains(twin: Twin, proposed: Sequence[Any]) -> list[float]:
 
 
 def apply_all(twin: Twin, mover: Mover, deals: dict[str, Array]) -> list[MoveRecord]:
-    """Decide, accepting everything, and follow on the responsibilities. deals: p of each birth and delete, by watch name."""
+    """Decide, accepting everything, and follow on the responsibilities. deals: p of each birth and
+    delete, by watch name.
+    """
     by_key = {(p.kind, tuple(mover.planned_ids[k] for k in p.slots)): p for p in mover.proposals}
-    deals = {p.watch.name: _limited(twin, p.slots, deals[p.watch.name]) for p in mover.proposals if p.watch.name in deals}
+    deals = {
+        p.watch.name: _limited(twin, p.slots, deals[p.watch.name])
+        for p in mover.proposals
+        if p.watch.name in deals
+    }
     before = twin.bound
     with accepting(True):
         records = mover.decide(twin.model, twin.state)
@@ -265,7 +316,9 @@ def apply_all(twin: Twin, mover: Mover, deals: dict[str, Array]) -> list[MoveRec
         assert record.is_accepted
         proposal = by_key[record.kind, record.parents]
         last = twin.brute_bound()
-        twin.shares = moved(twin, twin.shares, twin.ids, proposal, mover.planned_ids, deals.get(proposal.watch.name))
+        twin.shares = moved(
+            twin, twin.shares, twin.ids, proposal, mover.planned_ids, deals.get(proposal.watch.name)
+        )
         _rename(twin, record, len(deals[proposal.watch.name][0]) if record.kind == "birth" else 0)
         after = twin.brute_bound()
         assert record.gain == pytest.approx(after - last, abs=1e-8 * max(1.0, abs(before)))
@@ -274,7 +327,9 @@ def apply_all(twin: Twin, mover: Mover, deals: dict[str, Array]) -> list[MoveRec
 
 
 def _rename(twin: Twin, record: MoveRecord, n_newborn: int) -> None:
-    """Ids by their rules: the elder of a merge survives where the earlier stood, newborns take fresh ones at the end."""
+    """Ids by their rules: the elder of a merge survives where the earlier stood, newborns take
+    fresh ones at the end.
+    """
     ids = list(twin.ids)
     if record.kind == "merge":
         a, b = sorted(ids.index(i) for i in record.parents)
@@ -294,7 +349,9 @@ def _rename(twin: Twin, record: MoveRecord, n_newborn: int) -> None:
 
 
 def assert_exact(twin: Twin, tolerance: float = 1e-8) -> None:
-    """Ids, totals, lazily replayed memory and bound are those of the responsibilities; no side is left."""
+    """Ids, totals, lazily replayed memory and bound are those of the responsibilities; no side is
+    left.
+    """
     state = twin.state
     assert twin.max_active is None or np.count_nonzero(twin.shares, axis=1).max() <= twin.max_active
     assert state.ids == twin.ids
@@ -308,12 +365,17 @@ def assert_exact(twin: Twin, tolerance: float = 1e-8) -> None:
         assert dict(remembered.sides) == {}
         fresh = twin.count(batch, r, remembered)
         _assert_close(remembered, fresh, tolerance)
-        found = found + replace(fresh, local_bound=remembered.local_bound, n_units=remembered.n_units)
+        found = found + replace(
+            fresh, local_bound=remembered.local_bound, n_units=remembered.n_units
+        )
     _assert_close(twin.total, found, tolerance)
     expected = twin.brute_bound()
     assert twin.bound == pytest.approx(expected, abs=tolerance * max(1.0, abs(expected)))
-    assert twin.total.local_bound == pytest.approx(found.local_bound, abs=tolerance * max(1.0, abs(expected)))
-    local = twin.total.local_bound - brute.entropy(twin.shares, twin.w)  # base measures, which no move changes
+    assert twin.total.local_bound == pytest.approx(
+        found.local_bound, abs=tolerance * max(1.0, abs(expected))
+    )
+    # base measures, which no move changes
+    local = twin.total.local_bound - brute.entropy(twin.shares, twin.w)
     assert local == pytest.approx(_base(twin), abs=tolerance * max(1.0, abs(expected)))
 
 
@@ -333,7 +395,9 @@ def _assert_close(found: Summary, expected: Summary, tolerance: float) -> None:
 
 
 def upkeep(twin: Twin, reorder: Callable[[int], Sequence[int]] | None = None) -> None:
-    """What the end of a lap does besides: reference points, and the order that the prior likes best."""
+    """What the end of a lap does besides: reference points, and the order that the prior likes
+    best.
+    """
     for edit in twin.model.upkeep(twin.total):
         twin.state.edit(edit)
     order = twin.model.order(twin.total)

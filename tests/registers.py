@@ -16,10 +16,12 @@ from stickbreak.stats import Field, Summary
 Array = np.ndarray
 
 
-# ---- families --------------------------------------------------------------------------------------------------
+# ---- families ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class FamilyCase:
-    """A resolved family with a prior of its own, some rows (n, D) that suit it, and the oracle with the same prior."""
+    """A resolved family with a prior of its own, some rows (n, D) that suit it, and the oracle with
+    the same prior.
+    """
 
     family: Any
     rows: Any
@@ -34,7 +36,9 @@ class FamilyCase:
 def collect(family: Any, rows: Any, shares: Array) -> dict[str, Array]:
     """Counts of rows under shares (n, K), about the anchors of nothing."""
     out = family.zeros(shares.shape[1])
-    family.mean_log(family.zeros(shares.shape[1])).collect(family.prepare(rows), np.asfortranarray(shares), out)
+    family.mean_log(family.zeros(shares.shape[1])).collect(
+        family.prepare(rows), np.asfortranarray(shares), out
+    )
     return out
 
 
@@ -70,21 +74,35 @@ def _family_cases(n: int = 25) -> dict[str, FamilyCase]:
             real,
             conjugate.DiagonalGaussian(mean, strength, 4.5, b),
         ),
-        "zero_mean": _case(families.ZeroMeanGaussian(dof=5.5, covariance=B / 1.5), real, conjugate.ZeroMeanGaussian(5.5, B)),
+        "zero_mean": _case(
+            families.ZeroMeanGaussian(dof=5.5, covariance=B / 1.5),
+            real,
+            conjugate.ZeroMeanGaussian(5.5, B),
+        ),
         "fixed_variance": _case(
             families.FixedVarianceGaussian(variance=v, mean=mean, mean_strength=strength),
             real,
             conjugate.FixedVarianceGaussian(v, mean, strength),
         ),
         "categorical": _case(
-            families.Categorical(concentration=0.3, n_symbols=(4, 5)), symbols, conjugate.Categorical((4, 5), 0.3)
+            families.Categorical(concentration=0.3, n_symbols=(4, 5)),
+            symbols,
+            conjugate.Categorical((4, 5), 0.3),
         ),
-        "multinomial": _case(families.Multinomial(concentration=0.4), counts, conjugate.Multinomial(6, 0.4)),
+        "multinomial": _case(
+            families.Multinomial(concentration=0.4), counts, conjugate.Multinomial(6, 0.4)
+        ),
         "multinomial_sparse": _case(
-            families.Multinomial(concentration=0.4), sparse.csr_array(counts), conjugate.Multinomial(6, 0.4)
+            families.Multinomial(concentration=0.4),
+            sparse.csr_array(counts),
+            conjugate.Multinomial(6, 0.4),
         ),
-        "bernoulli": _case(families.Bernoulli(on=0.8, off=1.7), binary, conjugate.Bernoulli(0.8, 1.7)),
-        "poisson": _case(families.Poisson(rate=0.7, shape=1.3), events, conjugate.Poisson(1.3, 0.7)),
+        "bernoulli": _case(
+            families.Bernoulli(on=0.8, off=1.7), binary, conjugate.Bernoulli(0.8, 1.7)
+        ),
+        "poisson": _case(
+            families.Poisson(rate=0.7, shape=1.3), events, conjugate.Poisson(1.3, 0.7)
+        ),
         "product": _product_case(real, binary, symbols, events),
         "autoregressive": _autoregressive_case(n),
     }
@@ -94,24 +112,55 @@ def _autoregressive_case(n: int) -> FamilyCase:
     """Two columns and the row before, far from zero, with an intercept."""
     rng = np.random.default_rng(20250101)
     context = np.array([3.0, -2.0]) + rng.normal(size=(n, 2))
-    rows = np.column_stack([context @ np.array([[0.7, 0.4], [-0.5, 0.8]]) + rng.normal(size=(n, 2)) * [0.5, 1.5], context])
+    rows = np.column_stack(
+        [
+            context @ np.array([[0.7, 0.4], [-0.5, 0.8]]) + rng.normal(size=(n, 2)) * [0.5, 1.5],
+            context,
+        ]
+    )
     M, offset, strength = np.array([[0.9, 0.1], [-0.2, 0.6]]), np.array([0.3, -1.0]), 0.7
-    C, g, B = np.array([[1.4, 0.2], [0.2, 0.8]]), np.array([2.5, -1.0]), np.array([[2.0, 0.3], [0.3, 1.5]])
+    C, g, B = (
+        np.array([[1.4, 0.2], [0.2, 0.8]]),
+        np.array([2.5, -1.0]),
+        np.array([[2.0, 0.3], [0.3, 1.5]]),
+    )
     family = families.AutoregressiveGaussian(
-        mean=M, mean_strength=0.4, context=C, context_mean=g, offset=offset, offset_strength=strength, dof=7.5, covariance=B / 4.5
+        mean=M,
+        mean_strength=0.4,
+        context=C,
+        context_mean=g,
+        offset=offset,
+        offset_strength=strength,
+        dof=7.5,
+        covariance=B / 4.5,
     )
     joined = regression.joined_prior(M, offset, 0.4 * C, g, strength)
     return _case(family, rows, regression.Regression(*joined, 7.5, B, intercept=True))
 
 
 def _product_case(real: Array, binary: Array, symbols: Array, events: Array) -> FamilyCase:
-    """Mixed columns in no order: two correlated reals (backwards), three binary ones, a symbol, an event count."""
-    rows = np.column_stack([real[:, 0], binary[:, 0], symbols[:, 0], binary[:, 1], real[:, 1], events[:, 1], binary[:, 2]])
+    """Mixed columns in no order: two correlated reals (backwards), three binary ones, a symbol, an
+    event count.
+    """
+    rows = np.column_stack(
+        [
+            real[:, 0],
+            binary[:, 0],
+            symbols[:, 0],
+            binary[:, 1],
+            real[:, 1],
+            events[:, 1],
+            binary[:, 2],
+        ]
+    )
     mean, B = np.array([0.4, -0.6]), np.array([[2.0, 0.3], [0.3, 1.5]])
     at = {"real": (4, 0), "binary": (1, 3, 6), "symbol": (2,), "events": (5,)}
     family = families.Product(
         [
-            (families.Gaussian(mean=mean, mean_strength=0.7, dof=5.5, covariance=B / 2.5), at["real"]),
+            (
+                families.Gaussian(mean=mean, mean_strength=0.7, dof=5.5, covariance=B / 2.5),
+                at["real"],
+            ),
             (families.Bernoulli(on=0.8, off=1.7), at["binary"]),
             (families.Categorical(concentration=0.3, n_symbols=5), at["symbol"]),
             (families.Poisson(rate=0.7, shape=1.3), at["events"]),
@@ -145,7 +194,9 @@ def _column_oracles(name: str, oracle: Any, n_columns: int) -> Any:
 
 
 def remove_entries(rows: Any, share: float, seed: int, *, whole_rows: bool = False) -> Array:
-    """The rows as floats with NaN in about `share` of the entries, row 2 as a whole; or in whole rows only."""
+    """The rows as floats with NaN in about `share` of the entries, row 2 as a whole; or in whole
+    rows only.
+    """
     rng, rows = np.random.default_rng(seed), np.asarray(rows, dtype=float)
     holes = rng.random((len(rows), 1) if whole_rows else rows.shape) < share
     holes = np.broadcast_to(holes, rows.shape).copy()
@@ -167,10 +218,14 @@ def _incomplete_case(name: str, case: FamilyCase, share: float = 0.3) -> FamilyC
     return FamilyCase(case.family, rows, missing.Columns(parts, is_symbols=name == "categorical"))
 
 
-INCOMPLETE = {name: _incomplete_case(name, case) for name, case in FAMILIES.items() if name != "multinomial_sparse"}
+INCOMPLETE = {
+    name: _incomplete_case(name, case)
+    for name, case in FAMILIES.items()
+    if name != "multinomial_sparse"
+}
 
 
-# ---- summaries -------------------------------------------------------------------------------------------------
+# ---- summaries -----------------------------------------------------------------------------------
 LAYOUT = {
     "share": Field(("state",)),
     "transition": Field(("state", "state")),
@@ -202,7 +257,9 @@ def quarters(rng: np.random.Generator, *shape: int, signed: bool = False) -> Arr
     return rng.integers(-40 if signed else 0, 41, shape) / 4.0
 
 
-def make_summary(seed: int, *, n_states: int = 4, n_symbols: int = 5, anchor: Array | None = None) -> Summary:
+def make_summary(
+    seed: int, *, n_states: int = 4, n_symbols: int = 5, anchor: Array | None = None
+) -> Summary:
     """Random counts of LAYOUT; summaries that are to be added describe the same anchors."""
     rng, K = np.random.default_rng(seed), n_states
     arrays = {
@@ -215,14 +272,18 @@ def make_summary(seed: int, *, n_states: int = 4, n_symbols: int = 5, anchor: Ar
         "log_rest": np.array(quarters(rng, 1, signed=True)[0]),
     }
     local_bound, log_z = (float(v) for v in quarters(rng, 2, signed=True))
-    return Summary(LAYOUT, arrays, local_bound=local_bound, log_z=log_z, n_units=float(rng.integers(1, 30)))
+    return Summary(
+        LAYOUT, arrays, local_bound=local_bound, log_z=log_z, n_units=float(rng.integers(1, 30))
+    )
 
 
 def merge_side(seed: int, n_pairs: int) -> Summary:
     """What a merge watch collects: gain, cross and the tracked value of every pair."""
     rng = np.random.default_rng(seed)
     shapes = {"gain": (n_pairs,), "cross": (n_pairs, n_pairs), "entropy": (n_pairs,)}
-    return Summary(MERGE_LAYOUT, {name: quarters(rng, *shape, signed=True) for name, shape in shapes.items()})
+    return Summary(
+        MERGE_LAYOUT, {name: quarters(rng, *shape, signed=True) for name, shape in shapes.items()}
+    )
 
 
 def birth_side(seed: int, whole: Summary, target: int, count: int) -> Summary:

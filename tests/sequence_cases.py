@@ -1,4 +1,6 @@
-"""Sequences for tests of estimators: for each family name, chains of three clear states, and the states."""
+"""Sequences for tests of estimators: for each family name, chains of three clear states, and the
+states.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,19 @@ def autoregress(states: Array, rng: np.random.Generator) -> Array:
     return x
 
 
-def make_sequences(name: str, lengths: tuple[int, ...] = (60, 45, 1, 70, 33), seed: int = 3) -> SequenceCase:
+def make_sequences(
+    name: str, lengths: tuple[int, ...] = (60, 45, 1, 70, 33), seed: int = 3
+) -> SequenceCase:
     """A case of a family; autoregressions need more than one row."""
     rng = np.random.default_rng(seed)
     if name == "autoregressive":
         lengths = tuple(max(length, 4) for length in lengths)
     states = [draw_states(length, rng) for length in lengths]
-    make = autoregress if name == "autoregressive" else lambda z, rng: np.asarray(_make(name, z, rng), dtype=float)
+    make = (
+        autoregress
+        if name == "autoregressive"
+        else lambda z, rng: np.asarray(_make(name, z, rng), dtype=float)
+    )
     return SequenceCase(name, [make(z, rng) for z in states], states)
 
 

@@ -1,4 +1,6 @@
-"""Benchmarks run, and say what they compare; their figures are taken elsewhere, on an idle machine."""
+"""Benchmarks run, and say what they compare; their figures are taken elsewhere, on an idle
+machine.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,19 @@ def test_laps_of_chains_are_reported(monkeypatch):
     monkeypatch.setattr(chain_laps, "MORE_ROWS", 40_000)
     monkeypatch.setattr(chain_laps, "CASES", [(3, 50), (4, 100)])
     report = chain_laps.run(quick=True)
-    assert [row.what for row in report.rows[:2]] == ["2000 rows in sequences of 50, K=3", "2000 rows in sequences of 100, K=4"]
-    assert len(report.rows) == 2 + 2 * 2 * 2 * 2  # cases; and for each two sizes and two models, by wall clock and by CPU time
+    assert [row.what for row in report.rows[:2]] == [
+        "2000 rows in sequences of 50, K=3",
+        "2000 rows in sequences of 100, K=4",
+    ]
+    # cases; and for each two sizes and two models, by wall clock and by CPU time
+    assert len(report.rows) == 2 + 2 * 2 * 2 * 2
     for row in report.rows:
         assert float(row.ratio.removesuffix("x")) > 0
         assert row.met is None  # a quick run judges nothing
     assert {row.target for row in report.rows} == {"at most 1.2x", "1.5x", "-"}
-    assert "| 2000 rows in sequences of 50, K=3, HDP-HMM: wall clock of a lap |" in report.markdown()
+    assert (
+        "| 2000 rows in sequences of 50, K=3, HDP-HMM: wall clock of a lap |" in report.markdown()
+    )
 
 
 @pytest.mark.parametrize("name", chain_laps.MODELS)
@@ -47,7 +55,8 @@ def test_walks_stay_ten_rows_on_average():
     data = laps.walks(20_000, 1000, 5)
     assert data.n_spans == 20
     assert data.rows.shape == (20_000, 2)
-    near = np.linalg.norm(np.diff(data.rows, axis=0), axis=1) < 4.0  # two standard normals differ by less, two centers by more
+    # two standard normals differ by less, two centers by more
+    near = np.linalg.norm(np.diff(data.rows, axis=0), axis=1) < 4.0
     assert 0.85 < near.mean() < 0.98
 
 

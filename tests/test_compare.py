@@ -21,7 +21,10 @@ def rows() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def models(rows: np.ndarray) -> list[Any]:
-    return [sb.Mixture(1, random_state=0).fit(rows), sb.DPMixture(5, inference="memoized", random_state=0).fit(rows)]
+    return [
+        sb.Mixture(1, random_state=0).fit(rows),
+        sb.DPMixture(5, inference="memoized", random_state=0).fit(rows),
+    ]
 
 
 def test_a_line_says_what_the_model_says(models: list[Any], rows: np.ndarray) -> None:
@@ -40,7 +43,9 @@ def test_a_line_says_what_the_model_says(models: list[Any], rows: np.ndarray) ->
     assert found.best == {"bound": 1, "score": 1}
 
 
-def test_it_prints_as_an_aligned_table_with_the_best_marked(models: list[Any], rows: np.ndarray) -> None:
+def test_it_prints_as_an_aligned_table_with_the_best_marked(
+    models: list[Any], rows: np.ndarray
+) -> None:
     common, *text = repr(sb.compare(models, rows, names=["one", "many"])).splitlines()
     assert common == "Gaussian, 120 rows"
     assert text[0].split() == [
@@ -58,7 +63,9 @@ def test_it_prints_as_an_aligned_table_with_the_best_marked(models: list[Any], r
     assert [line.count("*") for line in text] == [0, 0, 0, 2]
     assert text[2].startswith("one ")
     ends = {
-        line.index(number) + len(number) for line, m in zip(text[2:], models, strict=True) if (number := f"{m.lower_bound_:,.2f}")
+        line.index(number) + len(number)
+        for line, m in zip(text[2:], models, strict=True)
+        if (number := f"{m.lower_bound_:,.2f}")
     }
     assert len(ends) == 1
     assert "held-out" not in repr(sb.compare(models))
@@ -92,9 +99,15 @@ def test_names_of_equal_models_are_numbered(models: list[Any]) -> None:
     assert [line.name for line in found] == ["Mixture(1) #1", "DPMixture(5)", "Mixture(1) #2"]
 
 
-def test_bounds_that_cannot_be_compared_are_noted_and_have_no_best(models: list[Any], rows: np.ndarray) -> None:
+def test_bounds_that_cannot_be_compared_are_noted_and_have_no_best(
+    models: list[Any], rows: np.ndarray
+) -> None:
     fewer = sb.Mixture(1, random_state=0).fit(rows[:50])
-    with pytest.warns(sb.DataWarning, match=r"Bounds of all \(120 rows\) and some \(50 rows\) cannot be compared"):
+    with pytest.warns(
+        sb.DataWarning,
+        match=r"Bounds of all \(120 rows\) and some \(50 rows\) "
+        r"cannot be compared",
+    ):
         found = sb.compare([models[0], fewer], rows, names=["all", "some"])
     assert "bound" not in found.best
     assert "score" in found.best  # the same rows are scored
@@ -106,8 +119,15 @@ def test_bounds_that_cannot_be_compared_are_noted_and_have_no_best(models: list[
 
 def test_densities_and_probabilities_cannot_be_compared_at_all() -> None:
     X = CASES["poisson"].rows
-    kinds = [sb.Mixture(2, family=name, random_state=0).fit(X) for name in ("gaussian", "poisson", "multinomial")]
-    with pytest.warns(sb.DataWarning, match=r"Bounds and scores of a \(densities\) and b \(probabilities\)"):
+    kinds = [
+        sb.Mixture(2, family=name, random_state=0).fit(X)
+        for name in ("gaussian", "poisson", "multinomial")
+    ]
+    with pytest.warns(
+        sb.DataWarning,
+        match=r"Bounds and scores of a \(densities\) and b "
+        r"\(probabilities\)",
+    ):
         assert sb.compare(kinds[:2], X, names=["a", "b"]).best == {}
     with pytest.warns(sb.DataWarning, match="probabilities given the row totals"):
         assert sb.compare(kinds[1:], X).best == {}
@@ -133,7 +153,7 @@ def test_bad_arguments_are_refused(models: list[Any]) -> None:
         sb.compare([3])
 
 
-# ---- to_xarray ---------------------------------------------------------------------------------------------------
+# ---- to_xarray -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -143,11 +163,19 @@ def test_a_data_set_holds_all_summaries_with_named_axes(name: str) -> None:
     model = sb.DPMixture(4, family=name, random_state=0).fit(case.rows)
     found = model.to_xarray()
     for key, array in model.posterior_.items():
-        first = "feature" if name != "autoregressive" else "context" if key.startswith("context") else "value"
+        first = (
+            "feature"
+            if name != "autoregressive"
+            else "context"
+            if key.startswith("context")
+            else "value"
+        )
         assert found[key].dims[:2] == ("component", first)
         np.testing.assert_array_equal(found[key], array)
     np.testing.assert_array_equal(found["component"], model.component_ids_)
-    np.testing.assert_array_equal(found["weight"].sel(component=model.component_ids_[2]), model.weights_[2])
+    np.testing.assert_array_equal(
+        found["weight"].sel(component=model.component_ids_[2]), model.weights_[2]
+    )
     np.testing.assert_array_equal(found["count"], model.counts_)
     np.testing.assert_array_equal(found["bound"], model.trace_.bound)
     assert found.sizes["lap"] == model.n_iter_
@@ -164,7 +192,10 @@ def test_a_data_set_has_the_names_of_the_columns() -> None:
 
 
 def test_summaries_of_some_columns_have_axes_of_their_own() -> None:
-    assert summary_axes("covariance of a, b", (2, 2), 3) == ("feature of a, b", "other_feature of a, b")
+    assert summary_axes("covariance of a, b", (2, 2), 3) == (
+        "feature of a, b",
+        "other_feature of a, b",
+    )
     assert summary_axes("probability", (3,), 3) == ("feature",)
     assert summary_axes("time", (3, 4), 3) == ("time_0", "time_1")
     assert summary_axes("covariance", (2, 2), 4) == ("value", "other_value")
@@ -179,7 +210,9 @@ def test_a_stream_has_a_data_set_without_laps() -> None:
 
 def test_a_data_set_of_topics_has_words() -> None:
     pytest.importorskip("xarray")
-    model = sb.LatentDirichletAllocation(2, random_state=0).fit([["cat", "dog", "cat"], ["salt", "soup"]] * 20)
+    model = sb.LatentDirichletAllocation(2, random_state=0).fit(
+        [["cat", "dog", "cat"], ["salt", "soup"]] * 20
+    )
     found = model.to_xarray()
     assert found["probability"].dims == ("topic", "word")
     np.testing.assert_array_equal(found["topic"], model.component_ids_)

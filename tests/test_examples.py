@@ -21,10 +21,20 @@ MAX_LINES = 80
 
 
 def run_example(name: str, folder: Path) -> str:
-    """What an example prints, run in a folder of its own. One BLAS thread: the tests themselves run side by side."""
-    sources = os.pathsep.join(p for p in (str(EXAMPLES.parent / "src"), os.environ.get("PYTHONPATH")) if p)
+    """What an example prints, run in a folder of its own. One BLAS thread: the tests themselves run
+    side by side.
+    """
+    sources = os.pathsep.join(
+        p for p in (str(EXAMPLES.parent / "src"), os.environ.get("PYTHONPATH")) if p
+    )
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    environment = {**os.environ, **one_thread, "MPLBACKEND": "Agg", "PYTHONPATH": sources, "PYTHONIOENCODING": "utf-8"}
+    environment = {
+        **os.environ,
+        **one_thread,
+        "MPLBACKEND": "Agg",
+        "PYTHONPATH": sources,
+        "PYTHONIOENCODING": "utf-8",
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", str(EXAMPLES / name)],
         cwd=folder,
@@ -52,7 +62,7 @@ def test_every_example_is_short_and_is_run() -> None:
     assert max(len(p.read_text(encoding="utf-8").splitlines()) for p in found) < MAX_LINES
 
 
-# ---- the gallery: run inside this process, so that each costs its fit and its drawing only ------------------------
+# ---- the gallery: run inside this process, so that each costs its fit and its drawing only -------
 
 GALLERY = sorted((EXAMPLES / "gallery").glob("*.py"))
 BUILD = runpy.run_path(str(EXAMPLES.parent / "docs" / "build_gallery.py"))

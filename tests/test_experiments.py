@@ -23,11 +23,15 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     """Let experiments answer at once."""
     for name, value in values.items():
-        found = Experiment(name.title(), "How.", [Row("bound", value, "1", "2")], "What it means.", "scratch/x.png")
+        found = Experiment(
+            name.title(), "How.", [Row("bound", value, "1", "2")], "What it means.", "scratch/x.png"
+        )
         monkeypatch.setattr(f"experiments.{name}.run", lambda found=found: found)
 
 
-def test_a_single_experiment_can_be_run_and_leaves_the_others_figures(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_experiment_can_be_run_and_leaves_the_others_figures(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer(monkeypatch, faithful="-1", asterisk="-2")
     assert run.main([]) == 0
     answer(monkeypatch, faithful="-3")
@@ -40,7 +44,9 @@ def test_a_single_experiment_can_be_run_and_leaves_the_others_figures(results: P
     assert "`scratch/x.png`" in text
 
 
-def test_an_unknown_experiment_is_refused_and_writes_nothing(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_experiment_is_refused_and_writes_nothing(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run.main(["faithfull"]) == 2
     assert "unknown experiment 'faithfull'; there are faithful, asterisk" in capsys.readouterr().err
     assert not results.exists()
@@ -64,7 +70,9 @@ def test_without_data_the_last_figures_stay(
 
 def test_the_published_file_has_every_experiment_with_its_command() -> None:
     text = run.RESULTS.read_text()
-    assert [f"make experiments ONLY={name}" in text for name in run.EXPERIMENTS] == [True] * len(run.EXPERIMENTS)
+    assert [f"make experiments ONLY={name}" in text for name in run.EXPERIMENTS] == [True] * len(
+        run.EXPERIMENTS
+    )
 
 
 def test_a_fit_whose_bound_drops_is_noticed() -> None:
@@ -73,7 +81,9 @@ def test_a_fit_whose_bound_drops_is_noticed() -> None:
             object.__setattr__(record, "bound", -100.0 * record.lap)  # type: ignore[attr-defined]
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = sb.Mixture(2, inference=sb.BatchVB(max_iter=5, tol=1e-12, callbacks=[Falling()]), random_state=0)
+    model = sb.Mixture(
+        2, inference=sb.BatchVB(max_iter=5, tol=1e-12, callbacks=[Falling()]), random_state=0
+    )
     with pytest.raises(AssertionError, match="the bound dropped"):
         frame.fit(model, X)
 
@@ -85,7 +95,9 @@ def test_spans_show_one_value_or_two() -> None:
 
 @pytest.mark.slow
 def test_em_over_fits_and_variational_bayes_does_not() -> None:
-    """The tutorial's point, on one of its tables: from 4 to 20 components EM loses 45 nats or more of 100 test rows."""
+    """The tutorial's point, on one of its tables: from 4 to 20 components EM loses 45 nats or more
+    of 100 test rows.
+    """
     sizes = overfitting.SIZES
     found = overfitting.measure(0, sizes=(4, 20))
     assert sizes == (1, 2, 4, 12, 20)

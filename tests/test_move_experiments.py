@@ -17,7 +17,9 @@ from experiments.toys import bars, draw_documents, draw_patches, edges, letters,
 
 
 @pytest.mark.parametrize(("regions", "count"), [(edges(), 8), (letters(), 26)])
-def test_regions_differ_and_their_covariances_are_those_of_two_surfaces(regions: np.ndarray, count: int) -> None:
+def test_regions_differ_and_their_covariances_are_those_of_two_surfaces(
+    regions: np.ndarray, count: int
+) -> None:
     assert len({region.tobytes() for region in regions}) == count
     values = np.linalg.eigvalsh(surface_covariances(regions, 0.2))
     sides = np.sort([[r.sum(), (~r).sum()] for r in regions.reshape(count, -1)], axis=1)
@@ -29,7 +31,8 @@ def test_patches_have_the_covariance_of_their_cluster() -> None:
     covariances = surface_covariances(edges(), 0.2)
     X, labels = draw_patches(covariances, np.ones(8), 40_000, 0)
     mine = X[labels == 3]
-    assert np.abs(mine.T @ mine / len(mine) - covariances[3]).max() < 0.1  # five standard errors of 5,000 rows
+    # five standard errors of 5,000 rows
+    assert np.abs(mine.T @ mine / len(mine) - covariances[3]).max() < 0.1
 
 
 def test_documents_use_the_words_of_their_bar() -> None:

@@ -1,4 +1,6 @@
-"""What importing costs and touches: nothing heavy, nothing beside the source, nobody else's settings."""
+"""What importing costs and touches: nothing heavy, nothing beside the source, nobody else's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,29 @@ from stickbreak.kernels.rows import best_rows
 unchanged = numba.config.CACHE_DIR == before
 K, n = 2, 3
 best_rows(np.zeros((K, n)), np.zeros(K), np.empty(n, dtype=np.int64), np.empty(n))
-print(json.dumps({"unchanged": unchanged, "hits": sum(best_rows.stats.cache_hits.values()), "from": str(numba.__file__)}))
+hits = sum(best_rows.stats.cache_hits.values())
+print(json.dumps({"unchanged": unchanged, "hits": hits, "from": str(numba.__file__)}))
 """
 
 
-def run(code: str, *, environment: dict[str, str] | None = None, where: Path = SOURCE.parent, drop: tuple[str, ...] = ()) -> str:
+def run(
+    code: str,
+    *,
+    environment: dict[str, str] | None = None,
+    where: Path = SOURCE.parent,
+    drop: tuple[str, ...] = (),
+) -> str:
     """Output of a fresh interpreter that finds the package in `where` and writes no bytecode."""
     variables = {k: v for k, v in os.environ.items() if k not in drop}
     variables |= {"PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -61,7 +77,10 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 def test_errors_can_be_named_without_importing_anything_heavy():
-    code = f"import sys, stickbreak; stickbreak.ModelFileError; print([m for m in {HEAVY!r} if m in sys.modules])"
+    code = (
+        f"import sys, stickbreak; stickbreak.ModelFileError; print([m for m in {HEAVY!r} if m in "
+        "sys.modules])"
+    )
     assert run(code).strip() == "[]"
 
 
@@ -92,7 +111,9 @@ def test_every_public_name_has_a_docstring(name):
     if not isinstance(thing, type) or issubclass(thing, Exception):
         return
     for attribute, value in vars(thing).items():
-        is_public = not attribute.startswith("_") and (callable(value) or isinstance(value, property))
+        is_public = not attribute.startswith("_") and (
+            callable(value) or isinstance(value, property)
+        )
         if is_public:
             assert getattr(thing, attribute).__doc__, f"{name}.{attribute}"
 
@@ -101,21 +122,30 @@ def test_the_package_is_typed():
     assert (SOURCE / "py.typed").is_file()
 
 
-# ---- compiled kernels ------------------------------------------------------------------------------------------
+# ---- compiled kernels ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
     """The package alone in a folder of its own, as an installation has it."""
-    shutil.copytree(SOURCE, tmp_path / "site" / "stickbreak", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SOURCE, tmp_path / "site" / "stickbreak", ignore=shutil.ignore_patterns("__pycache__")
+    )
     return tmp_path / "site"
 
 
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the folder is named by XDG_CACHE_HOME on other systems only")
+@pytest.mark.skipif(
+    sys.platform in ("win32", "darwin"),
+    reason="the folder is named by XDG_CACHE_HOME on other systems only",
+)
 def test_kernels_are_kept_in_the_users_cache_and_found_by_the_next_process(copy, tmp_path):
     """Never beside the source, so a read-only installation works."""
     before, cache = files_in(copy), tmp_path / "cache"
-    settings = {"environment": {"XDG_CACHE_HOME": str(cache)}, "where": copy, "drop": ("NUMBA_CACHE_DIR",)}
+    settings = {
+        "environment": {"XDG_CACHE_HOME": str(cache)},
+        "where": copy,
+        "drop": ("NUMBA_CACHE_DIR",),
+    }
     first = json.loads(run(KERNEL, **settings))
     kept = files_in(cache)
     assert first["hits"] == 0
@@ -131,7 +161,13 @@ def test_kernels_are_kept_in_the_users_cache_and_found_by_the_next_process(copy,
 
 def test_a_cache_folder_of_the_users_choice_is_respected(copy, tmp_path):
     chosen, other = tmp_path / "chosen", tmp_path / "other"
-    found = json.loads(run(KERNEL, environment={"NUMBA_CACHE_DIR": str(chosen), "XDG_CACHE_HOME": str(other)}, where=copy))
+    found = json.loads(
+        run(
+            KERNEL,
+            environment={"NUMBA_CACHE_DIR": str(chosen), "XDG_CACHE_HOME": str(other)},
+            where=copy,
+        )
+    )
     assert found["unchanged"]
     assert any(name.endswith(".nbi") for name in files_in(chosen))
     assert not other.exists()
@@ -140,7 +176,11 @@ def test_a_cache_folder_of_the_users_choice_is_respected(copy, tmp_path):
 def test_where_no_cache_can_be_made_a_temporary_one_serves(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     code = "from stickbreak.kernels.compile import cache_folder; print(cache_folder())"
-    blocked = {"XDG_CACHE_HOME": str(tmp_path / "file"), "HOME": str(tmp_path / "file"), "LOCALAPPDATA": str(tmp_path / "file")}
+    blocked = {
+        "XDG_CACHE_HOME": str(tmp_path / "file"),
+        "HOME": str(tmp_path / "file"),
+        "LOCALAPPDATA": str(tmp_path / "file"),
+    }
     blocked |= {"TMPDIR": str(tmp_path), "TEMP": str(tmp_path)}
     folder = Path(run(code, environment=blocked, drop=("NUMBA_CACHE_DIR",)).strip())
     assert folder.is_relative_to(tmp_path)
@@ -150,9 +190,17 @@ def test_where_no_cache_can_be_made_a_temporary_one_serves(tmp_path):
 def test_functions_of_the_user_keep_their_own_cache(tmp_path):
     """Importing stickbreak must not move where numba keeps other people's functions."""
     user = tmp_path / "user_functions.py"
-    user.write_text("import numba\nimport stickbreak.kernels.rows\n\n@numba.njit(cache=True)\ndef twice(x):\n    return 2 * x\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import user_functions; print(user_functions.twice(3))"
-    out = run(code, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")}, drop=("NUMBA_CACHE_DIR",))
+    user.write_text(
+        "import numba\nimport stickbreak.kernels.rows\n\n@numba.njit(cache=True)\ndef "
+        "twice(x):\n    return 2 * x\n"
+    )
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import user_functions; "
+        "print(user_functions.twice(3))"
+    )
+    out = run(
+        code, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")}, drop=("NUMBA_CACHE_DIR",)
+    )
     assert out.strip() == "6"
     kept = files_in(tmp_path)
     assert any(name.startswith("__pycache__") and "twice" in name for name in kept)

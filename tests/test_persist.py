@@ -1,4 +1,6 @@
-"""Model files: what is saved is what is loaded, every release reads the first format, and bad files give one clear error."""
+"""Model files: what is saved is what is loaded, every release reads the first format, and bad files
+give one clear error.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def counts_payload(tmp_path_factory) -> bytes:
     return path.read_bytes()
 
 
-# ---- round trips -----------------------------------------------------------------------------------------------
+# ---- round trips ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,27 +56,48 @@ def test_a_loaded_model_answers_with_the_same_bits(cls, name, tmp_path):
     loaded = sb.load(tmp_path / "m.stickbreak")
     assert type(loaded) is cls
     for method in ("score_samples", "predict", "predict_proba"):
-        np.testing.assert_array_equal(getattr(loaded, method)(case.new), getattr(model, method)(case.new))
-    np.testing.assert_array_equal(loaded.sample(20, random_state=3)[0], model.sample(20, random_state=3)[0])
-    for attribute in ("weights_", "counts_", "component_ids_", "lower_bound_", "n_iter_", "converged_", "n_components_"):
+        np.testing.assert_array_equal(
+            getattr(loaded, method)(case.new), getattr(model, method)(case.new)
+        )
+    np.testing.assert_array_equal(
+        loaded.sample(20, random_state=3)[0], model.sample(20, random_state=3)[0]
+    )
+    for attribute in (
+        "weights_",
+        "counts_",
+        "component_ids_",
+        "lower_bound_",
+        "n_iter_",
+        "converged_",
+        "n_components_",
+    ):
         np.testing.assert_array_equal(getattr(loaded, attribute), getattr(model, attribute))
     np.testing.assert_array_equal(loaded.trace_.bound, model.trace_.bound)
     assert loaded.get_params(deep=False) == model.get_params(deep=False)
     model.partial_fit(case.new)
-    np.testing.assert_array_equal(loaded.partial_fit(case.new).counts_, model.counts_)  # and goes on alike
+    # and goes on alike
+    np.testing.assert_array_equal(loaded.partial_fit(case.new).counts_, model.counts_)
 
 
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
 def test_the_fitted_rule_is_kept(engine, tmp_path):
     model = sb.Mixture(3, inference=engine, random_state=0).fit(X)
     model.save(tmp_path / "m.stickbreak")
-    np.testing.assert_array_equal(sb.load(tmp_path / "m.stickbreak").predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(
+        sb.load(tmp_path / "m.stickbreak").predict_proba(X), model.predict_proba(X)
+    )
 
 
 def test_settings_labels_and_names_are_kept(tmp_path):
     family = sb.Gaussian(mean=np.array([1.0, 2.0]), covariance=np.eye(2), dof=7.0)
     inference = sb.MemoizedVB(n_batches=2, max_iter=50)
-    model = sb.DPMixture(3, family=family, inference=inference, concentration=2.5, random_state=np.random.default_rng(0))
+    model = sb.DPMixture(
+        3,
+        family=family,
+        inference=inference,
+        concentration=2.5,
+        random_state=np.random.default_rng(0),
+    )
     labels = np.where(X[:, 0] > 5, 1, -1)
     frame = pd.DataFrame(X, columns=["a", "b"])
     model.fit(frame, labels=labels)
@@ -98,7 +121,7 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["m.stickbreak"]
 
 
-# ---- the first format ------------------------------------------------------------------------------------------
+# ---- the first format ----------------------------------------------------------------------------
 
 
 GOLDEN_COUNTS = [2.9999999843111875, 4.000000015688813]
@@ -109,10 +132,18 @@ GOLDEN_BOUND = -33.29354054277869
 
 
 def make_golden() -> sb.Mixture:
-    """The model of tests/golden/mixture_v1.stickbreak. The file was written once; it is never written again."""
-    rows = np.array([[0.0, 1.0], [0.5, 1.5], [1.0, 0.5], [8.0, -3.0], [8.5, -2.0], [9.0, -3.5], [7.5, -2.5]])
-    family = sb.Gaussian(mean=[4.0, -1.0], mean_strength=0.5, dof=6.0, covariance=[[1.5, 0.25], [0.25, 2.0]])
-    return sb.Mixture(2, family=family, concentration=2.0, random_state=0).fit(rows, labels=[0, -1, -1, 1, -1, -1, -1])
+    """The model of tests/golden/mixture_v1.stickbreak. The file was written once; it is never
+    written again.
+    """
+    rows = np.array(
+        [[0.0, 1.0], [0.5, 1.5], [1.0, 0.5], [8.0, -3.0], [8.5, -2.0], [9.0, -3.5], [7.5, -2.5]]
+    )
+    family = sb.Gaussian(
+        mean=[4.0, -1.0], mean_strength=0.5, dof=6.0, covariance=[[1.5, 0.25], [0.25, 2.0]]
+    )
+    return sb.Mixture(2, family=family, concentration=2.0, random_state=0).fit(
+        rows, labels=[0, -1, -1, 1, -1, -1, -1]
+    )
 
 
 def test_the_first_format_is_still_read():
@@ -124,7 +155,9 @@ def test_the_first_format_is_still_read():
     np.testing.assert_allclose(model.weights_, GOLDEN_WEIGHTS, rtol=1e-12)
     np.testing.assert_allclose(model.means_, GOLDEN_MEANS, rtol=1e-12)
     assert model.lower_bound_ == pytest.approx(GOLDEN_BOUND, rel=1e-14)
-    np.testing.assert_allclose(model.score_samples([[0.0, 0.0], [8.0, -3.0], [4.0, -1.0]]), GOLDEN_SCORES, rtol=1e-10)
+    np.testing.assert_allclose(
+        model.score_samples([[0.0, 0.0], [8.0, -3.0], [4.0, -1.0]]), GOLDEN_SCORES, rtol=1e-10
+    )
     assert model.predict([[0.0, 0.0], [8.0, -3.0]]).tolist() == [0, 1]
 
 
@@ -132,7 +165,7 @@ def test_the_golden_model_fits_to_the_same_numbers():
     np.testing.assert_allclose(make_golden().lower_bound_, GOLDEN_BOUND, rtol=1e-9)
 
 
-# ---- bad files -------------------------------------------------------------------------------------------------
+# ---- bad files -----------------------------------------------------------------------------------
 
 
 def rewrite(payload: bytes, *, metadata=None, header=None) -> bytes:
@@ -147,7 +180,9 @@ def rewrite(payload: bytes, *, metadata=None, header=None) -> bytes:
             at = at[key]
         at[last] = value
         table["__metadata__"]["header"] = json.dumps(inner)
-        table["__metadata__"]["digest"] = _digest(table["__metadata__"]["header"], load_tensors(payload))
+        table["__metadata__"]["digest"] = _digest(
+            table["__metadata__"]["header"], load_tensors(payload)
+        )
     table["__metadata__"].update(metadata or {})
     text = json.dumps(table).encode()
     text += b" " * (-len(text) % 8)
@@ -191,26 +226,35 @@ BAD = {
     "cut in the header": (lambda p: p[:100], "header claims"),
     "cut in the arrays": (lambda p: p[:-8], "is damaged"),
     "longer": (lambda p: p + b"12345678", "is damaged"),
-    "header claims more": (lambda p: struct.pack("<Q", 10**9) + p[8:], "header claims 1000000000 bytes"),
-    "header claims all memory": (lambda p: b"\xff" * 8 + p[8:], "header claims 18446744073709551615 bytes"),
+    "header claims more": (lambda p: struct.pack("<Q", 10**9) + p[8:],
+    "header claims 1000000000 bytes"),
+    "header claims all memory": (lambda p: b"\xff" * 8 + p[8:],
+    "header claims 18446744073709551615 bytes"),
     "text": (lambda p: b"a,b\n1,2\n" * 20, "header claims"),
     "pickle": (lambda p: b"\x80\x04\x95" + p, "header claims"),
     "foreign": (lambda p: save_tensors({"w": np.ones(2)}), "is not a stickbreak file"),
-    "other metadata": (lambda p: save_tensors({"w": np.ones(2)}, {"format": "pt"}), "is not a stickbreak file"),
+    "other metadata": (lambda p: save_tensors({"w": np.ones(2)}, {"format": "pt"}),
+    "is not a stickbreak file"),
     "garbage": (lambda p: p[:8] + b"x" * (len(p) - 8), "is not a stickbreak file"),
-    "deep garbage": (lambda p: struct.pack("<Q", 200_000) + b"[" * 200_000, "is not a stickbreak file"),
-    "future": (lambda p: rewrite(p, metadata={"version": "99"}), "format version '99'; this release reads up to 1: upgrade"),
+    "deep garbage": (lambda p: struct.pack("<Q", 200_000) + b"[" * 200_000,
+    "is not a stickbreak file"),
+    "future": (lambda p: rewrite(p, metadata={"version": "99"}),
+    "format version '99'; this release reads up to 1: upgrade"),
     "no version": (lambda p: rewrite(p, metadata={"version": "one"}), "format version 'one'"),
     "odd version": (lambda p: rewrite(p, metadata={"version": "\u00b2"}), "format version"),
     "long version": (lambda p: rewrite(p, metadata={"version": "9" * 5000}), "format version"),
-    "kind": (lambda p: rewrite(p, metadata={"kind": "checkpoint"}), "is a 'checkpoint' file; expected a 'model' file"),
+    "kind": (lambda p: rewrite(p, metadata={"kind": "checkpoint"}),
+    "is a 'checkpoint' file; expected a 'model' file"),
     "header text": (lambda p: rewrite(p, metadata={"header": "{"}), "is damaged"),
     "header list": (lambda p: rewrite(p, metadata={"header": "[]"}), "header is not an object"),
     "header deep": (lambda p: rewrite(p, metadata={"header": "[" * 100_000}), "is damaged"),
-    "estimator": (lambda p: rewrite(p, header={"estimator": "Forest"}), "unknown estimator 'Forest'"),
+    "estimator": (lambda p: rewrite(p, header={"estimator": "Forest"}),
+    "unknown estimator 'Forest'"),
     "estimator type": (lambda p: rewrite(p, header={"estimator": ["Mixture"]}), "damaged"),
-    "part": (lambda p: rewrite(p, header={"fitted.family.class": "Cauchy"}), "unknown part 'Cauchy'"),
-    "wrong part": (lambda p: rewrite(p, header={"fitted.family": {"class": "BatchVB", "params": {}}}), "damaged"),
+    "part": (lambda p: rewrite(p, header={"fitted.family.class": "Cauchy"}),
+    "unknown part 'Cauchy'"),
+    "wrong part": (lambda p: rewrite(p, header={"fitted.family": {"class": "BatchVB",
+    "params": {}}}), "damaged"),
     "argument": (lambda p: rewrite(p, header={f"{FITTED}.colour": 1}), "colour"),
     "deep argument": (lambda p: rewrite(p, header={"params.verbose": nested(900)}), "damaged"),
     "infinite id": (lambda p: rewrite(p, header={"fitted.next_id": float("inf")}), "damaged"),
@@ -219,12 +263,15 @@ BAD = {
     "no fit": (lambda p: rewrite(p, header={"fitted": {}}), "damaged|lacks"),
     "open prior": (lambda p: rewrite(p, header={f"{FITTED}.dof": None}), "damaged"),
     "trace": (lambda p: rewrite(p, header={"fitted.trace": {}}), "damaged"),
-    "concentration": (lambda p: rewrite(p, header={"fitted.prior.concentration": float("nan")}), "damaged"),
+    "concentration": (lambda p: rewrite(p, header={"fitted.prior.concentration": float("nan")}),
+    "damaged"),
     "missing counts": (lambda p: with_arrays(p, counts__share=None), "counts/share"),
     "missing prior": (lambda p: with_arrays(p, family_mean=None), "family.mean"),
-    "shape of counts": (lambda p: with_arrays(p, counts__moments=np.zeros((2, 5))), r"moments has shape \(2, 5\)"),
+    "shape of counts": (lambda p: with_arrays(p, counts__moments=np.zeros((2, 5))),
+    r"moments has shape \(2, 5\)"),
     "shape of prior": (lambda p: with_arrays(p, family_mean=np.zeros((7, 2))), "damaged"),
-    "nan counts": (lambda p: with_arrays(p, counts__share=[np.nan, 1.0]), "share holds values that are not finite"),
+    "nan counts": (lambda p: with_arrays(p, counts__share=[np.nan, 1.0]),
+    "share holds values that are not finite"),
     "nan prior": (lambda p: with_arrays(p, family_covariance=np.full((2, 2), np.nan)), "damaged"),
     "negative counts": (lambda p: with_arrays(p, counts__share=[-50.0, 110.0]), "damaged"),
 }  # fmt: skip
@@ -238,7 +285,8 @@ def assert_refused(path: Path, payload: bytes, message: str) -> None:
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # arrays that make no sense are tried before they are refused
+# arrays that make no sense are tried before they are refused
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_file_gives_one_clear_error(case, payload, tmp_path):
     make, message = BAD[case]
@@ -246,7 +294,11 @@ def test_a_bad_file_gives_one_clear_error(case, payload, tmp_path):
 
 
 def test_a_header_that_asks_for_all_memory_is_refused(counts_payload, tmp_path):
-    assert_refused(tmp_path / "m.stickbreak", rewrite(counts_payload, header={f"{FITTED}.n_symbols": HUGE}), "damaged")
+    assert_refused(
+        tmp_path / "m.stickbreak",
+        rewrite(counts_payload, header={f"{FITTED}.n_symbols": HUGE}),
+        "damaged",
+    )
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -263,7 +315,11 @@ def test_random_damage_is_refused_or_harmless(seed, payload, counts_payload, tmp
     for i in range(100):
         damaged = bytearray(payload if i % 2 else counts_payload)
         for at in rng.integers(0, len(damaged), rng.integers(1, 3)):
-            damaged[at] = rng.integers(256) if rng.random() < 0.5 else rng.choice(list(b'0123456789"{}[],:.eE-'))
+            damaged[at] = (
+                rng.integers(256)
+                if rng.random() < 0.5
+                else rng.choice(list(b'0123456789"{}[],:.eE-'))
+            )
         if rng.random() < 0.2:
             del damaged[rng.integers(len(damaged)) :]
         path.write_bytes(bytes(damaged))
@@ -272,20 +328,34 @@ def test_random_damage_is_refused_or_harmless(seed, payload, counts_payload, tmp
     assert n_loaded < 5  # a change that does not touch the contents, such as in padding, may pass
 
 
-# ---- no pickle, no half-written files --------------------------------------------------------------------------
+# ---- no pickle, no half-written files ------------------------------------------------------------
 
 
 def test_no_pickle_anywhere(payload):
     (size,) = struct.unpack("<Q", payload[:8])
-    assert json.loads(payload[8 : 8 + size])["__metadata__"]["format"] == "stickbreak"  # JSON, then raw numbers
-    for word in (b"pickle", b"cnumpy", b"numpy.core", b"__reduce__", b"\x80\x04\x95", b"\x80\x05\x95"):
+    # JSON, then raw numbers
+    assert json.loads(payload[8 : 8 + size])["__metadata__"]["format"] == "stickbreak"
+    for word in (
+        b"pickle",
+        b"cnumpy",
+        b"numpy.core",
+        b"__reduce__",
+        b"\x80\x04\x95",
+        b"\x80\x05\x95",
+    ):
         assert word not in payload
     source = Path(persist.__file__).parent
-    for file in (source / "persist.py", *(source / "estimators").glob("*.py"), *(source / "inference").glob("*.py")):
+    for file in (
+        source / "persist.py",
+        *(source / "estimators").glob("*.py"),
+        *(source / "inference").glob("*.py"),
+    ):
         tree = ast.parse(file.read_text())
         names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
         names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-        assert not names & {"pickle", "joblib", "marshal", "shelve", "dill", "cloudpickle"}, file.name
+        assert not names & {"pickle", "joblib", "marshal", "shelve", "dill", "cloudpickle"}, (
+            file.name
+        )
         assert "allow_pickle=True" not in file.read_text()
 
 
@@ -322,7 +392,13 @@ except OSError as error:
 def test_a_disk_that_fills_while_writing_leaves_the_old_file(payload, tmp_path):
     path = tmp_path / "m.stickbreak"
     path.write_bytes(payload)
-    done = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stdout.startswith("refused"), done.stderr
     assert path.read_bytes() == payload
     assert [p.name for p in tmp_path.iterdir()] == ["m.stickbreak"]

@@ -1,4 +1,6 @@
-"""What the experiments on sequences are made of: toy data, readers of files, how labels and held-out rows are judged."""
+"""What the experiments on sequences are made of: toy data, readers of files, how labels and
+held-out rows are judged.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,28 @@ from scipy.special import gammaln
 
 import stickbreak as sb
 from benchmarks.anonymous import AnonymousPeak
-from experiments import chromatin, cmu_mocap, earthquakes, mocap6, one_pass, subchains, surrogate, toy_states, vowels
+from experiments import (
+    chromatin,
+    cmu_mocap,
+    earthquakes,
+    mocap6,
+    one_pass,
+    subchains,
+    surrogate,
+    toy_states,
+    vowels,
+)
 from experiments.asterisk import hamming
-from experiments.sequences import TOY_MEANS, as_sequences, draw_toy, finite, infinite, labels_of, log_scores, log_steps
+from experiments.sequences import (
+    TOY_MEANS,
+    as_sequences,
+    draw_toy,
+    finite,
+    infinite,
+    labels_of,
+    log_scores,
+    log_steps,
+)
 from stickbreak.inference import Gibbs
 from stickbreak.initialize import from_blocks, from_plusplus
 from stickbreak.priors import BetaRoot, PointRoot
@@ -28,7 +49,9 @@ def test_the_toy_is_that_of_the_anchors() -> None:
         for t in range(1, 40):
             z.append(z[-1] if u[t] < 0.8 else (z[-1] + 1) % 8)
         np.testing.assert_array_equal(truth[40 * i : 40 * i + 40], z)
-        np.testing.assert_array_equal(data.rows[40 * i : 40 * i + 40], TOY_MEANS[z] + rng.standard_normal((40, 2)))
+        np.testing.assert_array_equal(
+            data.rows[40 * i : 40 * i + 40], TOY_MEANS[z] + rng.standard_normal((40, 2))
+        )
     assert data.offsets is not None
     assert data.offsets.tolist() == [0, 40, 80, 120]
 
@@ -72,7 +95,9 @@ def test_states_are_matched_to_the_exercise_that_most_of_their_rows_have() -> No
 
 def test_the_prior_of_motion_captures_is_scaled_by_the_variances_of_a_step() -> None:
     rng = np.random.default_rng(0)
-    rows, offsets = sb.lag_rows(np.cumsum(rng.normal(size=(60, 2)) * [1.0, 5.0], axis=0), np.array([0, 30, 60]))
+    rows, offsets = sb.lag_rows(
+        np.cumsum(rng.normal(size=(60, 2)) * [1.0, 5.0], axis=0), np.array([0, 30, 60])
+    )
     data = as_sequences(np.split(rows, offsets[1:-1]))
     setting = mocap6.make(data)
     family, variances = setting.model.family, (rows[:, :2] - rows[:, 2:]).var(0)
@@ -99,7 +124,9 @@ def test_chromatin_is_read_as_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names == ["CTCF", "WCE", "H3"]
 
 
-def test_utterances_are_read_with_rows_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utterances_are_read_with_rows_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STICKBREAK_DATA", str(tmp_path))
     path = tmp_path / "sequences" / "japanese_vowels" / "JapaneseVowels_TEST.ts.gz"
     write(path, "#words\n@data\n1.5,2,3:4,5,6:2\n7,8:9,-1:1\n")
@@ -149,7 +176,9 @@ def test_one_pass_comes_near_many_sweeps() -> None:
     setting = infinite(train, one_pass.FAMILY)
     start = setting.start(one_pass.TRUNCATION, 0, from_plusplus)
     first, many = (setting.fit(sb.BatchVB(max_iter=laps), start) for laps in (1, 30))
-    once, seconds = one_pass.fit_pass(setting, start, {"batch_size": 4, "kappa": 0.6, "delay": 0.0}, 0)
+    once, seconds = one_pass.fit_pass(
+        setting, start, {"batch_size": 4, "kappa": 0.6, "delay": 0.0}, 0
+    )
     scores = [one_pass.per_row(fit, test) for fit in (first, once, many)]
     assert scores[0] < scores[1] < scores[2] + 0.02
     assert scores[2] - scores[1] < 0.1
@@ -159,7 +188,10 @@ def test_one_pass_comes_near_many_sweeps() -> None:
 def test_figures_of_a_pass_count_the_starts_that_did_both() -> None:
     near, late = (dict.fromkeys(one_pass.PASSES, value) for value in (-2.005, 1.4))
     fast = dict.fromkeys(one_pass.PASSES, 0.6)
-    found = [one_pass.Comparison(-2.1, -2.0, 0.5, near, fast), one_pass.Comparison(-2.1, -2.0, 0.5, near, late)]
+    found = [
+        one_pass.Comparison(-2.1, -2.0, 0.5, near, fast),
+        one_pass.Comparison(-2.1, -2.0, 0.5, near, late),
+    ]
     assert "both as wanted in 1 of 2" in one_pass.rows_of("any", found)[-1].ours
 
 
@@ -168,13 +200,16 @@ def test_rows_around_short_windows_help() -> None:
     rng = np.random.default_rng(0)
     state = np.repeat(rng.integers(3, size=2000), rng.integers(5, 40, size=2000))
     marks = (
-        rng.random((len(state), 4)) < np.array([[0.1, 0.1, 0.2, 0.1], [0.5, 0.3, 0.2, 0.1], [0.1, 0.3, 0.6, 0.5]])[state]
+        rng.random((len(state), 4))
+        < np.array([[0.1, 0.1, 0.2, 0.1], [0.5, 0.3, 0.2, 0.1], [0.1, 0.3, 0.6, 0.5]])[state]
     ).astype(float)
     setting = finite(chromatin.one_chain(marks), sb.Bernoulli(on=0.5, off=0.5))
     bare, helped = (subchains.fit_windows(setting, 2, buffer, 0) for buffer in (0, 10))
     assert helped.result.bound > bare.result.bound + 20
     fit = setting.fit(sb.BatchVB(max_iter=20), setting.start(3, 0, from_plusplus))
-    assert subchains.row_of("batch", [fit], [-1.0]).ours.startswith("held-out a bin -1.0000; bound -")
+    assert subchains.row_of("batch", [fit], [-1.0]).ours.startswith(
+        "held-out a bin -1.0000; bound -"
+    )
 
 
 def test_the_surrogate_lies_below_and_is_tight_for_small_concentrations() -> None:
@@ -182,7 +217,9 @@ def test_the_surrogate_lies_below_and_is_tight_for_small_concentrations() -> Non
         exact, bound = surrogate.both(6, concentration)
         u = surrogate.prior_sticks(6)
         shares = np.append(u * np.r_[1.0, np.cumprod(1 - u)[:-1]], np.prod(1 - u))
-        assert exact == pytest.approx(gammaln(concentration) - gammaln(concentration * shares).sum(), rel=1e-12)
+        assert exact == pytest.approx(
+            gammaln(concentration) - gammaln(concentration * shares).sum(), rel=1e-12
+        )
         assert 0 <= exact - bound < 2.1 * concentration**2 + 1e-12  # the gap is of second order
 
 
@@ -190,10 +227,15 @@ def test_empty_topics_cost_under_the_surrogate_and_pay_under_a_point() -> None:
     counts = surrogate.draw_counts(0)
     assert counts.shape == (surrogate.DOCUMENTS, surrogate.TOPICS)
     assert (np.diff([0.0, *surrogate.changes(BetaRoot(surrogate.TOP), counts)]) < -2.5).all()
-    assert (np.diff([0.0, *surrogate.changes(PointRoot(surrogate.TOP), counts)]) > np.log(surrogate.TOP) - 1e-3).all()
+    assert (
+        np.diff([0.0, *surrogate.changes(PointRoot(surrogate.TOP), counts)])
+        > np.log(surrogate.TOP) - 1e-3
+    ).all()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="anonymous memory is read from /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="anonymous memory is read from /proc"
+)
 def test_the_peak_of_anonymous_memory_is_noticed() -> None:
     with AnonymousPeak() as memory:
         held = np.ones(8_000_000)  # 61 MB
@@ -201,7 +243,9 @@ def test_the_peak_of_anonymous_memory_is_noticed() -> None:
     assert memory.peak - memory.before > 50
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="anonymous memory is read from /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="anonymous memory is read from /proc"
+)
 @pytest.mark.slow
 def test_a_lap_is_measured_in_a_process_of_its_own() -> None:
     marks = (np.random.default_rng(0).random((20_000, 10)) < 0.1).astype(float)

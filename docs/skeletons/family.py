@@ -1,8 +1,9 @@
-"""A family to copy: columns of waiting times, each exponential with a Gamma prior on its rate. It works as it stands.
+"""A family to copy: columns of waiting times, each exponential with a Gamma prior on its rate. It
+works as it stands.
 
-Copy it to src/stickbreak/families/, change the mathematics, export it in families/__init__.py, name it in
-families/names.py, and add a record to FAMILIES in tests/registers.py: that runs every law on it, as
-`stickbreak.checks.check_family` does alone. K components, D columns.
+Copy it to src/stickbreak/families/, change the mathematics, export it in families/__init__.py, name
+it in families/names.py, and add a record to FAMILIES in tests/registers.py: that runs every law on
+it, as `stickbreak.checks.check_family` does alone. K components, D columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from stickbreak.stats import Field
 
 
 class _Collecting:
-    """Statistics of rows, the same under every rule. `out` is the lane's own: add to it in place."""
+    """Statistics of rows, the same under every rule. `out` is the lane's own: add to it in
+    place.
+    """
 
     def collect(self, rows: Array, shares: Array, out: dict[str, Array]) -> None:
         out["time"] += shares.T @ rows
@@ -36,15 +39,20 @@ class RateScores(_Collecting):
     rate: Array
 
     def evidence(self, rows: Array) -> Array:
-        return (self.log_rate.sum(1)[:, None] - self.rate @ rows.T).T  # the transpose of a C-contiguous (K, n)
+        # the transpose of a C-contiguous (K, n)
+        return (self.log_rate.sum(1)[:, None] - self.rate @ rows.T).T
 
     def pair(self, counts: Counts) -> float:
-        return float((self.log_rate.sum(1) * counts["rows"]).sum() - (self.rate * counts["time"]).sum())
+        return float(
+            (self.log_rate.sum(1) * counts["rows"]).sum() - (self.rate * counts["time"]).sum()
+        )
 
 
 @dataclass(frozen=True)
 class LomaxScores(_Collecting):
-    """Posterior predictive: not linear in the statistics, so it has no pairing. shape (K,), rate (K, D)."""
+    """Posterior predictive: not linear in the statistics, so it has no pairing. shape (K,), rate
+    (K, D).
+    """
 
     shape: Array
     rate: Array
@@ -60,18 +68,22 @@ class LomaxScores(_Collecting):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exponential(BaseFamily):
-    """Columns of positive numbers, exponential given the component, Gamma(shape, rate) prior on each rate.
+    """Columns of positive numbers, exponential given the component, Gamma(shape, rate) prior on
+    each rate.
 
     Parameters
     ----------
     shape : above 1; shape - 1 is how many rows the prior is worth. Default 2.
-    rate : prior time, a number or (D,); the prior mean of a row is rate / (shape - 1). Default: the columns' means.
+    rate : prior time, a number or (D,); the prior mean of a row is rate / (shape - 1). Default: the
+        columns' means.
     """
 
     shape: float = 2.0
     rate: Any = None
-    # Rows with NaN are refused. A family that can leave missing entries out says so: missing = "exact", counts the rows
-    # that have each column, and answers for them in prepare, collect, evidence, pair and impute (see families/poisson.py).
+    # Rows with NaN are refused. A family that can leave missing entries out says so: missing =
+    # "exact", counts the rows
+    # that have each column, and answers for them in prepare, collect, evidence, pair and impute
+    # (see families/poisson.py).
 
     def resolve(self, scale: Scale) -> Exponential:
         """Open priors from the data's scale; write the rule here and on the mathematics page."""
@@ -84,10 +96,14 @@ class Exponential(BaseFamily):
         """One clear error for rows that cannot be read: name row, column and value."""
         if (np.asarray(rows) < 0).any():
             at, column = np.argwhere(np.asarray(rows) < 0)[0]
-            raise ValueError(f"row {first + at}, column {column} is {rows[at, column]}; waiting times must not be negative")
+            raise ValueError(
+                f"row {first + at}, column {column} is {rows[at, column]}; waiting "
+                "times must not be negative"
+            )
 
     def fields(self, axis: str) -> dict[str, Field]:
-        return {"time": Field((axis, None)), "rows": Field((axis,))}  # axes, sign, what merge and insert mean
+        # axes, sign, what merge and insert mean
+        return {"time": Field((axis, None)), "rows": Field((axis,))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         return {"time": np.zeros((n_components, len(self.rate))), "rows": np.zeros(n_components)}
@@ -98,7 +114,7 @@ class Exponential(BaseFamily):
     def width(self) -> int:
         return len(self.rate)
 
-    # ---- the posterior, and the three laws: d log_marginal = mean_log, its difference = log_mean, d log_mode = mode
+    # ---- the posterior, and the three laws: d log_marginal = mean_log, its difference = log_mean,
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
         return self.shape + counts["rows"], self.rate + counts["time"]
@@ -117,7 +133,8 @@ class Exponential(BaseFamily):
 
     def mode(self, counts: Counts) -> RateScores:
         a, b = self._posterior(counts)
-        rate = (a - 1.0)[:, None] / b  # in natural coordinates (minus the rate): (n + nu) / (S + tau)
+        # in natural coordinates (minus the rate): (n + nu) / (S + tau)
+        rate = (a - 1.0)[:, None] / b
         return RateScores(np.log(rate), rate)
 
     def log_mode(self, counts: Counts) -> Array:
@@ -136,7 +153,8 @@ class Exponential(BaseFamily):
         return (ratio - 1.0 - np.log(ratio)).sum(-1)
 
     def divergence(self, rows: Array, index: int) -> Array:
-        mean = (rows + self.rate) / self.shape  # smoothed: strictly inside the mean space, so never infinite
+        # smoothed: strictly inside the mean space, so never infinite
+        mean = (rows + self.rate) / self.shape
         return self.bregman({"mean": mean}, {"mean": mean[index : index + 1]})[:, 0]
 
     # ---- for readers

@@ -1,7 +1,7 @@
 """A prior to copy: every component has the same known share, 1 / K. It works as it stands.
 
-Copy it to src/stickbreak/priors/, change the mathematics, and name it where models name their parts. No hyperparameter has
-a component axis: K is read off the counts.
+Copy it to src/stickbreak/priors/, change the mathematics, and name it where models name their
+parts. No hyperparameter has a component axis: K is read off the counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class EqualShares:
         return Fields({}, {})
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """A name shared with a count field is paired with it in the bound. Use `rule.pick(table)` where rules differ."""
+        """A name shared with a count field is paired with it in the bound. Use `rule.pick(table)`
+        where rules differ.
+        """
         n_components = len(counts["share"])
         return {"share": np.full(n_components, -np.log(n_components))}
 
@@ -39,7 +41,9 @@ class EqualShares:
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """Log-partition of the posterior minus that of the prior; for known shares the expected log of the labels."""
+        """Log-partition of the posterior minus that of the prior; for known shares the expected log
+        of the labels.
+        """
         return float(-total["share"].sum() * np.log(len(total["share"])))
 
     def log_mode(self, total: Summary, params: Fields) -> float:

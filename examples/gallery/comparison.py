@@ -1,7 +1,8 @@
 """Which model? Compare them
 
-`sb.compare` puts fitted models into one table: bounds, held-out scores, sizes and times. Here the widths of clusters differ
-between columns and the columns are correlated inside clusters, so the full covariance wins by the bound and on new rows alike.
+`sb.compare` puts fitted models into one table: bounds, held-out scores, sizes and times. Here the
+widths of clusters differ between columns and the columns are correlated inside clusters, so the
+full covariance wins by the bound and on new rows alike.
 """
 
 import numpy as np
@@ -12,7 +13,9 @@ import stickbreak as sb
 rng = np.random.default_rng(0)
 shape = np.array([[1.0, 0.0], [1.5, 0.4]])
 centers = np.array([[0, 0], [4, 0], [8, 0]])
-rows, held_out = (centers[rng.integers(3, size=400)] + rng.normal(size=(400, 2)) @ shape.T for _ in range(2))
+rows, held_out = (
+    centers[rng.integers(3, size=400)] + rng.normal(size=(400, 2)) @ shape.T for _ in range(2)
+)
 
 families = ("gaussian", "diagonal", "fixed-variance")
 models = [sb.Mixture(3, family=name, n_init=5, random_state=0).fit(rows) for name in families]

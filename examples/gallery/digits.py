@@ -1,7 +1,8 @@
 """Handwritten digits, in black and white
 
-Each image is a row of 64 pixels, on or off; a component is a probability for each pixel, so it can be looked at as an image.
-Twenty components find most digits, and several ways of writing some of them. The largest come first.
+Each image is a row of 64 pixels, on or off; a component is a probability for each pixel, so it can
+be looked at as an image. Twenty components find most digits, and several ways of writing some of
+them. The largest come first.
 """
 
 import numpy as np

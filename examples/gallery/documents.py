@@ -1,8 +1,8 @@
 """Documents: the bars test
 
-Words are the 25 cells of a square, and each document is about one bar: a row or a column of the square, with some words from
-elsewhere. At the top are five documents, below the components that a multinomial mixture finds, largest first. All ten bars
-are there.
+Words are the 25 cells of a square, and each document is about one bar: a row or a column of the
+square, with some words from elsewhere. At the top are five documents, below the components that a
+multinomial mixture finds, largest first. All ten bars are there.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """How many clusters? Ask the bound
 
-The likelihood of the rows that were fitted rises with every component more. The bound does not: it is a bound on the
-evidence, in which every component has to pay for its parameters, and it is highest at the four clusters that went in.
-Rows that were held out gain next to nothing from more than four.
+The likelihood of the rows that were fitted rises with every component more. The bound does not: it
+is a bound on the evidence, in which every component has to pay for its parameters, and it is
+highest at the four clusters that went in. Rows that were held out gain next to nothing from more
+than four.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """States over time
 
-A hidden Markov model of movements in the plane: each state is an autoregression, a way of turning. The strips show where it thinks
-that each one begins and ends.
+A hidden Markov model of movements in the plane: each state is an autoregression, a way of turning.
+The strips show where it thinks that each one begins and ends.
 """
 
 import numpy as np
@@ -9,7 +9,10 @@ import numpy as np
 import stickbreak as sb
 
 rng = np.random.default_rng(1)
-turns = {angle: np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) for angle in (0.1, 0.8, 1.6, 2.6)}
+turns = {
+    angle: np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    for angle in (0.1, 0.8, 1.6, 2.6)
+}
 
 
 def walk(length: int) -> np.ndarray:
@@ -27,4 +30,7 @@ family = sb.AutoregressiveGaussian(order=1)
 model = sb.HMM(4, family=family, n_init=5, random_state=0).fit(sequences)
 figure = model.plot(X=sequences)
 figure.savefig("segmentation.png")
-print(f"expected stays: {model.durations_.round()} rows; held-out score {model.score([walk(400)]):.2f} nats per row")
+print(
+    f"expected stays: {model.durations_.round()} rows; held-out score "
+    f"{model.score([walk(400)]):.2f} nats per row"
+)

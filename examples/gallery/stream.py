@@ -1,7 +1,7 @@
 """A stream of rows
 
-`partial_fit` adds what new rows say to what was learned before, and never looks back. The held-out score comes close to that
-of a fit to all rows at once, which sees each row many times.
+`partial_fit` adds what new rows say to what was learned before, and never looks back. The held-out
+score comes close to that of a fit to all rows at once, which sees each row many times.
 """
 
 import numpy as np
@@ -22,9 +22,16 @@ for part in parts:
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.plot(
-    np.cumsum([len(part) for part in parts]), scores, "o-", markersize=4, color="#0072B2", label="partial_fit, each row seen once"
+    np.cumsum([len(part) for part in parts]),
+    scores,
+    "o-",
+    markersize=4,
+    color="#0072B2",
+    label="partial_fit, each row seen once",
 )
-ax.axhline(whole.score(held_out), color="#D55E00", label=f"fit, each row seen {whole.n_iter_} times")
+ax.axhline(
+    whole.score(held_out), color="#D55E00", label=f"fit, each row seen {whole.n_iter_} times"
+)
 ax.set(xlabel="rows seen", ylabel="held-out score (nats per row)", title="a stream and a fit")
 ax.legend()
 figure.savefig("stream.png")

@@ -47,7 +47,16 @@ if TYPE_CHECKING:
         Product,
         ZeroMeanGaussian,
     )
-    from .inference import EM, BatchVB, Callback, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
+    from .inference import (
+        EM,
+        BatchVB,
+        Callback,
+        Gibbs,
+        HardEM,
+        MemoizedVB,
+        StochasticVB,
+        SubchainVB,
+    )
     from .moves import Birth, Delete, Merge
     from .priors import GammaPrior
 
@@ -56,17 +65,21 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOMES = {
     "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
     "errors": (
-        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "StickbreakWarning",
+        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError",
+        "StickbreakWarning",
     ),
     "estimators": (
-        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel", "LatentDirichletAllocation", "Mixture",
+        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
+        "LatentDirichletAllocation", "Mixture",
         "OnlineFilter", "compare", "load", "resume",
     ),
     "families": (
-        "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian", "FixedVarianceGaussian", "Gaussian",
+        "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
+        "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
-    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB", "SubchainVB"),
+    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB",
+    "SubchainVB"),
     "moves": ("Birth", "Delete", "Merge"),
     "priors": ("GammaPrior",),
 }  # fmt: skip

@@ -55,20 +55,25 @@ class CheckpointError(ValueError):
 
 @contextmanager
 def columns_named(names: Sequence[Any] | None) -> Iterator[None]:
-    """Errors about "column 2" that are raised within speak of the third of `names`; None leaves them as they are."""
+    """Errors about "column 2" that are raised within speak of the third of `names`; None leaves
+    them as they are.
+    """
     try:
         yield
     except ValueError as error:
         if names is None or len(error.args) != 1:
             raise
-        known = lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0]
+        known = lambda found: (
+            f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0]
+        )
         error.args = (_COLUMN.sub(known, str(error.args[0]), count=1),)
         raise
 
 
 @contextmanager
 def rows_named(offsets: Any) -> Iterator[None]:
-    """Errors about "row 17" that are raised within speak of a row of a sequence; None leaves them as they are.
+    """Errors about "row 17" that are raised within speak of a row of a sequence; None leaves them
+    as they are.
 
     offsets : (S + 1,) sequence s owns rows offsets[s] to offsets[s + 1].
     """
@@ -77,7 +82,9 @@ def rows_named(offsets: Any) -> Iterator[None]:
     except ValueError as error:
         if offsets is None or len(error.args) != 1:
             raise
-        error.args = (_ROW.sub(lambda found: _name_row(int(found[1]), offsets), str(error.args[0]), count=1),)
+        error.args = (
+            _ROW.sub(lambda found: _name_row(int(found[1]), offsets), str(error.args[0]), count=1),
+        )
         raise
 
 

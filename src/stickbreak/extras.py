@@ -9,7 +9,8 @@ __all__ = ["require_extra"]
 
 
 def require_extra(module: str, extra: str | None, feature: str) -> Any:
-    """Import a package that `feature` needs; where it is missing, an ImportError that names what to install.
+    """Import a package that `feature` needs; where it is missing, an ImportError that names what to
+    install.
 
     extra : the extra of stickbreak that brings it; None if the package stands for itself.
     """

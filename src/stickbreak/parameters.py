@@ -25,9 +25,11 @@ def require_positive(**values: Any) -> None:
 
 
 class Parameters:
-    """Mixin for frozen dataclasses: `get_params`, `set_params`, and a repr that shows what differs from the default.
+    """Mixin for frozen dataclasses: `get_params`, `set_params`, and a repr that shows what differs
+    from the default.
 
-    Frozen objects are values; `set_params` exists because grid searches set nested parameters on a fresh clone.
+    Frozen objects are values; `set_params` exists because grid searches set nested parameters on a
+    fresh clone.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -37,7 +39,9 @@ class Parameters:
             value = getattr(self, f.name)
             found[f.name] = value
             if deep and isinstance(value, Parameters):
-                found.update({f"{f.name}__{key}": inner for key, inner in value.get_params().items()})
+                found.update(
+                    {f"{f.name}__{key}": inner for key, inner in value.get_params().items()}
+                )
         return found
 
     def set_params(self, **params: Any) -> Self:
@@ -48,7 +52,9 @@ class Parameters:
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in own:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}")
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}"
+                )
             if inner:
                 own[name].set_params(**{inner: value})
             else:

@@ -1,4 +1,6 @@
-"""Files: arrays as safetensors with a JSON header. Never pickle; written to a temporary name, flushed, then renamed."""
+"""Files: arrays as safetensors with a JSON header. Never pickle; written to a temporary name,
+flushed, then renamed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.stats import Field, Fields, Summary
 
 __all__ = [
-    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "replacing", "unpack_fields", "unpack_summary",
+    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "replacing",
+    "unpack_fields", "unpack_summary",
     "write_arrays", "write_bytes", "write_file",
 ]  # fmt: skip
 
@@ -32,7 +35,8 @@ Array = npt.NDArray[Any]
 FORMAT_VERSION = 1
 MAGIC = "stickbreak"
 DTYPES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int64": "I64", "int32": "I32", "int16": "I16",
+    "float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int64": "I64",
+    "int32": "I32", "int16": "I16",
     "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
 }  # fmt: skip
 MAX_HEADER = 100_000_000  # as safetensors itself has it
@@ -46,7 +50,9 @@ def write_bytes(path: str | Path, payload: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes the place of `path` when all went well: temporary name in the same folder, fsync, rename."""
+    """A file to write to that takes the place of `path` when all went well: temporary name in the
+    same folder, fsync, rename.
+    """
     path = Path(path).resolve()  # through a link, not over it
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no such folder: {path.parent}")
@@ -93,18 +99,34 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     return _load_tensors(Path(path).read_bytes())
 
 
-def write_file(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays, which are taken one at a time."""
+def write_file(
+    path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
+    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays, which are
+    taken one at a time.
+    """
     text = json.dumps(header)
     table: dict[str, Any] = {}
     at = 0
     for name in sorted(arrays):
         array = _contiguous(arrays[name])
         if array.dtype.name not in DTYPES:
-            raise ValueError(f"{name} is an array of {array.dtype}, which cannot be written to a file")
-        table[name] = {"dtype": DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (at, at + array.nbytes)}
+            raise ValueError(
+                f"{name} is an array of {array.dtype}, which cannot be written to a file"
+            )
+        table[name] = {
+            "dtype": DTYPES[array.dtype.name],
+            "shape": array.shape,
+            "data_offsets": (at, at + array.nbytes),
+        }
         at += array.nbytes
-    metadata = {"format": MAGIC, "version": str(FORMAT_VERSION), "kind": kind, "header": text, "digest": _digest(text, arrays)}
+    metadata = {
+        "format": MAGIC,
+        "version": str(FORMAT_VERSION),
+        "kind": kind,
+        "header": text,
+        "digest": _digest(text, arrays),
+    }
     head = json.dumps({"__metadata__": metadata, **table}).encode()
     head += b" " * (-len(head) % 8)  # arrays begin at a multiple of eight
     with replacing(path) as file:
@@ -134,7 +156,9 @@ class Tensors(Mapping[str, Array]):
 
 
 def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str, Array]]:
-    """Header and arrays of a file that `write_file` made; anything else is a ModelFileError that says what is wrong."""
+    """Header and arrays of a file that `write_file` made; anything else is a ModelFileError that
+    says what is wrong.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
@@ -142,12 +166,18 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str,
     if metadata.get("format") != MAGIC:
         raise ModelFileError(f"{path} is not a stickbreak file")
     version = metadata.get("version", "")
-    if not (version.isascii() and version.isdigit() and len(version) < 9) or int(version) > FORMAT_VERSION:
+    if (
+        not (version.isascii() and version.isdigit() and len(version) < 9)
+        or int(version) > FORMAT_VERSION
+    ):
         raise ModelFileError(
-            f"{path} has format version {version[:20]!r}; this release reads up to {FORMAT_VERSION}: upgrade stickbreak"
+            f"{path} has format version {version[:20]!r}; this release reads up to "
+            f"{FORMAT_VERSION}: upgrade stickbreak"
         )
     if metadata.get("kind") != kind:
-        raise ModelFileError(f"{path} is a {metadata.get('kind', '')[:20]!r} file; expected a {kind!r} file")
+        raise ModelFileError(
+            f"{path} is a {metadata.get('kind', '')[:20]!r} file; expected a {kind!r} file"
+        )
     try:
         header = json.loads(metadata["header"])
         arrays = Tensors(path)
@@ -172,7 +202,9 @@ def _digest(text: str, arrays: Mapping[str, Array]) -> str:
 
 
 def _contiguous(array: Array) -> Array:
-    """The array as files have it: rows after rows, the processor's own order of bytes; scalars stay scalars."""
+    """The array as files have it: rows after rows, the processor's own order of bytes; scalars stay
+    scalars.
+    """
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
@@ -189,7 +221,10 @@ def _read_metadata(path: Path) -> dict[str, str]:
             raise ModelFileError(f"{path} is damaged: {length} bytes are too few for a header")
         (size,) = struct.unpack("<Q", file.read(8))
         if size > MAX_HEADER or 8 + size > length:
-            raise ModelFileError(f"{path} is damaged or foreign: its header claims {size} bytes, the file has {length}")
+            raise ModelFileError(
+                f"{path} is damaged or foreign: its header claims {size} bytes, "
+                f"the file has {length}"
+            )
         text = file.read(size)
     try:
         metadata = json.loads(text).get("__metadata__", {})
@@ -200,7 +235,7 @@ def _read_metadata(path: Path) -> dict[str, str]:
     return metadata
 
 
-# ---------------------------------------------------------------------------------------------- fields
+# ---------------------------------------------------------------------------------------------- fie
 
 
 def pack_fields(fields: Fields, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
@@ -219,7 +254,9 @@ def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, A
         raise ModelFileError(f"the file lacks the field {error}") from None
 
 
-def pack_summary(summary: Summary, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
+def pack_summary(
+    summary: Summary, prefix: str, arrays: MutableMapping[str, Array]
+) -> dict[str, Any]:
     """As `pack_fields`, with the numbers and sides of a Summary."""
     if summary.index is not None:
         arrays[f"{prefix}.index"] = summary.index
@@ -228,13 +265,29 @@ def pack_summary(summary: Summary, prefix: str, arrays: MutableMapping[str, Arra
         "local_bound": summary.local_bound,
         "log_z": summary.log_z,
         "n_units": summary.n_units,
-        "sides": {name: pack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in summary.sides.items()},
+        "sides": {
+            name: pack_summary(side, f"{prefix}.side.{name}", arrays)
+            for name, side in summary.sides.items()
+        },
     }
 
 
 def unpack_summary(saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Summary:
     """The inverse of `pack_summary`."""
     fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
-    sides = {name: unpack_summary(side, f"{prefix}.side.{name}", arrays) for name, side in saved["sides"].items()}
-    local_bound, log_z, n_units = (float(saved[name]) for name in ("local_bound", "log_z", "n_units"))
-    return Summary(fields.layout, fields.arrays, local_bound, log_z, n_units, sides, arrays.get(f"{prefix}.index"))
+    sides = {
+        name: unpack_summary(side, f"{prefix}.side.{name}", arrays)
+        for name, side in saved["sides"].items()
+    }
+    local_bound, log_z, n_units = (
+        float(saved[name]) for name in ("local_bound", "log_z", "n_units")
+    )
+    return Summary(
+        fields.layout,
+        fields.arrays,
+        local_bound,
+        log_z,
+        n_units,
+        sides,
+        arrays.get(f"{prefix}.index"),
+    )

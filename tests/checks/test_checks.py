@@ -64,7 +64,9 @@ def test_independent_rows_pass_the_structure_battery(make):
     counts = from_plusplus(model, Table(case.rows), 3, np.random.default_rng(0)).seed
     potentials = model.potentials(counts, model.start_params(3), MeanLog())
     check_structure(model, potentials, Batch(0, case.rows[:5]), enumerate_mixture)
-    assert model.structure.decode(potentials, Batch(0, model.family.prepare(case.rows[:5]), n_rows=5)).shape == (5,)
+    assert model.structure.decode(
+        potentials, Batch(0, model.family.prepare(case.rows[:5]), n_rows=5)
+    ).shape == (5,)
 
 
 class ForgetfulPrior(type(dp_mixture(None).prior)):
@@ -93,7 +95,11 @@ def test_a_model_whose_bound_drops_is_caught():
 
 
 @pytest.mark.parametrize(
-    "estimator", [sb.Mixture(1, random_state=0), pytest.param(sb.DPMixture(3, random_state=0), marks=pytest.mark.slow)]
+    "estimator",
+    [
+        sb.Mixture(1, random_state=0),
+        pytest.param(sb.DPMixture(3, random_state=0), marks=pytest.mark.slow),
+    ],
 )
 def test_estimators_pass_their_battery(estimator):
     X = np.random.default_rng(0).normal(size=(60, 2))

@@ -1,4 +1,6 @@
-"""What the commands answer is what Python answers, for every kind of file, on a terminal, in a pipe, and after a kill."""
+"""What the commands answer is what Python answers, for every kind of file, on a terminal, in a
+pipe, and after a kill.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def data(tmp_path) -> Path:
 
 @pytest.fixture
 def fitted(data, command) -> Path:  # noqa: F811
-    done = command("fit", "mixture", data, "--n-components", 3, "--seed", 0, "--out", "m.stickbreak", "--quiet")
+    done = command(
+        "fit", "mixture", data, "--n-components", 3, "--seed", 0, "--out", "m.stickbreak", "--quiet"
+    )
     assert (done.code, done.err, done.out) == (0, "", "")
     return Path("m.stickbreak")
 
@@ -41,13 +45,22 @@ def python_fit(cls=sb.Mixture, path="rows.csv", **arguments):
 
 @pytest.mark.parametrize("name", ["mixture", "dp-mixture"])
 def test_fit_is_the_python_fit_and_json_is_all_that_is_on_stdout(name, data, command):  # noqa: F811
-    done = command("fit", name, data, "--n-components", 3, "--seed", 0, "--out", "m.stickbreak", "--json")
+    done = command(
+        "fit", name, data, "--n-components", 3, "--seed", 0, "--out", "m.stickbreak", "--json"
+    )
     assert done.code == 0
     found = json.loads(done.out)
     assert done.out.count("\n") == 1
-    model = python_fit() if name == "mixture" else sb.DPMixture(3, random_state=0).fit("rows.csv")  # which has moves
+    # which has moves
+    model = python_fit() if name == "mixture" else sb.DPMixture(3, random_state=0).fit("rows.csv")
     assert found["lower_bound"] == model.lower_bound_ == sb.load("m.stickbreak").lower_bound_
-    expected = {"n_rows": 300, "columns": ["x", "y"], "n_components": 3, "n_effective": model.n_effective_, "out": "m.stickbreak"}
+    expected = {
+        "n_rows": 300,
+        "columns": ["x", "y"],
+        "n_components": 3,
+        "n_effective": model.n_effective_,
+        "out": "m.stickbreak",
+    }
     assert expected.items() <= found.items()
     assert (found["converged"], found["n_iter"]) == (model.converged_, model.n_iter_)
 
@@ -74,21 +87,44 @@ def test_every_kind_of_file_gives_the_same_model(kind, data, command, tmp_path):
 
 def test_all_options_reach_the_model(data, command):  # noqa: F811
     done = command(
-        "fit", "dp-mixture", data, "--n-components", 4, "--family", "diagonal", "--concentration", 2.5, "--init", "k-means||",
-        "--random-state", 3, "--n-init", 2, "--n-jobs", 2, "--inference", "memoized", "--max-iter", 150, "--tol", 1e-4,
+        "fit", "dp-mixture", data, "--n-components", 4, "--family", "diagonal", "--concentration",
+        2.5, "--init", "k-means||",
+        "--random-state", 3, "--n-init", 2, "--n-jobs", 2, "--inference", "memoized", "--max-iter",
+        150, "--tol", 1e-4,
         "--n-batches", 2, "--no-moves", "--out", "m.stickbreak", "--quiet",
     )  # fmt: skip
     assert done.code == 0
     model = sb.load("m.stickbreak")
     assert repr(model) == (
-        "DPMixture(n_components=4, family='diagonal', inference=MemoizedVB(max_iter=150, tol=0.0001, n_batches=2), "
+        "DPMixture(n_components=4, family='diagonal', inference=MemoizedVB(max_iter=150, "
+        "tol=0.0001, n_batches=2), "
         "concentration=2.5, random_state=3, init='k-means||', n_init=2, n_jobs=2)"
     )
     inference = sb.MemoizedVB(max_iter=150, tol=1e-4, n_batches=2)
-    again = sb.DPMixture(4, family="diagonal", concentration=2.5, init="k-means||", random_state=3, n_init=2, inference=inference)
+    again = sb.DPMixture(
+        4,
+        family="diagonal",
+        concentration=2.5,
+        init="k-means||",
+        random_state=3,
+        n_init=2,
+        inference=inference,
+    )
     assert again.fit(data).lower_bound_ == model.lower_bound_
     done = command(
-        "fit", "mixture", data, "--inference", "stochastic", "--batch-size", 50, "--max-iter", 3, "--json", "--quiet", "--seed", 0
+        "fit",
+        "mixture",
+        data,
+        "--inference",
+        "stochastic",
+        "--batch-size",
+        50,
+        "--max-iter",
+        3,
+        "--json",
+        "--quiet",
+        "--seed",
+        0,
     )
     assert done.code == 0
     assert done.err.count("\n") == 1  # one warning, one line
@@ -98,10 +134,25 @@ def test_all_options_reach_the_model(data, command):  # noqa: F811
 @pytest.mark.parametrize("family", NAMES)
 def test_every_family_goes_all_the_way(family, command, tmp_path):  # noqa: F811
     path = write_csv(tmp_path / "rows.csv", CASES[family].rows)
-    done = command("fit", "mixture", path, "--family", family, "--n-components", 2, "--seed", 0, "--out", "m.stickbreak", "--quiet")
+    done = command(
+        "fit",
+        "mixture",
+        path,
+        "--family",
+        family,
+        "--n-components",
+        2,
+        "--seed",
+        0,
+        "--out",
+        "m.stickbreak",
+        "--quiet",
+    )
     assert done.code == 0, done.err
     model = sb.load("m.stickbreak")
-    assert float(command("score", "m.stickbreak", path).out) == pytest.approx(model.score(CASES[family].rows), rel=1e-12)
+    assert float(command("score", "m.stickbreak", path).out) == pytest.approx(
+        model.score(CASES[family].rows), rel=1e-12
+    )
     shown = command("show", "m.stickbreak")
     assert shown.code == 0
     assert f"{model.lower_bound_:.2f}" in shown.out
@@ -113,7 +164,11 @@ def test_every_family_goes_all_the_way(family, command, tmp_path):  # noqa: F811
 def test_predict_and_score_answer_as_python_does(fitted, data, command, monkeypatch):  # noqa: F811
     monkeypatch.setattr("stickbreak.cli.using.PART_ROWS", 70)
     model = sb.load(fitted)
-    labels, shares, densities = model.predict(data), model.predict_proba(data), model.score_samples(data)
+    labels, shares, densities = (
+        model.predict(data),
+        model.predict_proba(data),
+        model.score_samples(data),
+    )
     lines = command("predict", fitted, data).out.splitlines()
     assert lines[0] == "component"
     np.testing.assert_array_equal([int(v) for v in lines[1:]], labels)
@@ -121,7 +176,9 @@ def test_predict_and_score_answer_as_python_does(fitted, data, command, monkeypa
     assert Path("labels.csv").read_text().splitlines() == lines
     assert command("predict", fitted, data, "--out", "labels.npy", "--n-jobs", 2).code == 0
     np.testing.assert_array_equal(np.load("labels.npy"), labels)
-    np.testing.assert_array_equal(json.loads(command("predict", fitted, data, "--json").out)["labels"], labels)
+    np.testing.assert_array_equal(
+        json.loads(command("predict", fitted, data, "--json").out)["labels"], labels
+    )
     table = command("predict", fitted, data, "--proba", "--out", "shares.csv", "--json")
     assert json.loads(table.out) == {"n_rows": 300, "out": "shares.csv"}
     opened = sb.open_table("shares.csv")
@@ -130,10 +187,14 @@ def test_predict_and_score_answer_as_python_does(fitted, data, command, monkeypa
     assert command("predict", fitted, data, "--proba", "--out", "shares.npy").code == 0
     np.testing.assert_array_equal(np.load("shares.npy"), opened.rows)
     assert float(command("score", fitted, data).out) == pytest.approx(model.score(data), rel=1e-13)
-    assert json.loads(command("score", fitted, data, "--json").out)["score"] == pytest.approx(model.score(data), rel=1e-13)
+    assert json.loads(command("score", fitted, data, "--json").out)["score"] == pytest.approx(
+        model.score(data), rel=1e-13
+    )
     rows = [float(v) for v in command("score", fitted, data, "--per-row").out.splitlines()[1:]]
     np.testing.assert_allclose(rows, densities, rtol=1e-12)
-    np.testing.assert_allclose(json.loads(command("score", fitted, data, "--per-row", "--json").out)["log_densities"], rows)
+    np.testing.assert_allclose(
+        json.loads(command("score", fitted, data, "--per-row", "--json").out)["log_densities"], rows
+    )
 
 
 def test_columns_are_found_by_name_in_other_files(fitted, data, command, tmp_path):  # noqa: F811
@@ -163,7 +224,19 @@ def test_show_is_readable(fitted, command, monkeypatch):  # noqa: F811
 
 def test_a_stream_is_seen_once_and_settings_of_laps_are_refused(data, command, monkeypatch):  # noqa: F811
     monkeypatch.setattr("stickbreak.data.text.CHUNK", 3000)
-    done = command("fit", "mixture", data, "--stream", "--n-components", 3, "--seed", 0, "--out", "m.stickbreak", "--json")
+    done = command(
+        "fit",
+        "mixture",
+        data,
+        "--stream",
+        "--n-components",
+        3,
+        "--seed",
+        0,
+        "--out",
+        "m.stickbreak",
+        "--json",
+    )
     assert json.loads(done.out)["n_rows"] == 300
     model = sb.Mixture(3, random_state=0)
     pieces = list(sb.read_pieces(data))
@@ -172,7 +245,10 @@ def test_a_stream_is_seen_once_and_settings_of_laps_are_refused(data, command, m
         model.partial_fit(piece)
     np.testing.assert_array_equal(sb.load("m.stickbreak").counts_, model.counts_)
     refused = command("fit", "mixture", data, "--stream", "--max-iter", 3)
-    assert (refused.code, refused.err) == (2, "stickbreak: --max-iter does not apply to --stream, which sees each row once\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "stickbreak: --max-iter does not apply to --stream, which sees each row once\n",
+    )
 
 
 def test_progress_is_logged_line_by_line_without_a_terminal(data, command, monkeypatch):  # noqa: F811
@@ -185,14 +261,19 @@ def test_progress_is_logged_line_by_line_without_a_terminal(data, command, monke
     assert command(*fit, "--quiet").err == ""
     monkeypatch.setattr("stickbreak.estimators.progress.PAUSE", -1.0)
     every = command(*fit[:-2], "--init", "k-means||").err
-    for words in ("reading rows.csv: 100 %", "seeding by k-means||: 100 %", "lap 1/200", "lap 2/200"):
+    for words in (
+        "reading rows.csv: 100 %",
+        "seeding by k-means||: 100 %",
+        "lap 1/200",
+        "lap 2/200",
+    ):
         assert words in every
     saved = command(*fit[:-2], "--checkpoint", "c", "--checkpoint-every", 0, "--verbose").err
     assert "checkpoint written to c at lap 1" in saved
     assert command("predict", "--help").err == ""
 
 
-# ---- processes of their own --------------------------------------------------------------------------------------
+# ---- processes of their own ----------------------------------------------------------------------
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"}
 
@@ -208,7 +289,21 @@ def long_fit(tmp_path, monkeypatch) -> list[object]:
     """A fit that does not end by itself, with a checkpoint after every visit."""
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "rows.csv", blobs(8_000, seed=2), "x,y")
-    return ["fit", "mixture", "rows.csv", "--n-components", 6, "--seed", 1, "--tol", 0, "--n-batches", 4, "--max-iter", 150]
+    return [
+        "fit",
+        "mixture",
+        "rows.csv",
+        "--n-components",
+        6,
+        "--seed",
+        1,
+        "--tol",
+        0,
+        "--n-batches",
+        4,
+        "--max-iter",
+        150,
+    ]
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:
@@ -233,24 +328,33 @@ def test_a_killed_fit_is_resumed_to_the_same_bits(long_fit, tmp_path, command): 
         name for name in files_in(tmp_path) if not name.startswith(".fit.checkpoint.")
     }  # killed while writing: its temporary name
     assert left == {"rows.csv", "fit.checkpoint"}
-    done = command("resume", "fit.checkpoint", "rows.csv", "--json", "--out", "m.stickbreak")  # the columns are in the file
+    # the columns are in the file
+    done = command("resume", "fit.checkpoint", "rows.csv", "--json", "--out", "m.stickbreak")
     assert done.code == 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.ConvergenceWarning)
         engine = sb.MemoizedVB(n_batches=4, tol=0.0, max_iter=150)
-        undisturbed = sb.Mixture(6, inference=engine, random_state=1).fit(sb.open_table("rows.csv", columns=["y", "x"]))
+        undisturbed = sb.Mixture(6, inference=engine, random_state=1).fit(
+            sb.open_table("rows.csv", columns=["y", "x"])
+        )
     assert json.loads(done.out)["lower_bound"] == undisturbed.lower_bound_
     assert sb.load("m.stickbreak").feature_names_in_.tolist() == ["y", "x"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_writes_no_model_and_says_how_to_go_on(long_fit, tmp_path):
-    process = start(*long_fit, "--checkpoint", "c", "--checkpoint-every", 0, "--out", "m.stickbreak", "--quiet")
+    process = start(
+        *long_fit, "--checkpoint", "c", "--checkpoint-every", 0, "--out", "m.stickbreak", "--quiet"
+    )
     wait_for(tmp_path / "c", process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert (out, err) == ("", "stickbreak: interrupted; no model was written. Continue with: stickbreak resume c rows.csv\n")
+    assert (out, err) == (
+        "",
+        "stickbreak: interrupted; no model was written. Continue with: "
+        "stickbreak resume c rows.csv\n",
+    )
     assert files_in(tmp_path) == {"rows.csv", "c"}
 
 

@@ -1,4 +1,6 @@
-"""Documents on the command line: the same answers as Python's, for every kind of file; one line for each thing that is wrong."""
+"""Documents on the command line: the same answers as Python's, for every kind of file; one line for
+each thing that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,16 @@ import stickbreak as sb
 from stickbreak.cli import warmup
 
 ROOT = Path(__file__).resolve().parents[2]
-WORDS = tuple(sorted(["cat", "dog", "fur", "paw", "salt", "soup", "pan", "oven", "ship", "wave", "sail", "tide"]))
-TOPICS = [["cat", "dog", "fur", "paw"], ["salt", "soup", "pan", "oven"], ["ship", "wave", "sail", "tide"]]
+WORDS = tuple(
+    sorted(
+        ["cat", "dog", "fur", "paw", "salt", "soup", "pan", "oven", "ship", "wave", "sail", "tide"]
+    )
+)
+TOPICS = [
+    ["cat", "dog", "fur", "paw"],
+    ["salt", "soup", "pan", "oven"],
+    ["ship", "wave", "sail", "tide"],
+]
 FIT = ("--n-components", 3, "--seed", 0)
 MODELS = {"lda": sb.LatentDirichletAllocation, "hdp-topics": sb.HDPTopicModel}
 
@@ -51,7 +61,9 @@ def folder(tmp_path, command) -> Path:  # noqa: F811
 
 @pytest.fixture
 def fitted(folder, command) -> str:  # noqa: F811
-    done = command("fit", "lda", "docs.ldac", "--words", "vocab.txt", *FIT, "--out", "m.stickbreak", "--quiet")
+    done = command(
+        "fit", "lda", "docs.ldac", "--words", "vocab.txt", *FIT, "--out", "m.stickbreak", "--quiet"
+    )
     assert (done.code, done.out, done.err) == (0, "", "")
     return "m.stickbreak"
 
@@ -63,21 +75,31 @@ def python_fit(name: str, **more):
     )
 
 
-# ---- fit and show --------------------------------------------------------------------------------------------------------
+# ---- fit and show --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_fit_is_the_python_fit(name, folder, command):  # noqa: F811
-    done = command("fit", name, "docs.ldac", "--words", "vocab.txt", *FIT, "--out", "m.stickbreak", "--json")
+    done = command(
+        "fit", name, "docs.ldac", "--words", "vocab.txt", *FIT, "--out", "m.stickbreak", "--json"
+    )
     assert done.code == 0, done.err
     assert done.out.count("\n") == 1
     found, model = json.loads(done.out), python_fit(name)
     assert found["lower_bound"] == model.lower_bound_ == sb.load("m.stickbreak").lower_bound_
-    expected = {"model": type(model).__name__, "n_words": 12, "n_documents": 60, "n_components": 3, "out": "m.stickbreak"}
+    expected = {
+        "model": type(model).__name__,
+        "n_words": 12,
+        "n_documents": 60,
+        "n_components": 3,
+        "out": "m.stickbreak",
+    }
     assert expected.items() <= found.items()
     assert "columns" not in found
     assert [topic["top_words"] for topic in found["topics"]] == model.top_words(10)
-    assert {frozenset(topic["top_words"][:4]) for topic in found["topics"]} == set(map(frozenset, TOPICS))
+    assert {frozenset(topic["top_words"][:4]) for topic in found["topics"]} == set(
+        map(frozenset, TOPICS)
+    )
     for topic in found["topics"]:
         k = topic["topic"]
         assert topic["words"] == pytest.approx(model.counts_[k])
@@ -94,14 +116,24 @@ def test_every_kind_of_file_gives_the_same_model(name, folder, command):  # noqa
 
 
 def test_a_fit_tells_the_words_of_the_largest_topics(folder, command, monkeypatch):  # noqa: F811
-    done = command("fit", "lda", "docs.txt", *FIT, "--quiet", "--out", "m.stickbreak", "--n-components", 3)
+    done = command(
+        "fit", "lda", "docs.txt", *FIT, "--quiet", "--out", "m.stickbreak", "--n-components", 3
+    )
     assert (done.code, done.out) == (0, "")
     done = command("fit", "lda", "docs.txt", *FIT, "--out", "m.stickbreak")
     lines, model = done.out.splitlines(), sb.load("m.stickbreak")
-    assert lines[0] == "LatentDirichletAllocation of 3 topics with words (3 in all); 12 words in the vocabulary"
+    assert (
+        lines[0]
+        == "LatentDirichletAllocation of 3 topics with words (3 in all); 12 words in the vocabulary"
+    )
     assert lines[1].split() == ["topic", "words", "weight", "top", "words"]
     k = int(np.argmax(model.weights_))
-    assert lines[2].split() == [str(k), f"{model.counts_[k]:.1f}", f"{model.weights_[k]:.4f}", *model.top_words(10)[0]]
+    assert lines[2].split() == [
+        str(k),
+        f"{model.counts_[k]:.1f}",
+        f"{model.weights_[k]:.4f}",
+        *model.top_words(10)[0],
+    ]
     assert lines[5].startswith(f"bound {model.lower_bound_:.2f} nats, converged after")
     assert lines[6].startswith("60 documents in ")
     assert lines[6].endswith("saved to m.stickbreak")
@@ -124,28 +156,44 @@ def test_words_without_names_are_numbers(folder, command):  # noqa: F811
 
 def test_all_options_reach_the_model(folder, command):  # noqa: F811
     done = command(
-        "fit", "hdp-topics", "docs.ldac", "--n-components", 4, "--concentration", 0.4, "--top-concentration", 5, "--root", "point",
-        "--word-concentration", 0.2, "--restarts", 1, "--learn-prior", "--init", "random", "--seed", 3, "--n-init", 2,
-        "--n-jobs", 1, "--max-iter", 150, "--tol", 1e-4, "--n-batches", 2, "--out", "m.stickbreak", "--quiet",
+        "fit", "hdp-topics", "docs.ldac", "--n-components", 4, "--concentration", 0.4,
+        "--top-concentration", 5, "--root", "point",
+        "--word-concentration", 0.2, "--restarts", 1, "--learn-prior", "--init", "random",
+        "--seed", 3, "--n-init", 2,
+        "--n-jobs", 1, "--max-iter", 150, "--tol", 1e-4, "--n-batches", 2, "--out", "m.stickbreak",
+        "--quiet",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert done.err.count("the bound of a point estimate") == 1
     with pytest.warns(sb.StickbreakWarning, match="the bound of a point estimate"):
         model = sb.load("m.stickbreak")
     assert model.get_params(deep=False) | {"inference": None, "verbose": 0} == {
-        "n_components": 4, "inference": None, "concentration": 0.4, "top_concentration": 5.0, "root": "point",
-        "word_concentration": 0.2, "learn_prior": True, "restarts": 1, "random_state": 3, "init": "random", "n_init": 2,
+        "n_components": 4, "inference": None, "concentration": 0.4, "top_concentration": 5.0,
+        "root": "point",
+        "word_concentration": 0.2, "learn_prior": True, "restarts": 1, "random_state": 3,
+        "init": "random", "n_init": 2,
         "n_jobs": 1, "warm_start": False, "verbose": 0,
     }  # fmt: skip
     assert repr(model.inference) == "MemoizedVB(max_iter=150, tol=0.0001, n_batches=2)"
     done = command(
-        "fit", "lda", "docs.ldac", *FIT, "--inference", "stochastic", "--batch-size", 20, "--max-iter", 3, "--json", "-q"
+        "fit",
+        "lda",
+        "docs.ldac",
+        *FIT,
+        "--inference",
+        "stochastic",
+        "--batch-size",
+        20,
+        "--max-iter",
+        3,
+        "--json",
+        "-q",
     )
     assert done.code == 0
     assert done.err.startswith("stickbreak: warning: stopped at max_iter=3")
 
 
-# ---- predict, score, resume ----------------------------------------------------------------------------------------------
+# ---- predict, score, resume ----------------------------------------------------------------------
 
 
 def test_predict_and_score_answer_as_python_does(fitted, command, monkeypatch):  # noqa: F811
@@ -155,8 +203,13 @@ def test_predict_and_score_answer_as_python_does(fitted, command, monkeypatch): 
     lines = command("predict", fitted, "docs.ldac").out.splitlines()
     assert lines[0] == "topic"
     np.testing.assert_array_equal([int(label) for label in lines[1:]], labels)
-    assert json.loads(command("predict", fitted, "docs.ldac", "--json").out) == {"n_documents": 60, "labels": labels.tolist()}
-    table = command("predict", fitted, "docs.ldac", "--proba", "--out", "shares.csv", "--json", "--n-jobs", 1)
+    assert json.loads(command("predict", fitted, "docs.ldac", "--json").out) == {
+        "n_documents": 60,
+        "labels": labels.tolist(),
+    }
+    table = command(
+        "predict", fitted, "docs.ldac", "--proba", "--out", "shares.csv", "--json", "--n-jobs", 1
+    )
     assert json.loads(table.out) == {"n_documents": 60, "out": "shares.csv"}
     opened = sb.open_table("shares.csv")
     assert opened.names == ("topic_0", "topic_1", "topic_2")
@@ -164,12 +217,21 @@ def test_predict_and_score_answer_as_python_does(fitted, command, monkeypatch): 
     assert command("predict", fitted, "docs.ldac", "--proba", "--out", "shares.npy").code == 0
     np.testing.assert_array_equal(np.load("shares.npy"), opened.rows)
     found = json.loads(command("score", fitted, "docs.ldac", "--json").out)
-    assert found == {"score": model.score(COUNTS), "perplexity": pytest.approx(model.perplexity(COUNTS)), "n_documents": 60}
+    assert found == {
+        "score": model.score(COUNTS),
+        "perplexity": pytest.approx(model.perplexity(COUNTS)),
+        "n_documents": 60,
+    }
     line = command("score", fitted, "docs.ldac").out
-    assert line == f"{model.score(COUNTS)!r} nats per word, perplexity {model.perplexity(COUNTS):.6g}\n"
+    assert (
+        line
+        == f"{model.score(COUNTS)!r} nats per word, perplexity {model.perplexity(COUNTS):.6g}\n"
+    )
     rows = command("score", fitted, "docs.ldac", "--per-row").out.splitlines()
     assert rows[0] == "log_bound"
-    np.testing.assert_allclose([float(row) for row in rows[1:]], model.score_samples(COUNTS), rtol=1e-12)
+    np.testing.assert_allclose(
+        [float(row) for row in rows[1:]], model.score_samples(COUNTS), rtol=1e-12
+    )
 
 
 def test_words_are_found_by_name_in_other_files(fitted, folder, command):  # noqa: F811
@@ -179,18 +241,27 @@ def test_words_are_found_by_name_in_other_files(fitted, folder, command):  # noq
     order = np.random.default_rng(0).permutation(12)
     (folder / "other.ldac").write_text(as_ldac(COUNTS[:, order]))
     (folder / "other.vocab.txt").write_text("\n".join(WORDS[i] for i in order) + "\n")
-    assert command("predict", fitted, "other.ldac", "--words", "other.vocab.txt", "--proba").out == expected
+    assert (
+        command("predict", fitted, "other.ldac", "--words", "other.vocab.txt", "--proba").out
+        == expected
+    )
     (folder / "more.txt").write_text(as_words(COUNTS, WORDS).replace("\n", " zebra\n"))
     done = command("predict", fitted, "more.txt", "--proba")
     assert done.out == expected
-    assert done.err == "stickbreak: warning: 1 words are not in the vocabulary and are left out: 'zebra'\n"
+    assert (
+        done.err
+        == "stickbreak: warning: 1 words are not in the vocabulary and are left out: 'zebra'\n"
+    )
 
 
 @pytest.mark.parametrize("words", [[], ["--words", "vocab.txt"]], ids=["numbers", "words"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_is_resumed(name, words, folder, command):  # noqa: F811
     fit = ("fit", name, "docs.ldac", *words, *FIT, "--n-batches", 2, "--quiet")
-    assert command(*fit, "--checkpoint", "c", "--checkpoint-every", 0, "--out", "a.stickbreak").code == 0
+    assert (
+        command(*fit, "--checkpoint", "c", "--checkpoint-every", 0, "--out", "a.stickbreak").code
+        == 0
+    )
     done = command("resume", "c", "docs.ldac", "--out", "b.stickbreak", "--json", "--quiet")
     assert done.code == 0, done.err
     before, after = sb.load("a.stickbreak"), sb.load("b.stickbreak")
@@ -206,12 +277,21 @@ def test_the_example_says_what_it_wrote(command, tmp_path):  # noqa: F811
     done = command("example", "--documents", "docs.ldac")
     corpus = sb.read_corpus("docs.ldac", words="docs.vocab.txt")
     n_words = len(corpus.words)
-    assert done.out == f"{corpus.n_documents} documents written to docs.ldac, their {n_words} words to docs.vocab.txt\n"
+    assert (
+        done.out
+        == f"{corpus.n_documents} documents written to docs.ldac, their {n_words} words to "
+        "docs.vocab.txt\n"
+    )
     assert corpus.n_documents > 100
     assert 100 < n_words < 1000
     assert files_in(tmp_path) == {"docs.ldac", "docs.vocab.txt"}
     found = json.loads(command("example", "--documents", "again.ldac", "--json").out)
-    assert found == {"out": "again.ldac", "words": "again.vocab.txt", "n_documents": corpus.n_documents, "n_words": n_words}
+    assert found == {
+        "out": "again.ldac",
+        "words": "again.vocab.txt",
+        "n_documents": corpus.n_documents,
+        "n_words": n_words,
+    }
     assert (tmp_path / "again.ldac").read_bytes() == (tmp_path / "docs.ldac").read_bytes()
 
 
@@ -220,7 +300,10 @@ def test_an_example_is_written_whole_or_not_at_all(command, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    assert command("example", "--documents", "docs.ldac").err == "stickbreak: No space left on device\n"
+    assert (
+        command("example", "--documents", "docs.ldac").err
+        == "stickbreak: No space left on device\n"
+    )
     assert files_in(tmp_path) == set()
 
 
@@ -233,10 +316,26 @@ def test_on_a_terminal_there_is_one_live_line(folder):
     import pty
 
     ours, theirs = pty.openpty()
-    fit = ["fit", "lda", "docs.ldac", "--n-components", "3", "--seed", "0", "--tol", "0", "--max-iter", "200", "--n-batches", "9"]
+    fit = [
+        "fit",
+        "lda",
+        "docs.ldac",
+        "--n-components",
+        "3",
+        "--seed",
+        "0",
+        "--tol",
+        "0",
+        "--max-iter",
+        "200",
+        "--n-batches",
+        "9",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "120"}
     words = [sys.executable, "-m", "stickbreak", *fit, "--json"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -255,48 +354,70 @@ def test_on_a_terminal_there_is_one_live_line(folder):
     assert b"words/s" in shown
 
 
-# ---- whatever is wrong ---------------------------------------------------------------------------------------------------
+# ---- whatever is wrong ---------------------------------------------------------------------------
 
 BAD = {
     "no such file": (("fit", "lda", "none.ldac"), "none.ldac does not exist"),
     "a folder": (("fit", "lda", "."), "is not a file"),
     "a csv": (("fit", "hdp-topics", "rows.csv"), "rows.csv is neither LDA-C"),
-    "a wrong line": (("fit", "lda", "bad.ldac"), "bad.ldac, line 2 is '2 0:1'; expected `n id:count id:count ...`"),
+    "a wrong line": (("fit", "lda", "bad.ldac"),
+    "bad.ldac, line 2 is '2 0:1'; expected `n id:count id:count ...`"),
     "a damaged archive": (("fit", "lda", "bad.ldac.gz"), "bad.ldac.gz cannot be read"),
     "no words": (("fit", "lda", "zeros.ldac"), "the documents have no words"),
-    "no vocabulary": (("fit", "lda", "docs.ldac", "--words", "none.txt"), "none.txt does not exist"),
-    "a small vocabulary": (("fit", "lda", "docs.ldac", "--words", "small.txt"), "is not in a vocabulary of 2"),
-    "a vocabulary of another size": (("fit", "lda", "docword.txt", "--words", "small.txt"), "has a vocabulary of 12 words; got 2"),
+    "no vocabulary": (("fit", "lda", "docs.ldac", "--words", "none.txt"),
+    "none.txt does not exist"),
+    "a small vocabulary": (("fit", "lda", "docs.ldac", "--words", "small.txt"),
+    "is not in a vocabulary of 2"),
+    "a vocabulary of another size": (("fit", "lda", "docword.txt", "--words", "small.txt"),
+    "has a vocabulary of 12 words; got 2"),
     "LDA-C as words": (("fit", "lda", "ldac.txt"), "rename it to .ldac"),
     "columns": (("fit", "lda", "docs.ldac", "--columns", "a"), "No such option: --columns"),
     "a family": (("fit", "lda", "docs.ldac", "--family", "gaussian"), "No such option: --family"),
-    "sequences": (("fit", "lda", "docs.ldac", "--sequence-id", "a"), "No such option: --sequence-id"),
+    "sequences": (("fit", "lda", "docs.ldac", "--sequence-id", "a"),
+    "No such option: --sequence-id"),
     "a header": (("fit", "hdp-topics", "docs.ldac", "--header"), "No such option: --header"),
     "a root": (("fit", "lda", "docs.ldac", "--root", "beta"), "No such option: --root"),
     "no topics": (("fit", "lda", "docs.ldac", "--n-components", "0"), "n_components"),
-    "a concentration": (("fit", "lda", "docs.ldac", "--word-concentration", "-1"), "word_concentration must be"),
-    "restarts": (("fit", "lda", "docs.ldac", "--restarts", "-1"), "restarts must be a whole number of at least 0"),
-    "an init": (("fit", "lda", "docs.ldac", "--init", "k-means++"), "unknown init 'k-means++'; choose one of documents, random"),
+    "a concentration": (("fit", "lda", "docs.ldac", "--word-concentration", "-1"),
+    "word_concentration must be"),
+    "restarts": (("fit", "lda", "docs.ldac", "--restarts", "-1"),
+    "restarts must be a whole number of at least 0"),
+    "an init": (("fit", "lda", "docs.ldac", "--init", "k-means++"),
+    "unknown init 'k-means++'; choose one of documents, random"),
     "another root": (("fit", "hdp-topics", "docs.ldac", "--root", "leaf"), "root"),
-    "hard EM": (("fit", "lda", "docs.ldac", "--inference", "hard-em"), "HardEM is not for documents"),
-    "Gibbs": (("fit", "lda", "docs.ldac", "--inference", "gibbs"), "Gibbs needs; use BatchVB or another engine"),
-    "subchains": (("fit", "lda", "docs.ldac", "--inference", "subchain"), "SubchainVB is for hidden Markov models"),
+    "hard EM": (("fit", "lda", "docs.ldac", "--inference", "hard-em"),
+    "HardEM is not for documents"),
+    "Gibbs": (("fit", "lda", "docs.ldac", "--inference", "gibbs"),
+    "Gibbs needs; use BatchVB or another engine"),
+    "subchains": (("fit", "lda", "docs.ldac", "--inference", "subchain"),
+    "SubchainVB is for hidden Markov models"),
     "out": (("fit", "lda", "docs.ldac", "--out", "none/m.stickbreak"), "no such folder"),
-    "a word beyond": (("predict", "m.stickbreak", "beyond.ldac"), "beyond.ldac, line 1: word 12 is not in a vocabulary of 12"),
-    "a smaller corpus": (("score", "m.stickbreak", "small.docword"), "has a vocabulary of 2 words; got 12"),
+    "a word beyond": (("predict", "m.stickbreak", "beyond.ldac"),
+    "beyond.ldac, line 1: word 12 is not in a vocabulary of 12"),
+    "a smaller corpus": (("score", "m.stickbreak", "small.docword"),
+    "has a vocabulary of 2 words; got 12"),
     "a table": (("predict", "m.stickbreak", "rows.csv"), "rows.csv is neither LDA-C"),
-    "an array": (("predict", "m.stickbreak", "docs.ldac", "--array", "X"), "--array is for tables; m.stickbreak is of a model of"),
-    "a sequence": (("score", "m.stickbreak", "docs.ldac", "--sequence-id", "X"), "--sequence-id is for tables"),
-    "texts for numbers": (("predict", "numbered.stickbreak", "docs.txt"), "the model was fitted to numbered words"),
-    "words for a mixture": (("predict", "mixture.stickbreak", "rows.csv", "--words", "vocab.txt"), "--words is for topic models"),
-    "top words of a mixture": (("show", "mixture.stickbreak", "--top-words", "3"), "--top-words is for topic models"),
+    "an array": (("predict", "m.stickbreak", "docs.ldac", "--array", "X"),
+    "--array is for tables; m.stickbreak is of a model of"),
+    "a sequence": (("score", "m.stickbreak", "docs.ldac", "--sequence-id", "X"),
+    "--sequence-id is for tables"),
+    "texts for numbers": (("predict", "numbered.stickbreak", "docs.txt"),
+    "the model was fitted to numbered words"),
+    "words for a mixture": (("predict", "mixture.stickbreak", "rows.csv", "--words", "vocab.txt"),
+    "--words is for topic models"),
+    "top words of a mixture": (("show", "mixture.stickbreak", "--top-words", "3"),
+    "--top-words is for topic models"),
     "no top words": (("show", "m.stickbreak", "--top-words", "0"), "top_words"),
-    "documents for a mixture": (("predict", "mixture.stickbreak", "docs.ldac"), "files of kind '.ldac' are not read"),
-    "nothing to score": (("score", "m.stickbreak", "zeros.ldac"), "no document has two occurrences of words"),
-    "out without rows": (("score", "m.stickbreak", "docs.ldac", "--out", "a.csv"), "give --per-row too"),
+    "documents for a mixture": (("predict", "mixture.stickbreak", "docs.ldac"),
+    "files of kind '.ldac' are not read"),
+    "nothing to score": (("score", "m.stickbreak", "zeros.ldac"),
+    "no document has two occurrences of words"),
+    "out without rows": (("score", "m.stickbreak", "docs.ldac", "--out", "a.csv"),
+    "give --per-row too"),
     "other documents": (("resume", "c", "beyond.ldac"), "is not in a vocabulary of 12"),
     "fewer documents": (("resume", "c", "one.ldac"), "c was written for other data"),
-    "a header to resume": (("resume", "c", "docs.ldac", "--header"), "--header is for tables; c is of a model of documents"),
+    "a header to resume": (("resume", "c", "docs.ldac", "--header"),
+    "--header is for tables; c is of a model of documents"),
     "an example of another kind": (("example", "--documents", "docs.csv"), "expected a .ldac file"),
     "two examples": (("example", "--documents", "--sequences", "a.csv"), "contradict"),
 }  # fmt: skip
@@ -317,13 +438,20 @@ def test_bad_calls_are_one_line_and_write_nothing(case, folder, command):  # noq
     if "mixture.stickbreak" in arguments:
         sb.Mixture(1).fit("rows.csv").save(folder / "mixture.stickbreak")
     if "numbered.stickbreak" in arguments:
-        sb.LatentDirichletAllocation(2, random_state=0).fit(COUNTS).save(folder / "numbered.stickbreak")
+        sb.LatentDirichletAllocation(2, random_state=0).fit(COUNTS).save(
+            folder / "numbered.stickbreak"
+        )
     if {"m.stickbreak", "c"} & set(arguments):
         saving = ("--checkpoint", "c", "--checkpoint-every", 0, "--quiet", "--out", "m.stickbreak")
         assert command("fit", "lda", "docs.ldac", "--words", "vocab.txt", *FIT, *saving).code == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     done = command(
-        *arguments, *(["--out", "n.stickbreak"] if arguments[0] in ("fit", "resume") and "--out" not in arguments else [])
+        *arguments,
+        *(
+            ["--out", "n.stickbreak"]
+            if arguments[0] in ("fit", "resume") and "--out" not in arguments
+            else []
+        ),
     )
     assert done.code == 2
     assert done.out == ""

@@ -39,18 +39,43 @@ def data(tmp_path):
 
 @pytest.fixture
 def model(data, command):  # noqa: F811
-    assert command("fit", "mixture", data, "--n-components", 2, "--seed", 0, "--out", "m.stickbreak", "--quiet").code == 0
+    assert (
+        command(
+            "fit",
+            "mixture",
+            data,
+            "--n-components",
+            2,
+            "--seed",
+            0,
+            "--out",
+            "m.stickbreak",
+            "--quiet",
+        ).code
+        == 0
+    )
     return "m.stickbreak"
 
 
-# ---- the bad input of the estimators -----------------------------------------------------------------------------
+# ---- the bad input of the estimators -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", ON_DISK)
 def test_bad_rows_as_text(case, refused, tmp_path):
     family, rows, _ = ON_DISK[case]
     path = write_csv(tmp_path / "bad.csv", rows)
-    line = refused("fit", "mixture", path, "--family", family, "--n-components", 2, "--out", "m.stickbreak", "--json")
+    line = refused(
+        "fit",
+        "mixture",
+        path,
+        "--family",
+        family,
+        "--n-components",
+        2,
+        "--out",
+        "m.stickbreak",
+        "--json",
+    )
     assert "is empty" in line if case == "no rows" else "row 7, column 1" in line
 
 
@@ -62,7 +87,18 @@ def test_bad_rows_as_an_array(name, case, refused, tmp_path):
     np.savez(tmp_path / "bad.npz", rows)
     for path in ("bad.npy", "bad.npz"):
         for more in ((), ("--stream",)):
-            assert refused("fit", name, path, "--family", family, "--n-components", 2, "--out", "m.stickbreak", *more)
+            assert refused(
+                "fit",
+                name,
+                path,
+                "--family",
+                family,
+                "--n-components",
+                2,
+                "--out",
+                "m.stickbreak",
+                *more,
+            )
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -84,7 +120,9 @@ TEXT = {
 def test_bad_text(case, stream, refused, tmp_path):
     content, message = TEXT[case]
     (tmp_path / "bad.csv").write_text(content)
-    line = refused("fit", "mixture", "bad.csv", "--n-components", 1, "--out", "m.stickbreak", *stream)
+    line = refused(
+        "fit", "mixture", "bad.csv", "--n-components", 1, "--out", "m.stickbreak", *stream
+    )
     assert message in line or (case == "header only" and stream and "bad.csv has no rows" in line)
 
 
@@ -102,14 +140,33 @@ def test_missing_columns_and_paths_that_cannot_be_read(refused, data, model, tmp
         assert "no column 'y'; it has 'x', 'size'" in refused(act, model, "other.csv")
         assert "no such file" in refused(act, model, "none.csv")
         assert "no such file: none.stickbreak" in refused(act, "none.stickbreak", "other.csv")
-        assert "bad.stickbreak" in refused(act, write_csv(tmp_path / "bad.stickbreak", X), "other.csv")
+        assert "bad.stickbreak" in refused(
+            act, write_csv(tmp_path / "bad.stickbreak", X), "other.csv"
+        )
 
 
-def test_rows_that_a_model_cannot_read_are_refused_before_anything_is_written(refused, command, tmp_path, monkeypatch):  # noqa: F811
+def test_rows_that_a_model_cannot_read_are_refused_before_anything_is_written(
+    refused,
+    command,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
     monkeypatch.setattr("stickbreak.cli.using.PART_ROWS", 10)
     rows = CASES["categorical"].rows
     write_csv(tmp_path / "rows.csv", rows)
-    assert command("fit", "mixture", "rows.csv", "--family", "categorical", "--quiet", "--out", "m.stickbreak").code == 0
+    assert (
+        command(
+            "fit",
+            "mixture",
+            "rows.csv",
+            "--family",
+            "categorical",
+            "--quiet",
+            "--out",
+            "m.stickbreak",
+        ).code
+        == 0
+    )
     rows = rows.copy()
     rows[77, 1] = 9
     write_csv(tmp_path / "bad.csv", rows)
@@ -118,10 +175,12 @@ def test_rows_that_a_model_cannot_read_are_refused_before_anything_is_written(re
     assert line in refused("predict", "m.stickbreak", "bad.csv")
     assert line in refused("score", "m.stickbreak", "bad.csv", "--per-row")
     write_csv(tmp_path / "narrow.csv", rows[:, :2])
-    assert "X has 2 features, but Mixture is expecting 6 features" in refused("predict", "m.stickbreak", "narrow.csv")
+    assert "X has 2 features, but Mixture is expecting 6 features" in refused(
+        "predict", "m.stickbreak", "narrow.csv"
+    )
 
 
-# ---- settings ----------------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 SETTINGS = {
     "components": (["--n-components", "0"], "n_components must be a whole number of at least 1"),
@@ -135,8 +194,14 @@ SETTINGS = {
     "tolerance": (["--tol", "nan"], "tol must be zero or positive"),
     "jobs": (["--n-jobs", "0"], "n_jobs must be a whole number other than 0"),
     "batches": (["--n-batches", "0"], "n_batches must be"),
-    "batches of batch": (["--inference", "batch", "--n-batches", "3"], "--n-batches does not apply to --inference batch"),
-    "size of a batch": (["--batch-size", "3"], "--batch-size does not apply to --inference memoized"),
+    "batches of batch": (
+        ["--inference", "batch", "--n-batches", "3"],
+        "--n-batches does not apply to --inference batch",
+    ),
+    "size of a batch": (
+        ["--batch-size", "3"],
+        "--batch-size does not apply to --inference memoized",
+    ),
     "checkpoint": (["--checkpoint", "none/c"], "the folder 'none' does not exist"),
     "checkpoint of many": (["--checkpoint", "c", "--n-init", "2"], "a checkpoint holds one start"),
     "out": (["--out", "none/m.stickbreak"], "--out none/m.stickbreak: no such folder"),
@@ -168,18 +233,38 @@ def test_bad_words(refused, model, data, command):  # noqa: F811
 
 
 def test_bad_checkpoints(refused, command, model, data, tmp_path):  # noqa: F811
-    assert "there is no checkpoint at none" in refused("resume", "none", data, "--out", "n.stickbreak")
+    assert "there is no checkpoint at none" in refused(
+        "resume", "none", data, "--out", "n.stickbreak"
+    )
     assert "is a 'model' file; expected a 'checkpoint' file" in refused("resume", model, data)
-    saving = ["--checkpoint", "c", "--checkpoint-every", 0, "--quiet", "--n-components", 2, "--seed", 0]
+    saving = [
+        "--checkpoint",
+        "c",
+        "--checkpoint-every",
+        0,
+        "--quiet",
+        "--n-components",
+        2,
+        "--seed",
+        0,
+    ]
     assert command("fit", "mixture", data, *saving).code == 0
     assert "is a 'checkpoint' file; expected a 'model' file" in refused("show", "c")
     write_csv(tmp_path / "other.csv", X + 1.0, "x,y")
-    assert "c was written for other data" in refused("resume", "c", "other.csv", "--out", "n.stickbreak")
+    assert "c was written for other data" in refused(
+        "resume", "c", "other.csv", "--out", "n.stickbreak"
+    )
     write_csv(tmp_path / "names.csv", X, "a,b")
     assert "names.csv has no column 'x'" in refused("resume", "c", "names.csv")
 
 
-def test_a_model_that_cannot_be_saved_leaves_the_old_file(model, data, command, tmp_path, monkeypatch):  # noqa: F811
+def test_a_model_that_cannot_be_saved_leaves_the_old_file(
+    model,
+    data,
+    command,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
     before = (tmp_path / model).read_bytes()
 
     def fail(*_):

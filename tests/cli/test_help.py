@@ -1,4 +1,6 @@
-"""Help pages teach: every command has an example, and it runs as it is printed. They appear at once."""
+"""Help pages teach: every command has an example, and it runs as it is printed. They appear at
+once.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def commands(group=None, path=()):
     found = typer.main.get_command(app) if group is None else group
     if not hasattr(found, "commands"):
         return [path]
-    return [words for name, inner in found.commands.items() for words in commands(inner, (*path, name))]
+    return [
+        words for name, inner in found.commands.items() for words in commands(inner, (*path, name))
+    ]
 
 
 def examples(page: str) -> list[list[str]]:
@@ -40,17 +44,22 @@ def examples(page: str) -> list[list[str]]:
 
 def test_the_commands_are_these():
     assert {" ".join(words) for words in commands()} == {
-        "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "fit lda", "fit hdp-topics", "predict", "score", "show",
+        "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "fit lda", "fit hdp-topics",
+        "predict", "score", "show",
         "resume", "warmup", "example",
     }  # fmt: skip
 
 
-LONG = ["fit", "hdp-topics"]  # finds the number of topics, some ten seconds; tests of documents fit it with less to find
+# finds the number of topics, some ten seconds; tests of documents fit it with less to find
+LONG = ["fit", "hdp-topics"]
 
 
 @pytest.mark.parametrize(
     "words",
-    [pytest.param(words, id=" ".join(words), marks=[pytest.mark.slow] * (list(words) == LONG)) for words in commands()],
+    [
+        pytest.param(words, id=" ".join(words), marks=[pytest.mark.slow] * (list(words) == LONG))
+        for words in commands()
+    ],
 )
 def test_the_example_of_every_help_page_runs_as_printed(words, command, tmp_path):  # noqa: F811
     page = command(*words, "--help")
@@ -59,10 +68,14 @@ def test_the_example_of_every_help_page_runs_as_printed(words, command, tmp_path
     lines = examples(page.out)
     assert lines[-1][: len(words)] == list(words)
     for line in lines:
-        done = command(*line, *(["--quiet"] if "--quiet" in page.out and line[0] == "warmup" else []))
+        done = command(
+            *line, *(["--quiet"] if "--quiet" in page.out and line[0] == "warmup" else [])
+        )
         assert done.code == 0, done.err
         assert "warning" not in done.err
-        for target in line[line.index("--out") + 1 : line.index("--out") + 2] if "--out" in line else []:
+        for target in (
+            line[line.index("--out") + 1 : line.index("--out") + 2] if "--out" in line else []
+        ):
             assert (tmp_path / target).stat().st_size > 0
 
 
@@ -80,7 +93,8 @@ def test_options_have_the_names_of_the_python_arguments():
     for entry in MODELS:
         arguments = inspect.signature(getattr(sb, entry.estimator).__init__).parameters
         assert set(entry.options) <= set(arguments)
-        tables = {"start_prior", "transition_prior", "allowed"}  # which have no place in a command line
+        # which have no place in a command line
+        tables = {"start_prior", "transition_prior", "allowed"}
         assert set(entry.options) | tables | {"inference", "warm_start", "verbose", "self"} >= set(
             arguments
         )  # and none is forgotten
@@ -94,9 +108,13 @@ def test_options_have_the_names_of_the_python_arguments():
             "restarts",
         }
         for name in set(entry.options) & priors:
-            assert entry.defaults[name].split(",")[0] == str(arguments[name].default).removesuffix(".0")
+            assert entry.defaults[name].split(",")[0] == str(arguments[name].default).removesuffix(
+                ".0"
+            )
         assert f'"{arguments["init"].default}"' in entry.defaults["init"]
-        assert entry.defaults["n_components"].split(",")[0] == str(arguments["n_components"].default)
+        assert entry.defaults["n_components"].split(",")[0] == str(
+            arguments["n_components"].default
+        )
         assert entry.defaults["moves"].split(",")[0] == ("yes" if entry.has_moves else "no")
     assert set(FAMILIES.replace(" or ", ", ").split(", ")) == set(parts.FAMILIES)
     assert all(name in ENGINE["inference"].help for name in ENGINES)
@@ -113,7 +131,9 @@ run(["fit", "mixture", "--help"])
 print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert done.stderr.strip() == "[]"
     assert "--n-components" in done.stdout
 
@@ -123,6 +143,10 @@ def test_the_command_is_installed_and_runs_as_a_module():
     assert scripts == {"stickbreak": "stickbreak.cli:main"}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, "-m", "stickbreak", "--version"], capture_output=True, text=True, env=environment, check=True
+        [sys.executable, "-m", "stickbreak", "--version"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
     )
     assert done.stdout == f"stickbreak {sb.__version__}\n"

@@ -1,4 +1,6 @@
-"""Files of documents: every format, compressed or not, whole or damaged; complaints name the line."""
+"""Files of documents: every format, compressed or not, whole or damaged; complaints name
+the line.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ def as_words(counts: np.ndarray, words=WORDS) -> str:
     return "".join(" ".join(np.repeat(words, row)) + "\n" for row in counts)
 
 
-FORMATS = {"docs.ldac": as_ldac, "docword.kos.txt": as_docword, "docs.dat": as_docword, "docs.txt": as_words}
+FORMATS = {
+    "docs.ldac": as_ldac,
+    "docword.kos.txt": as_docword,
+    "docs.dat": as_docword,
+    "docs.txt": as_words,
+}
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -39,7 +46,7 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-# ---- whole files ---------------------------------------------------------------------------------------------------------
+# ---- whole files ---------------------------------------------------------------------------------
 
 TWISTS = {
     "as it is": lambda text: text,
@@ -93,7 +100,11 @@ def test_a_vocabulary_may_be_larger_than_what_is_used(tmp_path):
 
 
 def test_word_lists_are_read_from_any_system(tmp_path):
-    for text in (b"caf\xc3\xa9\ndog", b"\xef\xbb\xbfcaf\xc3\xa9\r\ndog\r\n", b"caf\xc3\xa9 \ndog\n"):
+    for text in (
+        b"caf\xc3\xa9\ndog",
+        b"\xef\xbb\xbfcaf\xc3\xa9\r\ndog\r\n",
+        b"caf\xc3\xa9 \ndog\n",
+    ):
         assert read_words(write(tmp_path / "vocab.txt", text)) == ("café", "dog")
 
 
@@ -102,13 +113,15 @@ def test_a_word_twice_in_a_document_of_ldac_counts_twice(tmp_path):
     np.testing.assert_array_equal(sb.read_corpus(path).counts.toarray(), [[0, 5]])
 
 
-# ---- words ---------------------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def test_words_are_taken_as_they_are(tmp_path):
     path = write(tmp_path / "docs.TXT", "\ufeffThe cat, the CAT\n\n naïve\u00a0x  3:1 \u2028\n")
     found = sb.read_corpus(path)
-    assert found.words == tuple(sorted(["The", "cat,", "the", "CAT", "naïve\u00a0x", "3:1", "\u2028"]))
+    assert found.words == tuple(
+        sorted(["The", "cat,", "the", "CAT", "naïve\u00a0x", "3:1", "\u2028"])
+    )
     np.testing.assert_array_equal(found.counts.sum(1), [4, 0, 3])
 
 
@@ -125,16 +138,19 @@ def test_words_are_those_of_lists_of_words(tmp_path):
 def test_words_that_a_vocabulary_lacks_are_left_out(tmp_path):
     path = write(tmp_path / "docs.txt", "cat dog eel\nzoo yak\ncat ant\n")
     with pytest.warns(
-        sb.DataWarning, match=r"4 words of .*docs\.txt are not in the vocabulary and are left out: 'ant', 'eel', 'yak', \.\.\."
+        sb.DataWarning,
+        match=r"4 words of .*docs\.txt are not in the vocabulary and are left out: "
+        r"'ant', 'eel', 'yak', \.\.\.",
     ):
         found = sb.read_corpus(path, words=["dog", "cat", "owl"])
     np.testing.assert_array_equal(found.counts.toarray(), [[1, 1, 0], [0, 0, 0], [0, 1, 0]])
 
 
-# ---- damaged files -------------------------------------------------------------------------------------------------------
+# ---- damaged files -------------------------------------------------------------------------------
 
 BAD = {
-    "a word": ("docs.ldac", "1 0:1\n2 0:1 x:2\n", r"docs\.ldac, line 2 is '2 0:1 x:2'; expected `n id:count id:count \.\.\.`"),
+    "a word": ("docs.ldac", "1 0:1\n2 0:1 x:2\n",
+    r"docs\.ldac, line 2 is '2 0:1 x:2'; expected `n id:count id:count \.\.\.`"),
     "too few entries": ("docs.ldac", "1 0:1\n3 0:1 1:2\n1 0:1\n", "line 2 is '3 0:1 1:2'"),
     "no count": ("docs.ldac", "1 0:1\n1 0:1\n2 0:1 1\n", "line 3 is '2 0:1 1'"),
     "a negative id": ("docs.ldac", "1 0:1\n1 -1:1\n", "line 2 is '1 -1:1'"),
@@ -145,19 +161,26 @@ BAD = {
     "a Windows file": ("docs.ldac", "1 0:1\r\n2 0:1\r\n", "line 2 is '2 0:1'"),
     "a long line": ("docs.ldac", "1 0:1\n" + "1:1 " * 20 + "\n", r"line 2 is '1:1 1:1 .*\.\.\.'"),
     "nothing": ("docs.ldac", "", r"docs\.ldac is empty; expected a line for each document"),
-    "a csv": ("rows.csv", "x,y\n1,2\n", r"rows\.csv is neither LDA-C .* nor docword .*: it begins with 'x,y'; .*\.txt file"),
+    "a csv": ("rows.csv", "x,y\n1,2\n",
+    r"rows\.csv is neither LDA-C .* nor docword .*: it begins with 'x,y'; .*\.txt file"),
     "numbers": ("rows.csv", "1.5,2\n1,2\n", "neither LDA-C"),
     "bytes": ("rows.npy", b"\x93NUMPY\x01\x00\xff\xfe\n", "neither LDA-C"),
-    "a docword with a word": ("docword.txt", "2\n2\n2\n1 1 1\n2 a 1\n", r"docword\.txt, line 5 is '2 a 1'; expected `document "),
+    "a docword with a word": ("docword.txt", "2\n2\n2\n1 1 1\n2 a 1\n",
+    r"docword\.txt, line 5 is '2 a 1'; expected `document "),
     "a docword with a gap": ("docword.txt", "2\n2\n2\n1 1 1\n2 1\n", "line 5 is '2 1'"),
     "numbers of two lines": ("docword.txt", "2\n2\n2\n1 1\n1 2 1 1\n", "line 4 is '1 1'"),
-    "a docword cut short": ("docword.txt", "2\n2\n3\n1 1 1\n2 1 1\n", "says that it has 3 entries, but has 2: it is not complete"),
-    "a document too many": ("docword.txt", "2\n2\n2\n1 1 1\n3 1 1\n", "line 5: document 3 is not between 1 and 2"),
-    "a word too many": ("docword.txt", "2\n2\n2\n1 0 1\n2 1 1\n", "line 4: word 0 is not between 1 and 2"),
+    "a docword cut short": ("docword.txt", "2\n2\n3\n1 1 1\n2 1 1\n",
+    "says that it has 3 entries, but has 2: it is not complete"),
+    "a document too many": ("docword.txt", "2\n2\n2\n1 1 1\n3 1 1\n",
+    "line 5: document 3 is not between 1 and 2"),
+    "a word too many": ("docword.txt", "2\n2\n2\n1 0 1\n2 1 1\n",
+    "line 4: word 0 is not between 1 and 2"),
     "no header": ("docword.txt", "1 1 1\n1 2 1\n2 1 1\n", "neither LDA-C"),
     "a negative size": ("docword.txt", "2\n-2\n1\n1 1 1\n", "neither LDA-C"),
-    "LDA-C as words": ("docs.txt", "2 0:1 3:2\n1 0:1\n", r"docs\.txt begins as LDA-C files do, with '2 0.* rename it to \.ldac"),
-    "words of another code": ("docs.txt", b"cat\ncaf\xe9 dog\n", r"docs\.txt, line 2 holds the byte 0xe9, which is not UTF-8"),
+    "LDA-C as words": ("docs.txt", "2 0:1 3:2\n1 0:1\n",
+    r"docs\.txt begins as LDA-C files do, with '2 0.* rename it to \.ldac"),
+    "words of another code": ("docs.txt", b"cat\ncaf\xe9 dog\n",
+    r"docs\.txt, line 2 holds the byte 0xe9, which is not UTF-8"),
     "no words": ("docs.txt", "\n \n", r"docs\.txt has no words"),
     "an empty text": ("docs.txt", "", r"docs\.txt is empty"),
 }  # fmt: skip
@@ -170,7 +193,10 @@ def test_damaged_files_are_refused_by_line(case, suffix, size, tmp_path, monkeyp
     monkeypatch.setattr(corpora, "PIECE_BYTES", size)
     name, text, message = BAD[case]
     path = write(tmp_path / (name + suffix), text)
-    with pytest.raises(ValueError, match=message.replace(name.replace(".", r"\."), (name + suffix).replace(".", r"\."))):
+    with pytest.raises(
+        ValueError,
+        match=message.replace(name.replace(".", r"\."), (name + suffix).replace(".", r"\.")),
+    ):
         sb.read_corpus(path)
 
 
@@ -186,13 +212,18 @@ def test_words_beyond_the_vocabulary_are_refused_by_line(tmp_path):
     texts = write(tmp_path / "docs.txt", as_words(COUNTS))
     with pytest.raises(ValueError, match="the vocabulary has 'cat' twice, as words 0 and 2"):
         sb.read_corpus(texts, words=["cat", "dog", "cat"])
-    with pytest.warns(sb.DataWarning), pytest.raises(ValueError, match="has no words of the vocabulary; capitals count"):
+    with (
+        pytest.warns(sb.DataWarning),
+        pytest.raises(ValueError, match="has no words of the vocabulary; capitals count"),
+    ):
         sb.read_corpus(texts, words=["Cat", "Dog"])
 
 
 def test_files_that_cannot_be_read(tmp_path):
     for name in ("docs.ldac.gz", "docword.txt.gz", "docs.txt.gz"):
-        whole = gzip.compress(FORMATS.get(name.removesuffix(".gz"), as_docword)(COUNTS).encode() * 50)
+        whole = gzip.compress(
+            FORMATS.get(name.removesuffix(".gz"), as_docword)(COUNTS).encode() * 50
+        )
         for damage in (whole[:-12], b"no archive", whole[:30] + b"????????" + whole[38:]):
             path = tmp_path / name
             path.write_bytes(damage)

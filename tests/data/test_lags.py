@@ -19,7 +19,9 @@ OFFSETS = np.array([0, 6, 10, 17])
 def test_every_row_holds_the_rows_before_it(order: int) -> None:
     rows, offsets = sb.lag_rows(SERIES, OFFSETS, order)
     expected = [
-        np.concatenate([SERIES[t - lag] for lag in range(order + 1)]) for lo, hi in pairwise(OFFSETS) for t in range(lo + order, hi)
+        np.concatenate([SERIES[t - lag] for lag in range(order + 1)])
+        for lo, hi in pairwise(OFFSETS)
+        for t in range(lo + order, hi)
     ]
     np.testing.assert_array_equal(rows, expected)
     np.testing.assert_array_equal(offsets, np.cumsum([0, *(np.diff(OFFSETS) - order)]))
@@ -30,7 +32,8 @@ def test_one_sequence_needs_no_offsets_and_a_missing_row_is_missing_wherever_it_
     series[4, 1] = np.nan
     rows, offsets = sb.lag_rows(series, order=2)
     np.testing.assert_array_equal(offsets, [0, 15])
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(rows).any(1)), [2, 3, 4])  # rows 4, 5 and 6 of the series
+    # rows 4, 5 and 6 of the series
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(rows).any(1)), [2, 3, 4])
     np.testing.assert_array_equal(np.argwhere(np.isnan(rows)), [[2, 1], [3, 3], [4, 5]])
 
 
@@ -55,7 +58,7 @@ def test_an_empty_sequence_is_too_short() -> None:
         sb.lag_rows(SERIES, [0, 6, 6, 17])
 
 
-# ---- scales of made columns ------------------------------------------------------------------------------------
+# ---- scales of made columns ----------------------------------------------------------------------
 def difference(rows: Any) -> np.ndarray:
     return rows[:, :1] - rows[:, 1:2]
 

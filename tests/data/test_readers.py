@@ -1,4 +1,6 @@
-"""Files as tables: every kind gives the same numbers and leaves nothing behind; a bad one gives one clear error."""
+"""Files as tables: every kind gives the same numbers and leaves nothing behind; a bad one gives one
+clear error.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def refused(path: Path, **options) -> str:
     return str(caught.value)
 
 
-# ---- what is read ----------------------------------------------------------------------------------------------
+# ---- what is read --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "csv", "tsv", "parquet"])
@@ -66,10 +68,14 @@ def test_columns_are_chosen_by_name_or_position_in_the_order_asked_for(files, ki
     np.testing.assert_array_equal(table.rows, ROWS[:, [2, 0]])
     if kind in ("npy", "npz"):
         assert table.names is None
-        np.testing.assert_array_equal(sb.open_table(files[kind], columns=["2", "0"]).rows, table.rows)
+        np.testing.assert_array_equal(
+            sb.open_table(files[kind], columns=["2", "0"]).rows, table.rows
+        )
     else:
         assert table.names == ("age", "height")
-        np.testing.assert_array_equal(sb.open_table(files[kind], columns=["age", "height"]).rows, table.rows)
+        np.testing.assert_array_equal(
+            sb.open_table(files[kind], columns=["age", "height"]).rows, table.rows
+        )
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "csv", "tsv", "parquet"])
@@ -79,7 +85,11 @@ def test_pieces_add_up_to_the_table_and_need_no_temporary_file(files, kind, monk
     monkeypatch.setattr("stickbreak.data.parquet.PIECE_VALUES", 64)
     monkeypatch.setattr("stickbreak.data.readers.PIECE_ROWS", 70)
     monkeypatch.setattr(spool, "spool_folder", lambda: pytest.fail("a temporary file"))
-    pieces = list(sb.read_pieces(files[kind], columns=[0, 1, 2]) if kind != "npy" else sb.read_pieces(files[kind]))
+    pieces = list(
+        sb.read_pieces(files[kind], columns=[0, 1, 2])
+        if kind != "npy"
+        else sb.read_pieces(files[kind])
+    )
     assert len(pieces) > 5
     assert max(len(p.rows) for p in pieces) <= 100
     np.testing.assert_array_equal(np.concatenate([p.rows for p in pieces]), ROWS)
@@ -96,7 +106,10 @@ def test_arrays_of_other_types_and_orders(dtype, order, tmp_path, monkeypatch):
     for path in (tmp_path / "rows.npy", tmp_path / "rows.npz"):
         for columns in (None, [1]):
             table = sb.open_table(path, columns=columns)
-            np.testing.assert_array_equal(table.rows, rows.astype(float) if columns is None else rows[:, columns].astype(float))
+            np.testing.assert_array_equal(
+                table.rows,
+                rows.astype(float) if columns is None else rows[:, columns].astype(float),
+            )
             assert table.rows.dtype.isnative
             assert table.rows.dtype.kind in "fiu"
 
@@ -105,7 +118,9 @@ def test_missing_values_are_nan(tmp_path):
     expected = [[1.0, np.nan], [np.nan, 2.0], [3.0, np.nan], [np.nan, np.nan]]
     path = write(tmp_path / "rows.csv", "a,b\n1,\nNA,2\n3,NaN\n,nan\n")
     np.testing.assert_array_equal(sb.open_table(path).rows, expected)
-    pl.DataFrame({"a": [1.0, None, 3.0, None], "b": [None, 2, None, None]}).write_parquet(tmp_path / "rows.parquet")
+    pl.DataFrame({"a": [1.0, None, 3.0, None], "b": [None, 2, None, None]}).write_parquet(
+        tmp_path / "rows.parquet"
+    )
     np.testing.assert_array_equal(sb.open_table(tmp_path / "rows.parquet").rows, expected)
 
 
@@ -139,7 +154,9 @@ def test_a_header_of_numbers_is_one_when_told_so(tmp_path):
     table = sb.open_table(path, header=True)
     assert table.names == ("2019", "2020")
     np.testing.assert_array_equal(table.rows, [[1, 2]])
-    assert "row 1, column 1 of 2: 'a' is not a number; is this row a header?" in refused(write(path, "a,b\n1,2\n"), header=False)
+    assert "row 1, column 1 of 2: 'a' is not a number; is this row a header?" in refused(
+        write(path, "a,b\n1,2\n"), header=False
+    )
 
 
 def test_text_that_is_not_wanted_is_passed_over(tmp_path):
@@ -149,7 +166,17 @@ def test_text_that_is_not_wanted_is_passed_over(tmp_path):
 
 
 def test_long_and_odd_numbers_are_read_as_python_reads_them(tmp_path):
-    words = ["1" * 300, "0." + "3" * 400, "1e-320", "1e308", "1e999", "-inf", "+Infinity", '" 7 "', "12345678901234567890"]
+    words = [
+        "1" * 300,
+        "0." + "3" * 400,
+        "1e-320",
+        "1e308",
+        "1e999",
+        "-inf",
+        "+Infinity",
+        '" 7 "',
+        "12345678901234567890",
+    ]
     table = sb.open_table(write(tmp_path / "rows.csv", "x\n" + "\n".join(words) + "\n"))
     assert table.rows[:, 0].tolist() == [float(w.strip('"')) for w in words]
 
@@ -158,10 +185,14 @@ def test_long_and_odd_numbers_are_read_as_python_reads_them(tmp_path):
 def test_the_size_of_a_chunk_does_not_matter(chunk, tmp_path, monkeypatch):
     monkeypatch.setattr(text, "CHUNK", chunk)
     monkeypatch.setattr(text, "MAX_ODD", 2)
-    content = "a,b\n" + "".join(f'{i},"{i}.5"\n' if i % 3 else f'\n{i},"1e-32{i % 3}"\n' for i in range(40))
+    content = "a,b\n" + "".join(
+        f'{i},"{i}.5"\n' if i % 3 else f'\n{i},"1e-32{i % 3}"\n' for i in range(40)
+    )
     table = sb.open_table(write(tmp_path / "rows.csv", content))
     np.testing.assert_array_equal(table.rows[:, 0], np.arange(40))
-    np.testing.assert_array_equal(table.rows[:, 1], [i + 0.5 if i % 3 else 1e-320 for i in range(40)])
+    np.testing.assert_array_equal(
+        table.rows[:, 1], [i + 0.5 if i % 3 else 1e-320 for i in range(40)]
+    )
 
 
 def test_a_model_finds_its_columns_by_name(files, tmp_path):
@@ -172,12 +203,17 @@ def test_a_model_finds_its_columns_by_name(files, tmp_path):
     for kind in ("csv", "tsv", "parquet"):
         np.testing.assert_array_equal(model.predict(files[kind]), expected)
     np.save(tmp_path / "two.npy", ROWS[:, [2, 0]])
-    np.testing.assert_array_equal(model.predict(tmp_path / "two.npy"), expected)  # a file without names goes by position
+    # a file without names goes by position
+    np.testing.assert_array_equal(model.predict(tmp_path / "two.npy"), expected)
     with pytest.raises(ValueError, match="X has 3 features, but Mixture is expecting 2 features"):
         model.predict(files["npy"])
     with pytest.raises(ValueError, match="no column 'age'; it has 'height', 'size'"):
         model.predict(write(tmp_path / "other.csv", "height,size\n1,2\n"))
-    with pytest.raises(ValueError, match=r"has the columns \['height', 'age'\], the model was fitted to \['age', 'height'\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"has the columns \['height', 'age'\], the model was "
+        r"fitted to \['age', 'height'\]",
+    ):
         model.predict(sb.open_table(files["csv"], columns=["height", "age"]))
     assert not hasattr(model.fit(files["npy"]), "feature_names_in_")
     assert open_like(files["csv"], None).names == NAMES
@@ -185,7 +221,10 @@ def test_a_model_finds_its_columns_by_name(files, tmp_path):
 
 def test_fits_of_all_kinds_of_files_are_the_same_bits(files):
     engine = sb.MemoizedVB(n_batches=3)
-    bounds = {k: sb.DPMixture(3, inference=engine, random_state=0).fit(p).lower_bound_ for k, p in files.items()}
+    bounds = {
+        k: sb.DPMixture(3, inference=engine, random_state=0).fit(p).lower_bound_
+        for k, p in files.items()
+    }
     assert len(set(bounds.values())) == 1
     whole = sb.Mixture(2, random_state=0).partial_fit(files["csv"])
     assert whole.counts_.sum() == pytest.approx(500)
@@ -207,8 +246,11 @@ def test_partial_fit_sees_a_file_in_batches_and_pieces_one_by_one(tmp_path, monk
         stream.partial_fit(piece)
     assert stream.counts_.sum() == pytest.approx(1000)
     assert stream.feature_names_in_.tolist() == ["x", "y"]
-    np.testing.assert_allclose(np.sort(stream.means_, 0), [[-6, -6], [6, 6]], atol=0.3)  # 500 rows of deviation 1: 0.045 each
-    stochastic = sb.Mixture(2, random_state=0).partial_fit(tmp_path / "rows.csv", total_samples=5000)
+    # 500 rows of deviation 1: 0.045 each
+    np.testing.assert_allclose(np.sort(stream.means_, 0), [[-6, -6], [6, 6]], atol=0.3)
+    stochastic = sb.Mixture(2, random_state=0).partial_fit(
+        tmp_path / "rows.csv", total_samples=5000
+    )
     assert stochastic.counts_.sum() == pytest.approx(5000)
 
 
@@ -221,7 +263,7 @@ def test_progress_is_reported(files, monkeypatch):
     assert seen[-1][0] == seen[-1][1] == files["csv"].stat().st_size
 
 
-# ---- temporary files -------------------------------------------------------------------------------------------
+# ---- temporary files -----------------------------------------------------------------------------
 
 KILLED = """
 import os, signal, sys
@@ -238,7 +280,11 @@ def test_nothing_is_left_of_a_temporary_table_even_after_sigkill(files, tmp_path
     folder.mkdir()
     environment = {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(files["csv"])], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED, str(files["csv"])],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == -9
     assert done.stdout.split() == [str(np.asarray(sb.open_table(files["csv"]).rows).sum()), "0"]
@@ -259,7 +305,9 @@ def test_the_folder_for_temporary_tables(monkeypatch, tmp_path):
 
 
 def test_a_full_disk_is_a_clear_error(files, monkeypatch):
-    monkeypatch.setattr(spool.shutil, "disk_usage", lambda _: spool.shutil._ntuple_diskusage(10**9, 10**9, 100))
+    monkeypatch.setattr(
+        spool.shutil, "disk_usage", lambda _: spool.shutil._ntuple_diskusage(10**9, 10**9, 100)
+    )
     assert "needs 12,000 bytes of temporary space" in refused(files["npz"])
 
     def fail(*_args, **_options):
@@ -277,7 +325,7 @@ def test_scratch_is_written_and_read(tmp_path):
     assert spool.scratch((0,), np.int32).shape == (0,)
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 BAD_TEXT = {
     "empty": ("", "is empty"),
@@ -285,9 +333,11 @@ BAD_TEXT = {
     "header only": ("a,b\n", "has a header but no rows"),
     "header only, no newline": ("a,b", "has a header but no rows"),
     "a word": ("a,b\n1,2\n3,x\n", "rows.csv, row 3, column 'b': 'x' is not a number"),
-    "a word after blank lines": ("a,b\n\n1,2\n\nx,3\n", "rows.csv, row 5, column 'a': 'x' is not a number"),
+    "a word after blank lines": ("a,b\n\n1,2\n\nx,3\n",
+    "rows.csv, row 5, column 'a': 'x' is not a number"),
     "a word without header": ("1,2\n3,x\n", "rows.csv, row 2, column 2 of 2: 'x' is not a number"),
-    "a word in the first row": ("1,x\n3,4\n", "row 1, .*'x' is not a number; is this row a header\\? Then say header=True"),
+    "a word in the first row": ("1,x\n3,4\n",
+    "row 1, .*'x' is not a number; is this row a header\\? Then say header=True"),
     "a date": ("day,x\n2020-01-01,3\n", "row 2, column 'day': '2020-01-01' is not a number"),
     "an underscore": ("a\n1_000\n", "row 2, column 'a': '1_000' is not a number"),
     "other digits": ("a\n\u0661\n", "row 2, column 'a': '\u0661' is not a number"),
@@ -303,7 +353,8 @@ BAD_TEXT = {
     "latin 1": ("h\u00f6he\n1\n".encode("latin1"), "is not UTF-8 text"),
     "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text"),
     "zeros": (b"a,b\n1,2\n" + b"\0" * 100, "holds NUL bytes"),
-    "a long cell": ("a\n" + "9" * 5000 + "\n", "row 2, column 'a': '9{40}\\.\\.\\.' is not a number"),
+    "a long cell": ("a\n" + "9" * 5000 + "\n",
+    "row 2, column 'a': '9{40}\\.\\.\\.' is not a number"),
 }  # fmt: skip
 
 
@@ -321,17 +372,25 @@ def test_a_bad_cell_far_down_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "CHUNK", 1 << 12)
     lines = [f"{i},{i}" for i in range(5000)]
     lines[4321] = "1,oops"
-    assert "row 4323, column 'b': 'oops'" in refused(write(tmp_path / "rows.csv", "\n".join(["a,b", *lines])))
+    assert "row 4323, column 'b': 'oops'" in refused(
+        write(tmp_path / "rows.csv", "\n".join(["a,b", *lines]))
+    )
     lines[4321] = "1,2,3"
-    assert "row 4323 has 3 columns" in refused(write(tmp_path / "rows.csv", "\n".join(["a,b", *lines])))
+    assert "row 4323 has 3 columns" in refused(
+        write(tmp_path / "rows.csv", "\n".join(["a,b", *lines]))
+    )
 
 
 def test_sizes_are_capped(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "CHUNK", 100)
     monkeypatch.setattr(text, "MAX_RECORD", 1000)
     monkeypatch.setattr(text, "MAX_COLUMNS", 50)
-    assert "row 2 has more than 1,000 bytes, or a quote" in refused(write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000))
-    assert "has 60 columns; at most 50" in refused(write(tmp_path / "rows.csv", ",".join(f"a{i}" for i in range(60)) + "\n"))
+    assert "row 2 has more than 1,000 bytes, or a quote" in refused(
+        write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000)
+    )
+    assert "has 60 columns; at most 50" in refused(
+        write(tmp_path / "rows.csv", ",".join(f"a{i}" for i in range(60)) + "\n")
+    )
     monkeypatch.setattr("stickbreak.data.archives.MAX_COLUMNS", 2)
     np.savez(tmp_path / "rows.npz", ROWS)
     assert "has 3 columns; at most 2" in refused(tmp_path / "rows.npz")
@@ -339,14 +398,18 @@ def test_sizes_are_capped(tmp_path, monkeypatch):
 
 def test_missing_columns_and_options_that_do_not_apply(files):
     for kind in ("csv", "tsv", "parquet"):
-        assert "has no column 'size'; it has 'height', 'weight', 'age'" in refused(files[kind], columns=["height", "size"])
+        assert "has no column 'size'; it has 'height', 'weight', 'age'" in refused(
+            files[kind], columns=["height", "size"]
+        )
         assert "names a column twice" in refused(files[kind], columns=["age", "age"])
         assert "columns must be a list" in refused(files[kind], columns="age")
         assert "columns must be a list" in refused(files[kind], columns=[])
         assert "array='x' does not apply" in refused(files[kind], array="x")
         assert "has no column 3" in refused(files[kind], columns=[3])
         assert "has no column -1" in refused(files[kind], columns=[-1])
-    assert "has no column 'age'; its 3 columns have no names" in refused(files["npy"], columns=["age"])
+    assert "has no column 'age'; its 3 columns have no names" in refused(
+        files["npy"], columns=["age"]
+    )
     assert "header=True does not apply" in refused(files["parquet"], header=True)
     assert "header=False does not apply" in refused(files["npy"], header=False)
 
@@ -354,7 +417,9 @@ def test_missing_columns_and_options_that_do_not_apply(files):
 def test_paths_that_cannot_be_read(tmp_path, files):
     assert "no such file" in refused(tmp_path / "none.csv")
     assert "is a folder" in refused(tmp_path)
-    assert "files of kind '.txt' are not read; expected a path to a .npy" in refused(write(tmp_path / "a.txt", "1"))
+    assert "files of kind '.txt' are not read; expected a path to a .npy" in refused(
+        write(tmp_path / "a.txt", "1")
+    )
     assert "files of kind '' are not read" in refused(write(tmp_path / "a", "1"))
     assert "cannot be opened" in refused(Path("a" * 5000 + ".csv"))
     if hasattr(os, "mkfifo"):
@@ -378,16 +443,19 @@ def npy(shape: tuple[int, ...], payload: bytes = b"", descr: str = "<f8") -> byt
 
 
 ARCHIVES = {
-    "claims too much": ({"x": npy((10**9, 2), b"\0" * 100)}, "header of x.npy claims 16,000,000,000 bytes, 100 follow"),
+    "claims too much": ({"x": npy((10**9, 2), b"\0" * 100)},
+    "header of x.npy claims 16,000,000,000 bytes, 100 follow"),
     "claims beyond int64": ({"x": npy((2**62, 2**62), b"\0" * 100)}, "claims"),
     "a negative size": ({"x": npy((-1, 2), b"\0" * 100)}, "makes no sense"),
     "no rows": ({"x": npy((0, 2))}, r"0 sample\(s\)"),
     "endless nothing": ({"x": npy((10**18, 0))}, r"0 feature\(s\)"),
     "objects": ({"x": npy((1, 1), b"\x80\x04]\x94.", "|O")}, "never unpickled"),
     "records": ({"x": npy((1, 1), b"\0" * 16, "V16")}, "has 0 tables of numbers"),
-    "complex": ({"x": npy((1, 1), b"\0" * 16, "<c16")}, "has 0 tables of numbers, not one: x .* complex128"),
+    "complex": ({"x": npy((1, 1), b"\0" * 16, "<c16")},
+    "has 0 tables of numbers, not one: x .* complex128"),
     "one dimension": ({"x": npy((2,), b"\0" * 16)}, "has 0 tables of numbers"),
-    "two tables": ({"x": npy((1, 1), b"\0" * 8), "y": npy((1, 1), b"\0" * 8)}, "has 2 tables of numbers, not one: x .*array="),
+    "two tables": ({"x": npy((1, 1), b"\0" * 8), "y": npy((1, 1), b"\0" * 8)},
+    "has 2 tables of numbers, not one: x .*array="),
     "not an array": ({"x": b"hello"}, "x.npy is not an array of numbers"),
     "nothing": ({}, "has 0 tables of numbers, not one: it is empty"),
 }  # fmt: skip
@@ -405,16 +473,26 @@ def test_one_array_of_an_archive(tmp_path):
     np.savez(tmp_path / "rows.npz", a=ROWS, b=ROWS[:2], labels=np.arange(3))
     np.testing.assert_array_equal(sb.open_table(tmp_path / "rows.npz", array="b").rows, ROWS[:2])
     assert "has no array 'c'; it has a, b, labels" in refused(tmp_path / "rows.npz", array="c")
-    assert "is not a table (2 dimensions) of numbers: labels (3,) int64" in refused(tmp_path / "rows.npz", array="labels")
+    assert "is not a table (2 dimensions) of numbers: labels (3,) int64" in refused(
+        tmp_path / "rows.npz", array="labels"
+    )
     damaged = bytearray((tmp_path / "rows.npz").read_bytes())
     damaged[2000] ^= 0xFF
-    assert "is damaged: a.npy: Bad CRC-32" in refused(write(tmp_path / "rows.npz", bytes(damaged)), array="a")
+    assert "is damaged: a.npy: Bad CRC-32" in refused(
+        write(tmp_path / "rows.npz", bytes(damaged)), array="a"
+    )
 
 
 def test_parquet_without_polars_or_with_other_columns(files, tmp_path, monkeypatch):
-    pl.DataFrame({"x": [1.0], "who": ["ann"], "is": [True]}).write_parquet(tmp_path / "rows.parquet")
-    assert "column 'who' holds String, not numbers; choose others with columns=" in refused(tmp_path / "rows.parquet")
-    np.testing.assert_array_equal(sb.open_table(tmp_path / "rows.parquet", columns=["is", "x"]).rows, [[1.0, 1.0]])
+    pl.DataFrame({"x": [1.0], "who": ["ann"], "is": [True]}).write_parquet(
+        tmp_path / "rows.parquet"
+    )
+    assert "column 'who' holds String, not numbers; choose others with columns=" in refused(
+        tmp_path / "rows.parquet"
+    )
+    np.testing.assert_array_equal(
+        sb.open_table(tmp_path / "rows.parquet", columns=["is", "x"]).rows, [[1.0, 1.0]]
+    )
     pl.DataFrame({"x": []}, schema={"x": pl.Float64}).write_parquet(tmp_path / "rows.parquet")
     assert "has a header but no rows" in refused(tmp_path / "rows.parquet")
     assert "cannot be read as parquet" in refused(write(tmp_path / "rows.parquet", "a,b\n1,2\n"))
@@ -433,7 +511,7 @@ def test_lines_may_end_in_a_carriage_return_alone(tmp_path, header):
         sb.open_table(path)
 
 
-# ---- ids -------------------------------------------------------------------------------------------------------
+# ---- ids -----------------------------------------------------------------------------------------
 
 
 def assert_runs(found, ids, starts, n_rows) -> None:
@@ -447,7 +525,11 @@ IDS = {
     "words": ("ann,ann,bob,ann", ["ann", "bob", "ann"], [0, 2, 3]),
     "numbers": ("7,7.0,007,8,1e1", [7, 8, 10.0], [0, 3, 4]),
     "one word among numbers": ("7,7.0,b", ["7", "7.0", "b"], [0, 1, 2]),
-    "large numbers": ("9007199254740993,9007199254740992", [9007199254740993, 9007199254740992], [0, 1]),
+    "large numbers": (
+        "9007199254740993,9007199254740992",
+        [9007199254740993, 9007199254740992],
+        [0, 1],
+    ),
     "missing": ("a,NA,,nan,b", ["a", None, "b"], [0, 1, 4]),
     "quotes": ('"a",a,"a ","a""b"', ["a", 'a"b'], [0, 3]),
 }
@@ -474,19 +556,26 @@ def test_ids_in_parquet(tmp_path, monkeypatch):
     }
     frame = pl.DataFrame({name: values for name, (values, _, _) in columns.items()}, strict=False)
     frame = frame.with_columns(
-        pl.col("words").cast(pl.Categorical).alias("categories"), pl.Series("lists", [[1], [1], [2], [], [3]])
+        pl.col("words").cast(pl.Categorical).alias("categories"),
+        pl.Series("lists", [[1], [1], [2], [], [3]]),
     )
     frame.write_parquet(tmp_path / "rows.parquet")
     for name, (_, ids, starts) in {**columns, "categories": columns["words"]}.items():
         assert_runs(read_runs(tmp_path / "rows.parquet", name), ids, starts, 5)
-    with pytest.raises(ValueError, match=r"column 'lists' holds List\(Int64\), which cannot name sequences"):
+    with pytest.raises(
+        ValueError,
+        match=r"column 'lists' holds List\(Int64\), which cannot name "
+        r"sequences",
+    ):
         read_runs(tmp_path / "rows.parquet", "lists")
 
 
 def test_ids_of_many_rows_take_little_memory(tmp_path):
     import tracemalloc
 
-    path = write(tmp_path / "rows.csv", "who,x\n" + "".join(f"sequence {s},1\n" * 100_000 for s in range(4)))
+    path = write(
+        tmp_path / "rows.csv", "who,x\n" + "".join(f"sequence {s},1\n" * 100_000 for s in range(4))
+    )
     read_runs(path, "who")
     tracemalloc.start()
     try:
@@ -502,21 +591,42 @@ def test_ids_in_arrays():
     assert_runs(find_runs(np.array([3, 3, 1, 3])), [3, 1, 3], [0, 2, 3], 4)
     assert_runs(find_runs(np.array(["a", "b"])), ["a", "b"], [0, 1], 2)
     assert_runs(find_runs(np.array([1.0, np.nan, np.nan])), [1.0, None], [0, 1], 3)
-    assert_runs(find_runs(np.array(["a", pd.NA, 1, None], dtype=object)), ["a", None, 1, None], [0, 1, 2, 3], 4)
+    assert_runs(
+        find_runs(np.array(["a", pd.NA, 1, None], dtype=object)),
+        ["a", None, 1, None],
+        [0, 1, 2, 3],
+        4,
+    )
     assert_runs(find_runs(np.array([])), [], [], 0)
 
 
 def test_bad_ids_are_one_line(files, tmp_path):
     cases = {
-        "no names": (files["npz"], "age", "the columns of .*npz have no names, so there is no 'age' among them"),
-        "no such column": (files["csv"], "who", "has no column 'who'; it has 'height', 'weight', 'age'"),
+        "no names": (
+            files["npz"],
+            "age",
+            "the columns of .*npz have no names, so there is no 'age' among them",
+        ),
+        "no such column": (
+            files["csv"],
+            "who",
+            "has no column 'who'; it has 'height', 'weight', 'age'",
+        ),
         "long": (
             write(tmp_path / "l.csv", "who,x\nann,1\n" + "é" * 600 + ",2\n"),
             "who",
             "l.csv, row 3: 'é+\\.\\.\\.' is too long for an id",
         ),
-        "ragged": (write(tmp_path / "r.csv", "who,x\nann,1\nbob\n"), "who", "r.csv, row 3 has 1 columns; the first row has 2"),
-        "open quote": (write(tmp_path / "q.csv", 'who,x\n"ann,1\n'), "who", "q.csv, row 2 has a quote that is never closed"),
+        "ragged": (
+            write(tmp_path / "r.csv", "who,x\nann,1\nbob\n"),
+            "who",
+            "r.csv, row 3 has 1 columns; the first row has 2",
+        ),
+        "open quote": (
+            write(tmp_path / "q.csv", 'who,x\n"ann,1\n'),
+            "who",
+            "q.csv, row 2 has a quote that is never closed",
+        ),
     }
     for path, column, message in cases.values():
         with pytest.raises(ValueError, match=message) as caught:

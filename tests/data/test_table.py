@@ -28,25 +28,34 @@ def ragged(lengths: list[int]) -> Batch:
 
 
 def assert_covers(parts: list[Batch], whole: Batch) -> None:
-    """Every row once, in order, with its own repeats and sets; no unit split; parts know where they begin."""
+    """Every row once, in order, with its own repeats and sets; no unit split; parts know where they
+    begin.
+    """
     assert all(part.n_rows > 0 for part in parts)
     np.testing.assert_array_equal(np.concatenate([p.rows for p in parts]), whole.rows)
     for name in ("repeats", "sets"):
         if getattr(whole, name) is not None:
-            np.testing.assert_array_equal(np.concatenate([getattr(p, name) for p in parts]), getattr(whole, name))
+            np.testing.assert_array_equal(
+                np.concatenate([getattr(p, name) for p in parts]), getattr(whole, name)
+            )
     at = unit = 0
     for part in parts:
         assert (part.row_at, part.unit_at) == (at, unit)
-        assert part.cut == {"row": slice(at, at + part.n_rows), "unit": slice(unit, unit + part.n_spans)}
+        assert part.cut == {
+            "row": slice(at, at + part.n_rows),
+            "unit": slice(unit, unit + part.n_spans),
+        }
         if part.offsets is not None:
             assert part.offsets[0] == 0
             assert part.offsets[-1] == part.n_rows
-            np.testing.assert_array_equal(part.offsets + at, whole.offsets[unit : unit + part.n_spans + 1])
+            np.testing.assert_array_equal(
+                part.offsets + at, whole.offsets[unit : unit + part.n_spans + 1]
+            )
         at, unit = at + part.n_rows, unit + part.n_spans
     assert (at, unit) == (whole.n_rows, whole.n_spans)
 
 
-# ---- cutting -------------------------------------------------------------------------------------------------------
+# ---- cutting -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("n", [1, 2, 5, 100, 1013])
 @pytest.mark.parametrize("n_batches", [1, 2, 7, 100, 5000])
 def test_batches_cover_all_rows_once(n: int, n_batches: int) -> None:
@@ -67,7 +76,9 @@ def test_auto_aims_at_twenty_thousand_rows(n: int, expected: int) -> None:
     assert len(Table(np.zeros((n, 1))).batches()) == expected
 
 
-@pytest.mark.parametrize("n", [1, 100, LANE_ROWS, 2 * LANE_ROWS, 5 * LANE_ROWS + 17, 40 * LANE_ROWS])
+@pytest.mark.parametrize(
+    "n", [1, 100, LANE_ROWS, 2 * LANE_ROWS, 5 * LANE_ROWS + 17, 40 * LANE_ROWS]
+)
 def test_lanes_cover_a_batch_and_depend_on_its_rows_alone(n: int) -> None:
     batch = Table(numbered(n), sets=np.arange(n)).whole()
     lanes = batch.lanes()
@@ -147,9 +158,14 @@ def test_take_gives_sequences_in_the_order_of_the_data(length: int, chosen: list
         np.testing.assert_array_equal(part, at + first)
 
 
-# ---- sparse rows ---------------------------------------------------------------------------------------------------
+# ---- sparse rows ---------------------------------------------------------------------------------
 def wide(n: int = 30, n_columns: int = 500, seed: int = 0) -> sparse.csr_array:
-    return sparse.random_array((n, n_columns), density=0.01, rng=np.random.default_rng(seed), format="csr") * 10
+    return (
+        sparse.random_array(
+            (n, n_columns), density=0.01, rng=np.random.default_rng(seed), format="csr"
+        )
+        * 10
+    )
 
 
 def test_compact_renames_columns_and_keeps_the_rows() -> None:
@@ -173,10 +189,12 @@ def test_batches_of_a_sparse_table_have_their_own_vocabulary() -> None:
     rows = wide()
     batches = Table(rows).batches(3)
     for batch, lo in zip(batches, (0, 10, 20), strict=True):
-        np.testing.assert_array_equal(batch.rows.toarray(), rows[lo : lo + 10].toarray()[:, batch.symbols])
+        np.testing.assert_array_equal(
+            batch.rows.toarray(), rows[lo : lo + 10].toarray()[:, batch.symbols]
+        )
 
 
-# ---- scales --------------------------------------------------------------------------------------------------------
+# ---- scales --------------------------------------------------------------------------------------
 def moments(X: np.ndarray, w: np.ndarray) -> dict[str, Any]:
     mean = np.average(X, axis=0, weights=w)
     return {
@@ -189,7 +207,9 @@ def moments(X: np.ndarray, w: np.ndarray) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "int64", "fortran", "csr", "memmap"])
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["plain", "weighted"])
-def test_measure_equals_numpy(kind: str, is_weighted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_equals_numpy(
+    kind: str, is_weighted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table_module, "SCAN_VALUES", 64)  # several pieces
     rng = np.random.default_rng(1)
     X = rng.poisson(2.0, (57, 4)).astype(float)
@@ -205,7 +225,8 @@ def test_measure_equals_numpy(kind: str, is_weighted: bool, tmp_path: Path, monk
     scale = measure(Table(rows, repeats=weights if is_weighted else None))
     assert (scale.n_features, scale.n_units) == (4, weights.sum())
     for name, expected in moments(X, weights).items():
-        np.testing.assert_allclose(getattr(scale, name), expected, rtol=1e-12, err_msg=name)  # sums of 57 small numbers
+        # sums of 57 small numbers
+        np.testing.assert_allclose(getattr(scale, name), expected, rtol=1e-12, err_msg=name)
 
 
 def test_measure_is_accurate_far_from_zero() -> None:
@@ -219,7 +240,9 @@ def test_measure_of_a_constant_column_is_zero() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_measure_names_the_row_and_column_that_are_not_finite(bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_names_the_row_and_column_that_are_not_finite(
+    bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table_module, "SCAN_VALUES", 64)
     X = np.zeros((100, 4))
     X[83, 2] = bad
@@ -247,7 +270,7 @@ def test_measure_takes_large_but_finite_values() -> None:
     assert measure(Table(X / 1e200)).mean[0] == pytest.approx(1e107)
 
 
-# ---- memory maps ---------------------------------------------------------------------------------------------------
+# ---- memory maps ---------------------------------------------------------------------------------
 def test_on_disk_sees_through_views(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbered(10))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -265,15 +288,17 @@ def test_batches_of_a_memory_map_are_views_of_it(tmp_path: Path) -> None:
         assert all(is_on_disk(block.rows) for block in batch.blocks(7))
 
 
-# ---- fingerprints --------------------------------------------------------------------------------------------------
+# ---- fingerprints --------------------------------------------------------------------------------
 def test_fingerprint_tells_data_weights_and_sets_apart() -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
     other = X.copy()
     other[33, 1] += 1e-12
     ones, sets = np.ones(40), np.zeros(40, dtype=np.int64)
     tables = [
-        Table(X), Table(other), Table(X[::-1]), Table(X[:39]), Table(X.reshape(60, 2)), Table(X.astype(np.float32)),
-        Table(X, repeats=ones), Table(X, repeats=2 * ones), Table(X, sets=sets), Table(X, sets=sets + 1),
+        Table(X), Table(other), Table(X[::-1]), Table(X[:39]), Table(X.reshape(60, 2)),
+        Table(X.astype(np.float32)),
+        Table(X, repeats=ones), Table(X, repeats=2 * ones), Table(X, sets=sets), Table(X,
+        sets=sets + 1),
         Table(X, repeats=ones, sets=sets), Table(sparse.csr_array(X)),
     ]  # fmt: skip
     found = [t.fingerprint() for t in tables]
@@ -285,7 +310,11 @@ def test_fingerprint_does_not_care_where_the_rows_live(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert Table(X).fingerprint() == Table(mapped).fingerprint() == Table(np.asfortranarray(X)).fingerprint()
+    assert (
+        Table(X).fingerprint()
+        == Table(mapped).fingerprint()
+        == Table(np.asfortranarray(X)).fingerprint()
+    )
 
 
 def test_fingerprint_of_sparse_rows_sees_every_entry() -> None:

@@ -1,4 +1,6 @@
-"""What must come out, by enumeration and by textbook formulas: nothing here uses a double's own mathematics."""
+"""What must come out, by enumeration and by textbook formulas: nothing here uses a double's own
+mathematics.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def trees(n: int, K: int) -> Iterator[Labelling]:
 
     for a in range(K):
         for labels, rules in under(n, a):
-            counts = {"root": np.eye(K)[a], "kind": np.zeros((K, 2)), "binary_rule": np.zeros((K, K, K))}
+            counts = {
+                "root": np.eye(K)[a],
+                "kind": np.zeros((K, 2)),
+                "binary_rule": np.zeros((K, K, K)),
+            }
             for label in labels:
                 counts["kind"][label, 0] += 1
             for rule in rules:
@@ -55,7 +61,9 @@ def prepared(model: Any, batch: Batch) -> Batch:
     return batch.with_rows(model.family.prepare(batch.rows))
 
 
-def infer(model: Any, potentials: Any, batch: Batch, warm: Fields | None = None) -> tuple[Local, dict[str, Array]]:
+def infer(
+    model: Any, potentials: Any, batch: Batch, warm: Fields | None = None
+) -> tuple[Local, dict[str, Array]]:
     """The structure's own step on a batch as one block, and the prior's counts."""
     out = {name: np.zeros_like(array) for name, array in potentials.empty.arrays.items()}
     return model.structure.infer(potentials, prepared(model, batch), warm, out), out
@@ -64,14 +72,25 @@ def infer(model: Any, potentials: Any, batch: Batch, warm: Fields | None = None)
 def log_weights(potentials: Any, evidence: Array, labellings: list[Labelling]) -> Array:
     """Log weight of each labelling of one unit."""
     tables = lambda counts: sum(float((potentials[n] * c).sum()) for n, c in counts.items())
-    return np.array([tables(counts) + evidence[np.arange(len(labels)), labels].sum() for labels, counts in labellings])
+    return np.array(
+        [
+            tables(counts) + evidence[np.arange(len(labels)), labels].sum()
+            for labels, counts in labellings
+        ]
+    )
 
 
 def dirichlet_multinomial(counts: Array, concentration: float) -> float:
-    """Log probability of drawing these counts, in one order, from rows (R, V) with a symmetric Dirichlet each."""
+    """Log probability of drawing these counts, in one order, from rows (R, V) with a symmetric
+    Dirichlet each.
+    """
     rows = np.atleast_2d(counts)
     prior = rows.shape[1] * concentration
-    each = (gammaln(rows + concentration) - gammaln(concentration)).sum(1) + gammaln(prior) - gammaln(rows.sum(1) + prior)
+    each = (
+        (gammaln(rows + concentration) - gammaln(concentration)).sum(1)
+        + gammaln(prior)
+        - gammaln(rows.sum(1) + prior)
+    )
     return float(each.sum())
 
 
@@ -93,7 +112,7 @@ def log_evidence(model: Any, batch: Batch, n_components: int, labellings: Any) -
     return float(logsumexp(joints))
 
 
-# ---------------------------------------------------------------------------------------------- documents
+# ---------------------------------------------------------------------------------------------- doc
 
 
 def dirichlet_divergence(q: Array, p: Array) -> float:
@@ -103,8 +122,12 @@ def dirichlet_divergence(q: Array, p: Array) -> float:
     return float((q - p) @ log_mean - normalizer(q) + normalizer(p))
 
 
-def document_part(shares: Array, repeats: Array, q: Array, prior: Array, n_components: int) -> float:
-    """E[log p(labels, share)] - E[log q] of one unit; q and prior are Dirichlet parameters, the rest (if any) last."""
+def document_part(
+    shares: Array, repeats: Array, q: Array, prior: Array, n_components: int
+) -> float:
+    """E[log p(labels, share)] - E[log q] of one unit; q and prior are Dirichlet parameters, the
+    rest (if any) last.
+    """
     r = shares / repeats[:, None]
     log_share = (digamma(q) - digamma(q.sum()))[:n_components]
     words = repeats @ (r @ log_share - (r * np.log(np.where(r > 0, r, 1.0))).sum(1))
@@ -112,7 +135,9 @@ def document_part(shares: Array, repeats: Array, q: Array, prior: Array, n_compo
 
 
 def folded(local: Local, pairs: list[tuple[int, int]]) -> tuple[Array, Array]:
-    """Shares and unit counts of documents whose components of each pair were made one; K - len(pairs) columns."""
+    """Shares and unit counts of documents whose components of each pair were made one; K -
+    len(pairs) columns.
+    """
     (counts, _), shares = local.memo, local.shares
     fold = np.eye(shares.shape[1])
     for a, b in pairs:

@@ -1,4 +1,6 @@
-"""A register of models made of doubles, with data that suit them: a new record is run by every test of its kind."""
+"""A register of models made of doubles, with data that suit them: a new record is run by every test
+of its kind.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def symbols(lengths: Any, n_symbols: int, seed: int) -> tuple[Array, Array]:
     """Rows (n, 1) of sticky symbols, some missing, and offsets."""
     rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
     n, state = offsets[-1], (rng.random(offsets[-1]) < 0.3).cumsum() % 3
-    rows = np.where(rng.random(n) < 0.8, 2 * state + rng.integers(0, 2, n), rng.integers(0, n_symbols, n))
+    rows = np.where(
+        rng.random(n) < 0.8, 2 * state + rng.integers(0, 2, n), rng.integers(0, n_symbols, n)
+    )
     rows = np.minimum(rows, n_symbols - 1)
     rows[rng.random(n) < 0.05] = -1
     rows[0] = n_symbols - 1
@@ -46,14 +50,19 @@ def vectors(lengths: Any, seed: int) -> tuple[Array, Array]:
     rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
     state = (rng.random(offsets[-1]) < 0.3).cumsum() % 3
     centers = np.array([[0.0, 0.0], [4.0, 1.0], [-1.0, 5.0]])
-    return centers[state] + rng.normal(size=(offsets[-1], 2)) @ np.array([[1.0, 0.4], [0.0, 0.6]]), offsets
+    return centers[state] + rng.normal(size=(offsets[-1], 2)) @ np.array(
+        [[1.0, 0.4], [0.0, 0.6]]
+    ), offsets
 
 
 def documents(n_units: int, n_symbols: int, seed: int) -> Ragged:
     """Word types of each unit with their numbers of occurrences, from three topics."""
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_symbols, 0.1), 3)
-    tables = [rng.multinomial(rng.integers(8, 25), rng.dirichlet(np.full(3, 0.4)) @ topics) for _ in range(n_units)]
+    tables = [
+        rng.multinomial(rng.integers(8, 25), rng.dirichlet(np.full(3, 0.4)) @ topics)
+        for _ in range(n_units)
+    ]
     rows = np.concatenate([np.flatnonzero(t) for t in tables])
     repeats = np.concatenate([t[t > 0] for t in tables]).astype(float)
     return Ragged(rows[:, None], lengths_to_offsets([(t > 0).sum() for t in tables]), repeats)
@@ -70,18 +79,37 @@ def _cases() -> dict[str, Case]:
     words, word_offsets = symbols(rng.integers(1, 7, 20), 5, 2)
     points, point_offsets = vectors(lengths, 4)
     bags = documents(20, 12, 5)
-    symbol_chain = Model(sweep.SweepingChain(), resolved(Categorical(0.3, n_symbols=(7,)), rows), chain.ChainRows(), "state")
-    point_chain = Model(sweep.SweepingChain(), resolved(Gaussian(mean_strength=0.1), points), chain.ChainRows(0.7), "state")
+    symbol_chain = Model(
+        sweep.SweepingChain(),
+        resolved(Categorical(0.3, n_symbols=(7,)), rows),
+        chain.ChainRows(),
+        "state",
+    )
+    point_chain = Model(
+        sweep.SweepingChain(),
+        resolved(Gaussian(mean_strength=0.1), points),
+        chain.ChainRows(0.7),
+        "state",
+    )
     topics = resolved(Categorical(0.2, n_symbols=(12,)), bags.rows)
     categories = resolved(Categorical(0.4, n_symbols=(5,)), words)
     return {
         "chain": Case(symbol_chain, Ragged(rows, offsets), 4),
         "chain-own-vocabulary": Case(symbol_chain, Ragged(rows, offsets, own_vocabulary=True), 4),
         "chain-gaussian": Case(point_chain, Ragged(points, point_offsets), 4),
-        "document": Case(Model(document.Document(), topics, document.FiniteTopics(1.5), "topic"), bags, 4),
-        "document-rest": Case(Model(document.Document(), topics, document.RestTopics(1.5), "topic"), bags, 4),
-        # Not "symbol": that is the name of the axis over a vocabulary, which `restrict` and compact batches cut.
-        "tree": Case(Model(tree.Tree(), categories, tree.GrammarRows(), "category"), Ragged(words, word_offsets), 3),
+        "document": Case(
+            Model(document.Document(), topics, document.FiniteTopics(1.5), "topic"), bags, 4
+        ),
+        "document-rest": Case(
+            Model(document.Document(), topics, document.RestTopics(1.5), "topic"), bags, 4
+        ),
+        # Not "symbol": that is the name of the axis over a vocabulary, which `restrict` and compact
+        # batches cut.
+        "tree": Case(
+            Model(tree.Tree(), categories, tree.GrammarRows(), "category"),
+            Ragged(words, word_offsets),
+            3,
+        ),
     }
 
 

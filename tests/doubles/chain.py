@@ -1,4 +1,6 @@
-"""A Markov chain over the rows of each unit, with a Dirichlet start row and Dirichlet transition rows."""
+"""A Markov chain over the rows of each unit, with a Dirichlet start row and Dirichlet transition
+rows.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ class ChainRows:
         return {"initial": Field((axis,)), "transition": Field((axis, axis))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        return {"initial": np.zeros(n_components), "transition": np.zeros((n_components, n_components))}
+        return {
+            "initial": np.zeros(n_components),
+            "transition": np.zeros((n_components, n_components)),
+        }
 
     def start(self, n_components: int, axis: str) -> Fields:
         return Fields({}, {})
@@ -38,14 +43,22 @@ class ChainRows:
 
     def potentials(self, counts: Any, params: Fields, rule: Any) -> dict[str, Any]:
         log_of = rule.pick(ROWS)
-        return {n: log_of(counts[n], pseudo) for n, pseudo in self.pseudo(params, len(counts["initial"])).items()}
+        return {
+            n: log_of(counts[n], pseudo)
+            for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
+        }
 
     def update(self, total: Summary, params: Fields) -> Fields:
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))
-        return float(sum((ROWS.log_partition(total[n], p) - ROWS.log_partition(0.0 * p, p)).sum() for n, p in rows.items()))
+        return float(
+            sum(
+                (ROWS.log_partition(total[n], p) - ROWS.log_partition(0.0 * p, p)).sum()
+                for n, p in rows.items()
+            )
+        )
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))
@@ -60,7 +73,10 @@ class ChainRows:
         return entered / entered.sum()
 
     def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
-        return {n: ROWS.log_mean(counts[n], pseudo) for n, pseudo in self.pseudo(params, len(counts["initial"])).items()}
+        return {
+            n: ROWS.log_mean(counts[n], pseudo)
+            for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
+        }
 
     def order(self, total: Summary) -> Array | None:
         return None
@@ -79,7 +95,9 @@ def entropy(part: Array, whole: Any = 1.0) -> float:
 
 
 def forward(initial: Array, transition: Array, evidence: Array) -> tuple[Array, Array]:
-    """Filtered (T, K), each row summing to one, and the scale (T,) of each step; linear potentials."""
+    """Filtered (T, K), each row summing to one, and the scale (T,) of each step; linear
+    potentials.
+    """
     filtered, scale = np.empty_like(evidence), np.empty(len(evidence))
     for t in range(len(evidence)):
         filtered[t] = (initial if t == 0 else filtered[t - 1] @ transition) * evidence[t]
@@ -118,7 +136,9 @@ class Chain:
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
         return None
 
-    def infer(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer(
+        self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         evidence, top = to_linear(judge(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         shares, log_z, memo = np.empty_like(evidence), float(top.sum()), []
@@ -133,7 +153,9 @@ class Chain:
             memo.append((shares[lo], pairs))
         return Local(log_z, shares, memo=tuple(memo))
 
-    def infer_best(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer_best(
+        self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         evidence = judge(potentials, block)
         shares, log_z = np.zeros_like(evidence), 0.0
         for lo, hi in pairwise(block.offsets):
@@ -155,12 +177,21 @@ class Chain:
     def log_evidence(self, potentials: Any, block: Batch) -> Array:
         evidence, top = to_linear(judge(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
-        scales = [forward(initial, transition, evidence[lo:hi])[1] for lo, hi in pairwise(block.offsets)]
-        return np.array([np.log(s).sum() for s in scales]) + np.add.reduceat(top, block.offsets[:-1])
+        scales = [
+            forward(initial, transition, evidence[lo:hi])[1] for lo, hi in pairwise(block.offsets)
+        ]
+        return np.array([np.log(s).sum() for s in scales]) + np.add.reduceat(
+            top, block.offsets[:-1]
+        )
 
     def decode(self, potentials: Any, block: Batch) -> Array:
-        evidence, tables = judge(potentials, block), (potentials["initial"], potentials["transition"])
-        return np.concatenate([viterbi(*tables, evidence[lo:hi])[0] for lo, hi in pairwise(block.offsets)])
+        evidence, tables = (
+            judge(potentials, block),
+            (potentials["initial"], potentials["transition"]),
+        )
+        return np.concatenate(
+            [viterbi(*tables, evidence[lo:hi])[0] for lo, hi in pairwise(block.offsets)]
+        )
 
     best = decode
 
@@ -176,21 +207,30 @@ class Chain:
                 path[t] = rng.choice(len(weight), p=weight / weight.sum())
         return path
 
-    def merge_terms(self, potentials: Any, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
-        """Entropy of the chain with the pairs folded: alone (gain), and what two at once add to that (cross)."""
-        folded = lambda *chosen: sum(folded_entropy(*unit, pairs[list(chosen)]) for unit in local.memo)
+    def merge_terms(
+        self, potentials: Any, block: Batch, local: Local, pairs: Array, out: dict[str, Array]
+    ) -> None:
+        """Entropy of the chain with the pairs folded: alone (gain), and what two at once add to
+        that (cross).
+        """
+        folded = lambda *chosen: sum(
+            folded_entropy(*unit, pairs[list(chosen)]) for unit in local.memo
+        )
         none, alone = folded(), [folded(p) for p in range(len(pairs))]
         out["gain"] += np.array(alone) - none
         for p in range(len(pairs)):
             for q in range(p):
-                if not set(pairs[p].tolist()) & set(pairs[q].tolist()):  # pairs that share a state are never merged together
+                # pairs that share a state are never merged together
+                if not set(pairs[p].tolist()) & set(pairs[q].tolist()):
                     term = folded(p, q) - alone[p] - alone[q] + none
                     out["cross"][p, q] += term
                     out["cross"][q, p] += term
 
 
 def folded_entropy(first: Array, pairs: Array, merged: Array) -> float:
-    """Entropy of the Markov chain with start `first` (K,) and steps `pairs` (T - 1, K, K), each pair of `merged` made one state."""
+    """Entropy of the Markov chain with start `first` (K,) and steps `pairs` (T - 1, K, K), each
+    pair of `merged` made one state.
+    """
     fold = np.eye(len(first))
     for a, b in merged:
         fold[b] = fold[a]

@@ -19,7 +19,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Ragged:
-    """Unit u owns rows offsets[u]:offsets[u + 1]. `own_vocabulary`: each batch names its symbols by position in its own list."""
+    """Unit u owns rows offsets[u]:offsets[u + 1]. `own_vocabulary`: each batch names its symbols by
+    position in its own list.
+    """
 
     rows: Array
     offsets: Array
@@ -46,8 +48,13 @@ class Ragged:
         return Batch(0, self.rows, self.offsets, self.repeats)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        cuts = np.linspace(0, self.n_spans, (1 if n_batches == "auto" else int(n_batches)) + 1).astype(int)
-        parts = [replace(self.whole().part(lo, hi).alone(), id=i) for i, (lo, hi) in enumerate(pairwise(cuts.tolist()))]
+        cuts = np.linspace(
+            0, self.n_spans, (1 if n_batches == "auto" else int(n_batches)) + 1
+        ).astype(int)
+        parts = [
+            replace(self.whole().part(lo, hi).alone(), id=i)
+            for i, (lo, hi) in enumerate(pairwise(cuts.tolist()))
+        ]
         return [rename_symbols(part) for part in parts] if self.own_vocabulary else parts
 
     def take(self, indices: Array, id: int = 0) -> Batch:
@@ -62,7 +69,9 @@ class Ragged:
         return self.take(rng.choice(self.n_spans, count, replace=False))
 
     def fingerprint(self) -> str:
-        return hashlib.blake2b(self.rows.tobytes() + self.offsets.tobytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(
+            self.rows.tobytes() + self.offsets.tobytes(), digest_size=16
+        ).hexdigest()
 
 
 def rename_symbols(batch: Batch) -> Batch:
@@ -78,11 +87,18 @@ def random_seed(model: Any, batches: list[Batch], n_components: int, seed: int =
     total = Tally(model.zeros(n_components))
     for batch in batches:
         part = total.view().restrict(batch.symbols).empty()
-        shares = np.asfortranarray(rng.dirichlet(np.full(n_components, 0.3), batch.n_rows) * batch.repeats_or_ones()[:, None])
+        shares = np.asfortranarray(
+            rng.dirichlet(np.full(n_components, 0.3), batch.n_rows)
+            * batch.repeats_or_ones()[:, None]
+        )
         scores = model.family.mean_log(model.family.zeros(n_components))
         scores.collect(model.family.prepare(batch.rows), shares, dict(part.arrays))
         total.add(replace(part, n_units=batch.n_units))
-    tables = {n: rng.gamma(1.0, 1.0, total.view()[n].shape) for n, f in model.prior.fields(model.axis).items() if f.nonnegative}
+    tables = {
+        n: rng.gamma(1.0, 1.0, total.view()[n].shape)
+        for n, f in model.prior.fields(model.axis).items()
+        if f.nonnegative
+    }
     return replace(total.summary(), arrays={**total.summary().arrays, **tables})
 
 

@@ -1,7 +1,8 @@
 """A collapsed sweep for the chain, compiled: one kernel for all families.
 
-A family takes part through a NamedTuple of its live counts and two functions, `score` and `tally`, which numba picks by the
-NamedTuple's type. A kernel that took jitted functions as arguments would never be found in the on-disk cache.
+A family takes part through a NamedTuple of its live counts and two functions, `score` and `tally`,
+which numba picks by the NamedTuple's type. A kernel that took jitted functions as arguments would
+never be found in the on-disk cache.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from .chain import Chain
 Array = np.ndarray
 
 
-# ---------------------------------------------------------------------------------------------- families inside a sweep
+# ---------------------------------------------------------------------------------------------- fam
 
 
 class LiveTable(NamedTuple):
-    """Symbols of one column: counts (V, K), totals (1, K), prior count of a symbol and of all symbols."""
+    """Symbols of one column: counts (V, K), totals (1, K), prior count of a symbol and of all
+    symbols.
+    """
 
     counts: Array
     totals: Array
@@ -39,7 +42,9 @@ class LiveTable(NamedTuple):
 
 
 class LiveGaussian(NamedTuple):
-    """Normal-Wishart in the standardized frame: moments (K, P) about anchor (K, D); the prior; log density of the frame."""
+    """Normal-Wishart in the standardized frame: moments (K, P) about anchor (K, D); the prior; log
+    density of the frame.
+    """
 
     moments: Array
     anchor: Array
@@ -59,7 +64,12 @@ def make_live(family: Any, counts: Any) -> Any:
 @make_live.register
 def _(family: Categorical, counts: Any) -> LiveTable:
     concentration = float(family.concentration)
-    return LiveTable(counts["emission"].copy(), counts["emission_total"].copy(), concentration, concentration * family.n_symbols[0])
+    return LiveTable(
+        counts["emission"].copy(),
+        counts["emission_total"].copy(),
+        concentration,
+        concentration * family.n_symbols[0],
+    )
 
 
 @make_live.register
@@ -92,7 +102,9 @@ def tally(live, rows, lo, hi, shares, sign):
 
 
 def score(live, rows, lo, hi, out):
-    """Predictive weight of the rows lo..hi, out (hi - lo, K), up to a factor a row; returns the sum of the log factors."""
+    """Predictive weight of the rows lo..hi, out (hi - lo, K), up to a factor a row; returns the sum
+    of the log factors.
+    """
     raise NotImplementedError
 
 
@@ -111,7 +123,11 @@ def score_table(counts, totals, pseudo, pseudo_total, rows, lo, hi, out):
     for t in range(lo, hi):
         v = rows[t, 0]
         for k in range(totals.shape[1]):
-            out[t - lo, k] = 1.0 if v < 0 else (max(counts[v, k], 0.0) + pseudo) / (max(totals[0, k], 0.0) + pseudo_total)
+            out[t - lo, k] = (
+                1.0
+                if v < 0
+                else (max(counts[v, k], 0.0) + pseudo) / (max(totals[0, k], 0.0) + pseudo_total)
+            )
     return 0.0
 
 
@@ -132,8 +148,12 @@ def tally_gaussian(moments, anchor, rows, lo, hi, shares, sign):
 
 
 @kernel
-def posterior_gaussian(moments, anchor, strength, prior_mean, inverse_scale, k, out_mean, out_factor):
-    """Posterior mean (D,) from the anchor and lower Cholesky factor (D, D) of the inverse scale. Returns the number of rows."""
+def posterior_gaussian(
+    moments, anchor, strength, prior_mean, inverse_scale, k, out_mean, out_factor
+):
+    """Posterior mean (D,) from the anchor and lower Cholesky factor (D, D) of the inverse scale.
+    Returns the number of rows.
+    """
     D = anchor.shape[1]
     n = moments[k, 0] if moments[k, 0] > NO_ROWS else 0.0
     weight = strength * n / (strength + n)
@@ -146,7 +166,9 @@ def posterior_gaussian(moments, anchor, strength, prior_mean, inverse_scale, k, 
             c = inverse_scale[i, j]
             if n > 0.0:
                 average_i, average_j = moments[k, 1 + i] / n, moments[k, 1 + j] / n
-                away = (average_i - prior_mean[i] + anchor[k, i]) * (average_j - prior_mean[j] + anchor[k, j])
+                away = (average_i - prior_mean[i] + anchor[k, i]) * (
+                    average_j - prior_mean[j] + anchor[k, j]
+                )
                 c += moments[k, p] - n * average_i * average_j + weight * away
             for m in range(i):
                 c -= out_factor[i, m] * out_factor[j, m]
@@ -156,16 +178,25 @@ def posterior_gaussian(moments, anchor, strength, prior_mean, inverse_scale, k, 
 
 
 @kernel
-def score_gaussian(moments, anchor, strength, prior_mean, prior_dof, inverse_scale, log_jacobian, rows, lo, hi, out):
+def score_gaussian(
+    moments, anchor, strength, prior_mean, prior_dof, inverse_scale, log_jacobian, rows, lo, hi, out
+):
     """Student t of each component, one small Cholesky factor per component and call."""
     K, D = anchor.shape
     mean, z, factor = np.empty(D), np.empty(D), np.zeros((D, D))
     for k in range(K):
-        n = posterior_gaussian(moments, anchor, strength, prior_mean, inverse_scale, k, mean, factor)
+        n = posterior_gaussian(
+            moments, anchor, strength, prior_mean, inverse_scale, k, mean, factor
+        )
         dof = prior_dof + n + 1.0 - D
         weight = (strength + n) * dof / (strength + n + 1.0)
         power = 0.5 * (dof + D)
-        const = math.lgamma(power) - math.lgamma(0.5 * dof) - 0.5 * D * math.log(dof * math.pi / weight) + log_jacobian
+        const = (
+            math.lgamma(power)
+            - math.lgamma(0.5 * dof)
+            - 0.5 * D * math.log(dof * math.pi / weight)
+            + log_jacobian
+        )
         for i in range(D):
             const -= math.log(factor[i, i])
         for t in range(lo, hi):
@@ -197,9 +228,13 @@ def normalize_rows(logits, n):
 @overload(tally)
 def _(live, rows, lo, hi, shares, sign):
     if live.instance_class is LiveTable:
-        return lambda live, rows, lo, hi, shares, sign: tally_table(live.counts, live.totals, rows, lo, hi, shares, sign)
+        return lambda live, rows, lo, hi, shares, sign: tally_table(
+            live.counts, live.totals, rows, lo, hi, shares, sign
+        )
     if live.instance_class is LiveGaussian:
-        return lambda live, rows, lo, hi, shares, sign: tally_gaussian(live.moments, live.anchor, rows, lo, hi, shares, sign)
+        return lambda live, rows, lo, hi, shares, sign: tally_gaussian(
+            live.moments, live.anchor, rows, lo, hi, shares, sign
+        )
     return None
 
 
@@ -211,12 +246,22 @@ def _(live, rows, lo, hi, out):
         )
     if live.instance_class is LiveGaussian:
         return lambda live, rows, lo, hi, out: score_gaussian(
-            live.moments, live.anchor, live.strength, live.mean, live.dof, live.inverse_scale, live.log_jacobian, rows, lo, hi, out
+            live.moments,
+            live.anchor,
+            live.strength,
+            live.mean,
+            live.dof,
+            live.inverse_scale,
+            live.log_jacobian,
+            rows,
+            lo,
+            hi,
+            out,
         )
     return None
 
 
-# ---------------------------------------------------------------------------------------------- the chain's kernel
+# ---------------------------------------------------------------------------------------------- the
 
 
 @kernel
@@ -233,7 +278,9 @@ def predictive_row(counts, own, pseudo, out):
 
 @kernel
 def infer_path(initial, transition, evidence, n, filtered, scale, out_states, out_pairs):
-    """Posterior of one sequence of n rows; scratch filtered, scale. out_states (n, K), out_pairs (K, K) are set. Returns log_z."""
+    """Posterior of one sequence of n rows; scratch filtered, scale. out_states (n, K), out_pairs
+    (K, K) are set. Returns log_z.
+    """
     K = initial.shape[0]
     log_z = 0.0
     for t in range(n):
@@ -265,11 +312,25 @@ def infer_path(initial, transition, evidence, n, filtered, scale, out_states, ou
 
 
 @kernel
-def sweep_chain(live, first, pairs, first_pseudo, pairs_pseudo, rows, offsets, own_rows, own_pairs, out_live, out_first, out_pairs):
+def sweep_chain(
+    live,
+    first,
+    pairs,
+    first_pseudo,
+    pairs_pseudo,
+    rows,
+    offsets,
+    own_rows,
+    own_pairs,
+    out_live,
+    out_first,
+    out_pairs,
+):
     """Every sequence of a lane: its counts out, predictive potentials, infer, counts in.
 
-    live, first (K,), pairs (K, K): counts of all data, changed in place. own_rows (n, K), own_pairs (units, K, K): each
-    sequence's own counts, replaced. out_*: += the lane's new counts. Returns the sum of leave-one-out log predictives.
+    live, first (K,), pairs (K, K): counts of all data, changed in place. own_rows (n, K), own_pairs
+    (units, K, K): each sequence's own counts, replaced. out_*: += the lane's new counts. Returns
+    the sum of leave-one-out log predictives.
     """
     K = first.shape[0]
     longest = 0
@@ -298,7 +359,7 @@ def sweep_chain(live, first, pairs, first_pseudo, pairs_pseudo, rows, offsets, o
     return log_z
 
 
-# ---------------------------------------------------------------------------------------------- structure and rule
+# ---------------------------------------------------------------------------------------------- str
 
 
 @dataclass(frozen=True)
@@ -309,7 +370,9 @@ class SweepingChain(Chain):
         """K a row and K * K a unit, zero before the first visit."""
         K = n_components
         layout = {"rows": Field(("row", axis)), "pairs": Field(("unit", axis, axis))}
-        return Fields(layout, {"rows": np.zeros((batch.n_rows, K)), "pairs": np.zeros((batch.n_spans, K, K))})
+        return Fields(
+            layout, {"rows": np.zeros((batch.n_rows, K)), "pairs": np.zeros((batch.n_spans, K, K))}
+        )
 
     def sweep(
         self,
@@ -322,7 +385,16 @@ class SweepingChain(Chain):
         out: dict[str, Array],
     ) -> float:
         first, pairs = "initial", "transition"
-        arrays = (tables[first], tables[pairs], pseudo[first], pseudo[pairs], lane.rows, lane.offsets, own["rows"], own["pairs"])
+        arrays = (
+            tables[first],
+            tables[pairs],
+            pseudo[first],
+            pseudo[pairs],
+            lane.rows,
+            lane.offsets,
+            own["rows"],
+            own["pairs"],
+        )
         return float(sweep_chain(live, *arrays, out_live, out[first], out[pairs]))
 
 
@@ -330,7 +402,8 @@ class SweepingChain(Chain):
 class ExcludeOwn:
     """Collapsed inference: each unit is inferred from the counts of all others.
 
-    A lane sees its own changes at once and those of other lanes after the visit: results depend on n_lanes, not on workers.
+    A lane sees its own changes at once and those of other lanes after the visit: results depend on
+    n_lanes, not on workers.
     """
 
     n_lanes: int = 1
@@ -351,7 +424,14 @@ class ExcludeOwn:
         return None
 
     def visit(
-        self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Any], pool: Any
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Any],
+        pool: Any,
     ) -> tuple[Summary, Fields | None]:
         own = warm
         if own is None:
@@ -370,12 +450,19 @@ class ExcludeOwn:
         return model
 
 
-def sweep_lane(model: Any, counts: Summary, params: Fields, job: tuple[Batch, Fields]) -> tuple[Summary, Fields]:
+def sweep_lane(
+    model: Any, counts: Summary, params: Fields, job: tuple[Batch, Fields]
+) -> tuple[Summary, Fields]:
     """One lane on its own copy of the counts."""
     lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1].copy()
     new = counts.empty()
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
-    fresh, out = make_live(model.family, new), {name: array.copy() for name, array in new.arrays.items()}
+    fresh, out = (
+        make_live(model.family, new),
+        {name: array.copy() for name, array in new.arrays.items()},
+    )
     pseudo = model.prior.pseudo(params, counts.size(model.axis))
-    log_z = model.structure.sweep(make_live(model.family, counts), tables, pseudo, lane, own, fresh, out)
+    log_z = model.structure.sweep(
+        make_live(model.family, counts), tables, pseudo, lane, own, fresh, out
+    )
     return replace(new, arrays={**out, **settle(fresh)}, log_z=log_z, n_units=lane.n_units), own

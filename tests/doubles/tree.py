@@ -1,6 +1,8 @@
-"""A small context-free grammar in Chomsky normal form: every category emits one word or splits into two categories.
+"""A small context-free grammar in Chomsky normal form: every category emits one word or splits into
+two categories.
 
-A unit is a sentence. Spans are [i, j); inside and outside weights are tables (n + 1, n + 1, K), linear, over plain loops.
+A unit is a sentence. Spans are [i, j); inside and outside weights are tables (n + 1, n + 1, K),
+linear, over plain loops.
 """
 
 from __future__ import annotations
@@ -26,12 +28,18 @@ EMIT, SPLIT = 0, 1
 
 @dataclass(frozen=True)
 class GrammarRows:
-    """Dirichlet rows: root (K,), kind (K, 2) of emit or split, binary_rule (K, K, K) over the two children at once."""
+    """Dirichlet rows: root (K,), kind (K, 2) of emit or split, binary_rule (K, K, K) over the two
+    children at once.
+    """
 
     concentration: float = 0.5
 
     def fields(self, axis: str) -> dict[str, Field]:
-        return {"root": Field((axis,)), "kind": Field((axis, None)), "binary_rule": Field((axis, axis, axis))}
+        return {
+            "root": Field((axis,)),
+            "kind": Field((axis, None)),
+            "binary_rule": Field((axis, axis, axis)),
+        }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         K = n_components
@@ -53,7 +61,12 @@ class GrammarRows:
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        return float(sum((ROWS.log_partition(c, p) - ROWS.log_partition(0.0 * p, p)).sum() for _, c, p in self._rows(total)))
+        return float(
+            sum(
+                (ROWS.log_partition(c, p) - ROWS.log_partition(0.0 * p, p)).sum()
+                for _, c, p in self._rows(total)
+            )
+        )
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         return float(sum(((c + p) * ROWS.mode(c, p)).sum() for _, c, p in self._rows(total)))
@@ -113,7 +126,9 @@ class Grammar:
         return table
 
     def draw(self, inside: Array, choose: Any) -> tuple[Array, list[tuple[int, int, int]]]:
-        """One tree from the top down: the category of each word, and the rules used. choose(weights) gives a flat index."""
+        """One tree from the top down: the category of each word, and the rules used.
+        choose(weights) gives a flat index.
+        """
         n, K = self.emit.shape
         labels, rules = np.empty(n, dtype=np.int64), []
         todo = [(0, n, choose(self.root * inside[0, n]))]
@@ -142,9 +157,15 @@ class Tree:
         kind, root = np.exp(potentials["kind"]), np.exp(potentials["root"])
         rule = np.exp(potentials["binary_rule"]) * kind[:, SPLIT, None, None]
         for lo, hi in pairwise(block.offsets):
-            yield slice(lo, hi), Grammar(evidence[lo:hi] * kind[:, EMIT], rule, root), float(top[lo:hi].sum())
+            yield (
+                slice(lo, hi),
+                Grammar(evidence[lo:hi] * kind[:, EMIT], rule, root),
+                float(top[lo:hi].sum()),
+            )
 
-    def infer(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer(
+        self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         shares, log_z = np.empty((block.n_rows, len(potentials["root"]))), 0.0
         for rows, grammar, factor in self._grammars(potentials, block):
             n = rows.stop - rows.start
@@ -156,12 +177,18 @@ class Tree:
             out["root"] += grammar.root * inside[0, n] / z
             out["kind"][:, EMIT] += shares[rows].sum(0)
             for i, j in spans(n):
-                used = outside[i, j][:, None, None] / z * sum(grammar.ways(inside, i, m, j) for m in range(i + 1, j))
+                used = (
+                    outside[i, j][:, None, None]
+                    / z
+                    * sum(grammar.ways(inside, i, m, j) for m in range(i + 1, j))
+                )
                 out["binary_rule"] += used
                 out["kind"][:, SPLIT] += used.sum((1, 2))
         return Local(float(log_z), shares)
 
-    def infer_best(self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer_best(
+        self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         shares, log_z = np.zeros((block.n_rows, len(potentials["root"]))), 0.0
         for rows, grammar, factor in self._grammars(potentials, block):
             best = grammar.inside(np.max)
@@ -181,15 +208,22 @@ class Tree:
 
     def log_evidence(self, potentials: Any, block: Batch) -> Array:
         units = self._grammars(potentials, block)
-        return np.array([factor + np.log(g.root @ g.inside()[0, len(g.emit)]) for _, g, factor in units])
+        return np.array(
+            [factor + np.log(g.root @ g.inside()[0, len(g.emit)]) for _, g, factor in units]
+        )
 
     def decode(self, potentials: Any, block: Batch) -> Array:
         """Category of each word in the best tree."""
-        best = [g.draw(g.inside(np.max), lambda w: int(np.argmax(w)))[0] for _, g, _ in self._grammars(potentials, block)]
+        best = [
+            g.draw(g.inside(np.max), lambda w: int(np.argmax(w)))[0]
+            for _, g, _ in self._grammars(potentials, block)
+        ]
         return np.concatenate(best)
 
     best = decode
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         draw = lambda w: int(rng.choice(len(w), p=w / w.sum()))
-        return np.concatenate([g.draw(g.inside(), draw)[0] for _, g, _ in self._grammars(potentials, block)])
+        return np.concatenate(
+            [g.draw(g.inside(), draw)[0] for _, g, _ in self._grammars(potentials, block)]
+        )

@@ -14,7 +14,9 @@ from stickbreak.stats import Field, Summary
 
 @dataclass(frozen=True)
 class MergeWatch:
-    """For each of the pairs (M, 2): the change of the local bound, corrections for two at once, merged values of tracked fields."""
+    """For each of the pairs (M, 2): the change of the local bound, corrections for two at once,
+    merged values of tracked fields.
+    """
 
     pairs: tuple[tuple[int, int], ...]
     name: str = "merge"
@@ -26,8 +28,14 @@ class MergeWatch:
         tracked = [n for n, f in model.layout().items() if f.merge == "tracked"]
         layout = {n: Field(("pair",), nonnegative=False) for n in ("gain", *tracked)}
         layout["cross"] = Field(("pair", "pair"), nonnegative=False)
-        return Summary(layout, {n: np.zeros((len(self.pairs),) * len(f.axes)) for n, f in layout.items()})
+        return Summary(
+            layout, {n: np.zeros((len(self.pairs),) * len(f.axes)) for n, f in layout.items()}
+        )
 
-    def observe(self, model: Any, potentials: Any, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
-        model.structure.merge_terms(potentials, block, local, np.array(self.pairs), dict(side.arrays))
+    def observe(
+        self, model: Any, potentials: Any, block: Batch, raw: Batch, local: Local, side: Summary
+    ) -> Summary:
+        model.structure.merge_terms(
+            potentials, block, local, np.array(self.pairs), dict(side.arrays)
+        )
         return side

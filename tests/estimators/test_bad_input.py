@@ -1,4 +1,6 @@
-"""Bad input: one clear error that names the value, and nothing changed. Odd but usable input: one warning, and a fit."""
+"""Bad input: one clear error that names the value, and nothing changed. Odd but usable input: one
+warning, and a fit.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +33,47 @@ def assert_refused(match: str, act) -> None:
     assert 10 < len(first) < 400
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------
+# ---- rows ----------------------------------------------------------------------------------------
 ROWS = {
     "infinite": ("gaussian", with_value(X, np.inf), "infinity"),
     "minus infinite": ("gaussian", with_value(X, -np.inf), "infinity"),
-    "partly missing counts": ("multinomial", with_value(COUNTS, np.nan), "row 7, column 1 is missing, .*'poisson'"),
+    "partly missing counts": (
+        "multinomial",
+        with_value(COUNTS, np.nan),
+        "row 7, column 1 is missing, .*'poisson'",
+    ),
     "no rows": ("gaussian", X[:0], r"0 sample\(s\)"),
     "no columns": ("gaussian", X[:, :0], r"0 feature\(s\)"),
     "one dimension": ("gaussian", X[:, 0], "Expected 2D array"),
     "three dimensions": ("gaussian", X[None], "dim 3"),
     "text": ("gaussian", np.array([["a", "b"]] * 5), "'a'"),
     "complex": ("gaussian", X + 1j, "Complex data"),
-    "negative counts": ("multinomial", with_value(COUNTS, -3), "row 7, column 1 is -3.0; counts must not be negative"),
-    "negative events": ("poisson", with_value(EVENTS, -3), "row 7, column 1 is -3.0; counts must not be negative"),
+    "negative counts": (
+        "multinomial",
+        with_value(COUNTS, -3),
+        "row 7, column 1 is -3.0; counts must not be negative",
+    ),
+    "negative events": (
+        "poisson",
+        with_value(EVENTS, -3),
+        "row 7, column 1 is -3.0; counts must not be negative",
+    ),
     "fractional events": ("poisson", with_value(EVENTS, 2.5), "row 7, column 1 is 2.5; .*whole"),
-    "not binary": ("bernoulli", with_value(BINARY, 2), "row 7, column 1 is 2.0; Bernoulli columns hold 0 and 1"),
-    "fractional symbol": ("categorical", with_value(SYMBOLS, 0.5), "row 7, column 1 is 0.5; symbols are whole numbers"),
-    "negative symbol": ("categorical", with_value(SYMBOLS, -2), "row 7, column 1 is -2.0; symbols are whole numbers"),
+    "not binary": (
+        "bernoulli",
+        with_value(BINARY, 2),
+        "row 7, column 1 is 2.0; Bernoulli columns hold 0 and 1",
+    ),
+    "fractional symbol": (
+        "categorical",
+        with_value(SYMBOLS, 0.5),
+        "row 7, column 1 is 0.5; symbols are whole numbers",
+    ),
+    "negative symbol": (
+        "categorical",
+        with_value(SYMBOLS, -2),
+        "row 7, column 1 is -2.0; symbols are whole numbers",
+    ),
 }
 
 
@@ -62,7 +88,11 @@ def test_bad_rows_are_refused(cls, case):
     assert_refused(message, lambda: model.partial_fit(rows))
 
 
-ON_DISK = {k: v for k, v in ROWS.items() if k not in ("one dimension", "three dimensions", "text", "complex", "no columns")}
+ON_DISK = {
+    k: v
+    for k, v in ROWS.items()
+    if k not in ("one dimension", "three dimensions", "text", "complex", "no columns")
+}
 
 
 @pytest.mark.parametrize("case", ON_DISK)
@@ -71,8 +101,13 @@ def test_bad_rows_on_disk_are_refused_by_row(case, tmp_path):
     if case in ("infinite", "minus infinite"):
         message = "row 7, column 1 is -?inf; values must be finite"
     np.save(tmp_path / "rows.npy", rows)
-    assert_refused(message, lambda: sb.Mixture(2, family=family, random_state=0).fit(tmp_path / "rows.npy"))
-    assert_refused(message, lambda: sb.Mixture(2, family=family, random_state=0).partial_fit(tmp_path / "rows.npy"))
+    assert_refused(
+        message, lambda: sb.Mixture(2, family=family, random_state=0).fit(tmp_path / "rows.npy")
+    )
+    assert_refused(
+        message,
+        lambda: sb.Mixture(2, family=family, random_state=0).partial_fit(tmp_path / "rows.npy"),
+    )
 
 
 def test_a_bad_row_far_down_a_file_is_named(tmp_path):
@@ -83,7 +118,10 @@ def test_a_bad_row_far_down_a_file_is_named(tmp_path):
     assert_refused("row 612345, column 1 is inf", lambda: sb.Mixture(2).fit(tmp_path / "rows.npy"))
     rows[612_345, 1] = 3.0
     np.save(tmp_path / "rows.npy", rows)
-    assert_refused("row 612345, column 1 is 3.0", lambda: sb.Mixture(2, family="bernoulli").fit(tmp_path / "rows.npy"))
+    assert_refused(
+        "row 612345, column 1 is 3.0",
+        lambda: sb.Mixture(2, family="bernoulli").fit(tmp_path / "rows.npy"),
+    )
 
 
 USES = ("predict", "predict_proba", "score_samples", "score", "partial_fit")
@@ -94,10 +132,14 @@ def test_a_fitted_model_refuses_other_rows(use, tmp_path):
     model = sb.Mixture(2, random_state=0).fit(X)
     symbols = sb.Mixture(2, family="categorical", random_state=0).fit(SYMBOLS)
     before = model.score_samples(X)
-    assert_refused("X has 1 features, but Mixture is expecting 2 features", lambda: getattr(model, use)(X[:, :1]))
+    assert_refused(
+        "X has 1 features, but Mixture is expecting 2 features",
+        lambda: getattr(model, use)(X[:, :1]),
+    )
     assert_refused("infinity", lambda: getattr(model, use)(with_value(X, np.inf)))
     assert_refused(
-        "row 7, column 1 is 9.0; symbols are whole numbers below 3", lambda: getattr(symbols, use)(with_value(SYMBOLS, 9))
+        "row 7, column 1 is 9.0; symbols are whole numbers below 3",
+        lambda: getattr(symbols, use)(with_value(SYMBOLS, 9)),
     )
     np.testing.assert_array_equal(model.score_samples(X), before)
 
@@ -110,22 +152,28 @@ def test_a_fitted_model_refuses_other_rows_on_disk(use, tmp_path):
         np.save(tmp_path / f"{name}.npy", rows)
     np.save(tmp_path / "symbols.npy", with_value(SYMBOLS, 9))
     assert_refused("1 features", lambda: getattr(model, use)(tmp_path / "wide.npy"))
-    assert_refused("row 7, column 1 is 9.0; symbols", lambda: getattr(symbols, use)(tmp_path / "symbols.npy"))
+    assert_refused(
+        "row 7, column 1 is 9.0; symbols", lambda: getattr(symbols, use)(tmp_path / "symbols.npy")
+    )
     assert_refused("row 7, column 1 is inf", lambda: getattr(model, use)(tmp_path / "inf.npy"))
 
 
 def test_sparse_rows():
     model = sb.Mixture(2, family="multinomial", random_state=0)
     assert_refused(
-        "row 7 has the count -3.0; counts must not be negative", lambda: model.fit(sparse.csr_array(with_value(COUNTS, -3)))
+        "row 7 has the count -3.0; counts must not be negative",
+        lambda: model.fit(sparse.csr_array(with_value(COUNTS, -3))),
     )
     assert_refused("infinity", lambda: model.fit(sparse.csr_array(with_value(COUNTS, np.inf))))
-    for family in ("gaussian", "diagonal", "poisson", "bernoulli", "categorical"):  # as scikit-learn words and types it
-        with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
+    # as scikit-learn words and types it
+    for family in ("gaussian", "diagonal", "poisson", "bernoulli", "categorical"):
+        with pytest.raises(
+            TypeError, match="Sparse data was passed for X, but dense data is required"
+        ):
             sb.Mixture(2, family=family).fit(sparse.csr_array(BINARY))
 
 
-# ---- files -----------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def write(path, content) -> None:
@@ -158,16 +206,24 @@ def test_bad_files_are_refused(case, tmp_path):
 
 
 def test_a_file_that_is_not_there_or_cut_short_or_of_another_kind(tmp_path):
-    assert_refused(r"X='.*none.npy': no such file; expected .*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "none.npy"))
+    assert_refused(
+        r"X='.*none.npy': no such file; expected .*\.npy",
+        lambda: sb.Mixture(2).fit(tmp_path / "none.npy"),
+    )
     assert_refused("is a folder; expected .*npy", lambda: sb.Mixture(2).fit(tmp_path))
     np.save(tmp_path / "rows.npy", X)
     (tmp_path / "short.npy").write_bytes((tmp_path / "rows.npy").read_bytes()[:-100])
-    assert_refused("short.npy is not a .npy file of numbers", lambda: sb.Mixture(2).fit(tmp_path / "short.npy"))
+    assert_refused(
+        "short.npy is not a .npy file of numbers", lambda: sb.Mixture(2).fit(tmp_path / "short.npy")
+    )
     (tmp_path / "rows.txt").write_text("1,2")
-    assert_refused(r"kind '.txt' are not read; expected .*\.npy", lambda: sb.Mixture(2).fit(tmp_path / "rows.txt"))
+    assert_refused(
+        r"kind '.txt' are not read; expected .*\.npy",
+        lambda: sb.Mixture(2).fit(tmp_path / "rows.txt"),
+    )
 
 
-# ---- odd but usable --------------------------------------------------------------------------------------------
+# ---- odd but usable ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["gaussian", "diagonal", "fixed-variance"])
@@ -177,7 +233,9 @@ def test_a_constant_column_is_warned_about_and_fitted(cls, family):
     with pytest.warns(sb.DataWarning, match="column 2: constant"):
         model = cls(2, family=family, random_state=0).fit(rows)
     assert np.isfinite(model.score(rows))
-    np.testing.assert_array_equal(model.labels_, cls(2, family=family, random_state=0).fit(X).labels_)
+    np.testing.assert_array_equal(
+        model.labels_, cls(2, family=family, random_state=0).fit(X).labels_
+    )
 
 
 @pytest.mark.parametrize("family", CASES)
@@ -220,4 +278,5 @@ def test_missing_symbols_are_allowed():
     rows[::3, 0] = -1
     model = sb.Mixture(3, family="categorical", random_state=0).fit(rows)
     assert np.isfinite(model.score(rows))
-    assert model.score_samples(np.full((1, 6), -1))[0] == pytest.approx(0.0, abs=1e-12)  # nothing said, nothing to pay
+    # nothing said, nothing to pay
+    assert model.score_samples(np.full((1, 6), -1))[0] == pytest.approx(0.0, abs=1e-12)

@@ -38,9 +38,20 @@ def columns(n: int = 90, seed: int = 0) -> dict[str, np.ndarray]:
 
 PEOPLE = columns()
 CODES = np.column_stack(
-    [PEOPLE["height"], PEOPLE["weight"], np.searchsorted(COLORS, PEOPLE["color"]), PEOPLE["smoker"], PEOPLE["visits"]]
+    [
+        PEOPLE["height"],
+        PEOPLE["weight"],
+        np.searchsorted(COLORS, PEOPLE["color"]),
+        PEOPLE["smoker"],
+        PEOPLE["visits"],
+    ]
 )
-BY_NAME = {"gaussian": ["height", "weight"], "categorical": ["color"], "bernoulli": "smoker", "poisson": "visits"}
+BY_NAME = {
+    "gaussian": ["height", "weight"],
+    "categorical": ["color"],
+    "bernoulli": "smoker",
+    "poisson": "visits",
+}
 BY_POSITION = {"gaussian": [0, 1], "categorical": [2], "bernoulli": 3, "poisson": 4}
 
 
@@ -48,15 +59,18 @@ def mixture(members=BY_NAME, **settings) -> sb.Mixture:
     return sb.Mixture(2, family=sb.Product(members), random_state=0, **settings)
 
 
-# ---- names and categories ----------------------------------------------------------------------------------------
+# ---- names and categories ------------------------------------------------------------------------
 @both
 def test_names_are_positions_and_strings_are_numbers(make):
     named = mixture().fit(make(PEOPLE))
     assert named.lower_bound_ == mixture(BY_POSITION).fit(make(PEOPLE)).lower_bound_
     numbered = mixture(BY_POSITION).fit(CODES)
-    assert named.lower_bound_ == pytest.approx(numbered.lower_bound_, rel=1e-12)  # a frame's columns are added up in another order
+    # a frame's columns are added up in another order
+    assert named.lower_bound_ == pytest.approx(numbered.lower_bound_, rel=1e-12)
     np.testing.assert_array_equal(named.labels_, numbered.labels_)
-    np.testing.assert_allclose(named.score_samples(make(PEOPLE)), numbered.score_samples(CODES), rtol=1e-12)
+    np.testing.assert_allclose(
+        named.score_samples(make(PEOPLE)), numbered.score_samples(CODES), rtol=1e-12
+    )
     assert named.categories_ == {"color": COLORS, "smoker": [False, True]}
     assert numbered.categories_ == {}
 
@@ -71,13 +85,21 @@ def test_summaries_are_named_with_their_columns(make):
         "probability of smoker",
         "rate of visits",
     ]
-    by_name = dict(zip(model.categories_["color"], model.posterior_["probability of color"][0, 0], strict=True))
+    by_name = dict(
+        zip(model.categories_["color"], model.posterior_["probability of color"][0, 0], strict=True)
+    )
     assert set(by_name) == set(COLORS)
     assert sum(by_name.values()) == pytest.approx(1.0, abs=1e-12)
     wide = sb.Product({"diagonal": [f"x{d}" for d in range(9)]})
-    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 9)), columns=[f"x{d}" for d in range(9)])
+    rows = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(20, 9)), columns=[f"x{d}" for d in range(9)]
+    )
     assert "mean of x0, ..., x8" in sb.Mixture(1, family=wide).fit(rows).posterior_
-    with pytest.raises(AttributeError, match=r"Product has no mean; posterior_ holds .*mean of height, weight"):
+    with pytest.raises(
+        AttributeError,
+        match=r"Product has no mean; posterior_ holds .*mean of "
+        r"height, weight",
+    ):
         _ = model.means_
 
 
@@ -86,9 +108,17 @@ def test_one_family_for_all_columns_reads_categories_too(make):
     answers = {"color": PEOPLE["color"], "smoker": np.where(PEOPLE["smoker"], "yes", "no")}
     model = sb.Mixture(2, family="categorical", random_state=0).fit(make(answers))
     assert model.categories_ == {"color": COLORS, "smoker": ["no", "yes"]}
-    assert model.lower_bound_ == sb.Mixture(2, family="categorical", random_state=0).fit(CODES[:, [2, 3]]).lower_bound_
-    binary = sb.Mixture(2, family="bernoulli", random_state=0).fit(make({"smoker": answers["smoker"]}))
-    assert binary.lower_bound_ == sb.Mixture(2, family="bernoulli", random_state=0).fit(CODES[:, [3]]).lower_bound_
+    assert (
+        model.lower_bound_
+        == sb.Mixture(2, family="categorical", random_state=0).fit(CODES[:, [2, 3]]).lower_bound_
+    )
+    binary = sb.Mixture(2, family="bernoulli", random_state=0).fit(
+        make({"smoker": answers["smoker"]})
+    )
+    assert (
+        binary.lower_bound_
+        == sb.Mixture(2, family="bernoulli", random_state=0).fit(CODES[:, [3]]).lower_bound_
+    )
 
 
 def test_a_model_of_one_library_reads_frames_of_the_other():
@@ -100,7 +130,9 @@ def test_a_model_of_one_library_reads_frames_of_the_other():
 ORDERED = ["red", "violet", "green", "blue"]
 DECLARED = {
     "pandas": lambda values: pd.DataFrame({"color": pd.Categorical(values, categories=ORDERED)}),
-    "pandas ordered": lambda values: pd.DataFrame({"color": pd.Categorical(values, categories=ORDERED, ordered=True)}),
+    "pandas ordered": lambda values: pd.DataFrame(
+        {"color": pd.Categorical(values, categories=ORDERED, ordered=True)}
+    ),
     "polars": lambda values: pl.DataFrame({"color": pl.Series(values, dtype=pl.Enum(ORDERED))}),
 }
 
@@ -114,11 +146,14 @@ def test_a_dtype_gives_the_order_and_categories_that_were_not_seen(make):
     assert np.isfinite(model.score(make(["violet", "red"])))
     numbers = np.array([[ORDERED.index(c)] for c in PEOPLE["color"]])
     family = sb.Categorical(n_symbols=4)
-    assert model.lower_bound_ == sb.Mixture(2, family=family, random_state=0).fit(numbers).lower_bound_
+    assert (
+        model.lower_bound_ == sb.Mixture(2, family=family, random_state=0).fit(numbers).lower_bound_
+    )
 
 
 def test_categoricals_of_polars_are_sorted_by_what_was_seen():
-    other = pl.Series("noise", ["zebra", "apple"], dtype=pl.Categorical)  # may share its table of strings
+    # may share its table of strings
+    other = pl.Series("noise", ["zebra", "apple"], dtype=pl.Categorical)
     frame = pl.DataFrame({"color": pl.Series(PEOPLE["color"], dtype=pl.Categorical)})
     model = sb.Mixture(2, family="categorical", random_state=0).fit(frame)
     assert model.categories_ == {"color": COLORS}
@@ -126,7 +161,12 @@ def test_categoricals_of_polars_are_sorted_by_what_was_seen():
 
 
 def test_categories_may_be_numbers_and_of_two_kinds():
-    answers = pd.DataFrame({"grade": pd.Categorical([10, 30, 20, 10]), "any": pd.Series(["b", 2, True, "a"], dtype=object)})
+    answers = pd.DataFrame(
+        {
+            "grade": pd.Categorical([10, 30, 20, 10]),
+            "any": pd.Series(["b", 2, True, "a"], dtype=object),
+        }
+    )
     model = sb.Mixture(1, family="categorical").fit(answers)
     assert model.categories_ == {"grade": [10, 20, 30], "any": [True, 2, "a", "b"]}
     plain = sb.Mixture(1, family="categorical").fit(pd.DataFrame({"symbol": [0, 3, 1, 0]}))
@@ -144,16 +184,24 @@ def test_a_truth_that_is_always_false_may_be_true_later(make):
     assert symbols.score(make({"smoker": [1]})) == symbols.score(make({"smoker": [True]}))
 
 
-# ---- missing -----------------------------------------------------------------------------------------------------
+# ---- missing -------------------------------------------------------------------------------------
 @both
 def test_missing_categories_are_missing_symbols(make):
     color = [None if i % 5 == 0 else c for i, c in enumerate(PEOPLE["color"])]
-    symbols = np.where(np.arange(90) % 5 == 0, -1, np.searchsorted(COLORS, PEOPLE["color"]))[:, None]
+    symbols = np.where(np.arange(90) % 5 == 0, -1, np.searchsorted(COLORS, PEOPLE["color"]))[
+        :, None
+    ]
     model = sb.Mixture(2, family="categorical", random_state=0).fit(make({"color": color}))
     assert model.categories_ == {"color": COLORS}
-    assert model.lower_bound_ == sb.Mixture(2, family="categorical", random_state=0).fit(symbols).lower_bound_
-    nothing = make({"color": pd.Series([None, None], dtype=object) if make is pd.DataFrame else [None, None]})
-    np.testing.assert_allclose(model.score_samples(nothing), 0.0, atol=1e-12)  # nothing said, nothing to pay
+    assert (
+        model.lower_bound_
+        == sb.Mixture(2, family="categorical", random_state=0).fit(symbols).lower_bound_
+    )
+    nothing = make(
+        {"color": pd.Series([None, None], dtype=object) if make is pd.DataFrame else [None, None]}
+    )
+    # nothing said, nothing to pay
+    np.testing.assert_allclose(model.score_samples(nothing), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
@@ -178,19 +226,25 @@ def test_a_missing_truth_is_not_a_number(make):
 @both
 def test_a_column_of_nothing_has_no_categories(make):
     nothing = pd.Series([None] * 3, dtype=object) if make is pd.DataFrame else [None] * 3
-    model = sb.Mixture(1, family="categorical").fit(make({"color": ["a", "b", "a"], "empty": nothing}))
+    model = sb.Mixture(1, family="categorical").fit(
+        make({"color": ["a", "b", "a"], "empty": nothing})
+    )
     assert model.categories_ == {"color": ["a", "b"], "empty": []}
     assert np.isfinite(model.lower_bound_)
 
 
-# ---- refusals ----------------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 @both
 @pytest.mark.parametrize("use", ["predict", "predict_proba", "score_samples", "partial_fit"])
 def test_an_unknown_category_is_named_with_its_row_and_column(make, use):
     model = mixture().fit(make(PEOPLE))
     before = model.score(make(PEOPLE))
     strange = {**PEOPLE, "color": np.where(np.arange(90) == 7, "pink", PEOPLE["color"])}
-    with pytest.raises(ValueError, match=r"row 7, column 'color' is 'pink'; the model knows the categories 'blue', 'green', 'red'"):
+    with pytest.raises(
+        ValueError,
+        match=r"row 7, column 'color' is 'pink'; the model knows the "
+        r"categories 'blue', 'green', 'red'",
+    ):
         getattr(model, use)(make(strange))
     assert model.score(make(PEOPLE)) == before
     assert model.categories_["color"] == COLORS
@@ -198,7 +252,11 @@ def test_an_unknown_category_is_named_with_its_row_and_column(make, use):
 
 @both
 def test_words_for_a_family_of_numbers_are_named(make):
-    with pytest.raises(ValueError, match=r"row 0, column 'color' is '(red|blue)', which is not a number; .*Categorical"):
+    with pytest.raises(
+        ValueError,
+        match=r"row 0, column 'color' is '(red|blue)', which is not a "
+        r"number; .*Categorical",
+    ):
         sb.Mixture(2).fit(make({"height": PEOPLE["height"], "color": PEOPLE["color"]}))
     words = ["1.5", "2", "n/a", "3"]
     with pytest.raises(ValueError, match="row 2, column 'size' is 'n/a'"):
@@ -219,14 +277,18 @@ def test_frames_that_do_not_fit_the_members_are_refused(make):
             "categorical": "colour",
         },
         r"no family for columns 'color', 'smoker', 'visits'": {"gaussian": ["height", "weight"]},
-        r"column 'weight' is used twice, by Gaussian and Poisson": {**BY_NAME, "poisson": ["visits", "weight"]},
+        r"column 'weight' is used twice, by Gaussian and Poisson": {
+            **BY_NAME,
+            "poisson": ["visits", "weight"],
+        },
         r"column 'weight' is used twice, by Gaussian and Diagonal": {**BY_NAME, "diagonal": 1},
         r"row 0, column 'height' is [\d.]+; Poisson counts are whole": {
             **BY_NAME,
             "gaussian": "weight",
             "poisson": ["height", "visits"],
         },
-        r"column 'color' has 3 categories \(.*'red'.*\); Bernoulli has room for 2: use Categorical": {
+        r"column 'color' has 3 categories \(.*'red'.*\); "
+        r"Bernoulli has room for 2: use Categorical": {
             "diagonal": ["height", "weight", "visits"],
             "bernoulli": ["color", "smoker"],
         },
@@ -234,7 +296,11 @@ def test_frames_that_do_not_fit_the_members_are_refused(make):
     for message, members in cases.items():
         with pytest.raises(ValueError, match=message):
             mixture(members).fit(frame)
-    with pytest.raises(ValueError, match=r"names the columns 'height', 'weight', 'color', 'smoker', .*the data have no names"):
+    with pytest.raises(
+        ValueError,
+        match=r"names the columns 'height', 'weight', 'color', "
+        r"'smoker', .*the data have no names",
+    ):
         mixture().fit(CODES)
     with pytest.raises(ValueError, match=r"(?s)feature names should match.*height"):
         mixture().fit(frame).predict(make({name: PEOPLE[name] for name in list(PEOPLE)[::-1][:4]}))
@@ -243,28 +309,42 @@ def test_frames_that_do_not_fit_the_members_are_refused(make):
 @both
 def test_messages_about_rows_name_the_column(make):
     fractions = make({"size": [0.0, 1.0, 2.0, 0.5], "kind": [0, 1, 1, 0]})
-    message = r"row 3, column 'size' is 0\.5; symbols are whole numbers, -1 for missing; .* strings of a data frame"
+    message = (
+        r"row 3, column 'size' is 0\.5; symbols are whole numbers, -1 for missing; .* strings of a "
+        r"data frame"
+    )
     with pytest.raises(ValueError, match=message):
         sb.Mixture(1, family="categorical").fit(fractions)
     with pytest.warns(sb.DataWarning, match="column 'flat': constant"):
         sb.Mixture(1).fit(make({"size": [0.0, 1.0, 2.0], "flat": [5.0, 5.0, 5.0]}))
     with pytest.raises(ValueError, match=r"Gaussian of height, weight: mean has shape \(3,\)"):
-        sb.Mixture(1, family=sb.Product([(sb.Gaussian(mean=[1, 2, 3]), ["height", "weight"])], rest="categorical")).fit(
-            make({k: PEOPLE[k] for k in ("height", "weight", "color")})
-        )
+        sb.Mixture(
+            1,
+            family=sb.Product(
+                [(sb.Gaussian(mean=[1, 2, 3]), ["height", "weight"])], rest="categorical"
+            ),
+        ).fit(make({k: PEOPLE[k] for k in ("height", "weight", "color")}))
 
 
 @both
 def test_a_model_of_numbers_refuses_words(make):
     model = sb.Mixture(1, family="categorical").fit(make({"kind": [0, 1, 2]}))
-    with pytest.raises(ValueError, match="row 0, column 'kind' is 'red', which is not a number; the model was fitted on numbers"):
+    with pytest.raises(
+        ValueError,
+        match="row 0, column 'kind' is 'red', which is not a number; "
+        "the model was fitted on numbers",
+    ):
         model.predict(make({"kind": ["red", "blue"]}))
     model.predict(make({"kind": [True, False]}))  # booleans are 0 and 1 where nobody said otherwise
 
 
 def test_what_cannot_be_a_category_is_refused():
     days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"])})
-    with pytest.raises(ValueError, match=r"column 'day' holds Timestamp.*convert the column to strings"):
+    with pytest.raises(
+        ValueError,
+        match=r"column 'day' holds Timestamp.*convert the column to "
+        r"strings",
+    ):
         sb.Mixture(1, family="categorical").fit(days)
     with pytest.raises(ValueError, match="column 'list' holds values that cannot be categories"):
         sb.Mixture(1, family="categorical").fit(pd.DataFrame({"list": [[1], [2]]}))
@@ -275,7 +355,7 @@ def test_what_cannot_be_a_category_is_refused():
         sb.Mixture(1, family=sb.Product({"categorical": "kind"}, rest="categorical")).fit(twice)
 
 
-# ---- manners -----------------------------------------------------------------------------------------------------
+# ---- manners -------------------------------------------------------------------------------------
 @both
 def test_the_frame_is_left_as_it_was(make):
     frame, copy = make(PEOPLE), make(PEOPLE)
@@ -287,7 +367,9 @@ def test_the_frame_is_left_as_it_was(make):
 
 def test_columns_without_names_are_known_by_position():
     frame = pd.DataFrame({0: PEOPLE["height"], 1: PEOPLE["color"]})
-    model = sb.Mixture(2, family=sb.Product({"gaussian": 0, "categorical": 1}), random_state=0).fit(frame)
+    model = sb.Mixture(2, family=sb.Product({"gaussian": 0, "categorical": 1}), random_state=0).fit(
+        frame
+    )
     assert model.categories_ == {1: COLORS}
     assert not hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
@@ -308,9 +390,13 @@ def test_files_keep_names_and_categories(make, tmp_path):
     model.save(tmp_path / "m.stickbreak")
     loaded = sb.load(tmp_path / "m.stickbreak")
     assert loaded.categories_ == model.categories_
-    assert repr(loaded.family) == repr(sb.Product({**BY_NAME, "gaussian": ("height", "weight"), "categorical": ("color",)}))
+    assert repr(loaded.family) == repr(
+        sb.Product({**BY_NAME, "gaussian": ("height", "weight"), "categorical": ("color",)})
+    )
     assert list(loaded.posterior_) == list(model.posterior_)
-    np.testing.assert_array_equal(loaded.predict_proba(make(PEOPLE)), model.predict_proba(make(PEOPLE)))
+    np.testing.assert_array_equal(
+        loaded.predict_proba(make(PEOPLE)), model.predict_proba(make(PEOPLE))
+    )
     with pytest.raises(ValueError, match="column 'color' is 'pink'"):
         loaded.predict(make({**PEOPLE, "color": ["pink"] * 90}))
     refitted = clone(loaded).fit(make(PEOPLE))
@@ -342,11 +428,17 @@ def test_damaged_categories_are_refused(case, tmp_path):
 @both
 def test_streams_learn_the_categories_from_the_first_part(make):
     enum = pl.Enum(COLORS)
-    parts = [{k: v[at] for k, v in PEOPLE.items()} for at in (slice(0, 30), slice(30, 60), slice(60, 90))]
+    parts = [
+        {k: v[at] for k, v in PEOPLE.items()} for at in (slice(0, 30), slice(30, 60), slice(60, 90))
+    ]
     stream = mixture()
     for part in parts:
         frame = make(part)
-        frame = frame.assign(color=pd.Categorical(part["color"], COLORS)) if make is pd.DataFrame else frame.cast({"color": enum})
+        frame = (
+            frame.assign(color=pd.Categorical(part["color"], COLORS))
+            if make is pd.DataFrame
+            else frame.cast({"color": enum})
+        )
         stream.partial_fit(frame)
     assert stream.counts_.sum() == pytest.approx(90.0, rel=1e-12)
     assert stream.categories_["color"] == COLORS

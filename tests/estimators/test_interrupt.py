@@ -61,7 +61,9 @@ def test_callbacks_see_every_step_and_lap_and_may_stop_the_fit():
             self.ends += 1
 
     watch = Watch()
-    model = sb.Mixture(3, inference=sb.MemoizedVB(n_batches=4, tol=0.0, callbacks=(watch,)), random_state=0).fit(X)
+    model = sb.Mixture(
+        3, inference=sb.MemoizedVB(n_batches=4, tol=0.0, callbacks=(watch,)), random_state=0
+    ).fit(X)
     assert (watch.steps, watch.laps, watch.ends) == (12, 3, 1)
     assert model.n_iter_ == 3
 
@@ -92,7 +94,9 @@ def check_usable(model) -> None:
     assert not model.converged_
 
 
-@pytest.mark.parametrize("when", [{"steps": 1}, {"steps": 2}, {"steps": 6}, {"laps": 1}, {"laps": 3}], ids=str)
+@pytest.mark.parametrize(
+    "when", [{"steps": 1}, {"steps": 2}, {"steps": 6}, {"laps": 1}, {"laps": 3}], ids=str
+)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_ctrl_c_leaves_a_usable_model(cls, engine, when, tmp_path):
@@ -116,11 +120,13 @@ class Press(sb.Callback):
         if record.lap == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-model = sb.Mixture(20, inference=sb.MemoizedVB(n_batches=4, tol=0.0, callbacks=(Press(),)), random_state=0, n_jobs=int(sys.argv[1]))
+engine = sb.MemoizedVB(n_batches=4, tol=0.0, callbacks=(Press(),))
+model = sb.Mixture(20, inference=engine, random_state=0, n_jobs=int(sys.argv[1]))
 try:
     model.fit(X)
 except KeyboardInterrupt:
-    ok = abs(model.counts_.sum() - len(X)) < 1e-6 and np.isfinite(model.score(X[:100])) and 3 <= model.n_iter_ <= 5
+    ok = abs(model.counts_.sum() - len(X)) < 1e-6 and np.isfinite(model.score(X[:100]))
+    ok = ok and 3 <= model.n_iter_ <= 5
     print("usable" if ok else "broken", model.counts_.sum(), model.n_iter_)
 """
 
@@ -128,22 +134,33 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_sigint_leaves_a_usable_model(n_jobs):
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(n_jobs)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(n_jobs)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stderr == ""
     assert done.stdout.startswith("usable")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the signal may arrive in some destructor
+# the signal may arrive in some destructor
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("engine", ["batch", "memoized"])
 def test_interrupted_at_any_moment_the_model_is_usable_or_not_fitted(engine):
-    """The signal may arrive anywhere: in seeding (nothing is learned yet), inside a step, between steps."""
+    """The signal may arrive anywhere: in seeding (nothing is learned yet), inside a step, between
+    steps.
+    """
 
     def press(*_):
         raise KeyboardInterrupt
 
     with pytest.warns(sb.ConvergenceWarning):  # kernels are loaded before the first signal
-        sb.DPMixture(6, inference=type(ENGINES[engine])(max_iter=2, tol=0.0), random_state=0).fit(X).score(X)
+        sb.DPMixture(6, inference=type(ENGINES[engine])(max_iter=2, tol=0.0), random_state=0).fit(
+            X
+        ).score(X)
     before = signal.signal(signal.SIGALRM, press)
     n_usable = 0
     try:

@@ -9,7 +9,10 @@ from stickbreak.initialize.plusplus import SAMPLE_ROWS
 
 N = 2 * SAMPLE_ROWS
 TRUTH = np.arange(N) % 3
-X = np.random.default_rng(0).normal(size=(N, 2)) + np.array([[-9.0, 0.0], [0.0, 9.0], [9.0, 0.0]])[TRUTH]
+X = (
+    np.random.default_rng(0).normal(size=(N, 2))
+    + np.array([[-9.0, 0.0], [0.0, 9.0], [9.0, 0.0]])[TRUTH]
+)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -18,7 +21,8 @@ def test_a_few_labels_name_their_components_in_a_large_table(seed):
     for c in range(3):
         labels[np.flatnonzero(c == TRUTH)[:5]] = c
     model = sb.Mixture(3, random_state=seed).fit(X, labels=labels)
-    assert (model.component_ids_[model.predict(X)] == TRUTH).mean() > 0.99  # the clusters are nine deviations apart
+    # the clusters are nine deviations apart
+    assert (model.component_ids_[model.predict(X)] == TRUTH).mean() > 0.99
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -33,7 +37,9 @@ def test_a_sample_has_distinct_rows_that_count_and_every_set():
     weight = (np.arange(N) % 2).astype(float)
     sets = np.zeros(N, dtype=int)
     sets[[1, 3]] = 1, 2
-    batch = Table(np.arange(N, dtype=float)[:, None], weight, sets).sample(100, np.random.default_rng(0))
+    batch = Table(np.arange(N, dtype=float)[:, None], weight, sets).sample(
+        100, np.random.default_rng(0)
+    )
     rows = batch.rows[:, 0].astype(int)
     assert len(set(rows)) == len(rows) <= 100
     assert (weight[rows] > 0).all()

@@ -1,4 +1,6 @@
-"""Learned priors as users ask for them: bounds never drop, files and checkpoints keep them, and what cannot be learned is said."""
+"""Learned priors as users ask for them: bounds never drop, files and checkpoints keep them, and
+what cannot be learned is said.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def assert_same(a: sb.Mixture, b: sb.Mixture, rows: np.ndarray) -> None:
         np.testing.assert_array_equal(mine[name], theirs[name])
 
 
-# ---- fits ----------------------------------------------------------------------------------------------------------
+# ---- fits ----------------------------------------------------------------------------------------
 @quiet
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", VB)
@@ -55,16 +57,19 @@ def test_a_learned_prior_has_the_higher_bound(name):
     given = sb.Mixture(3, family=name, random_state=0).fit(rows)
     learned = sb.Mixture(3, family=name, random_state=0, learn_prior=True).fit(rows)
     assert learned.lower_bound_ > given.lower_bound_ - 1e-9
-    assert (learned.labels_ == given.labels_).mean() > 0.85  # clear groups stay what they are; those of zero-mean overlap
+    # clear groups stay what they are; those of zero-mean overlap
+    assert (learned.labels_ == given.labels_).mean() > 0.85
 
 
 def test_the_prior_is_where_the_components_are():
     model = sb.Mixture(3, family="diagonal", random_state=0, learn_prior=True).fit(X)
     given = sb.Mixture(3, family="diagonal", random_state=0).fit(X)
-    # Rows have precision 1; a prior with 4 degrees of freedom and mean precision 1 has an expected variance of 4 / (4 - 2).
+    # Rows have precision 1; a prior with 4 degrees of freedom and mean precision 1 has an expected
+    # variance of 4 / (4 - 2).
     assert given.family_.variance.mean() > 15
     assert model.family_.variance == pytest.approx(np.full(2, 2.0), rel=0.3)
-    assert model.family_.mean == pytest.approx(model.means_.mean(0), abs=3.0)  # weighted by precision; means are 10 apart
+    # weighted by precision; means are 10 apart
+    assert model.family_.mean == pytest.approx(model.means_.mean(0), abs=3.0)
     assert model.family_.mean_strength == pytest.approx(1.0 / model.means_.var(0).mean(), rel=0.3)
 
 
@@ -114,7 +119,7 @@ def test_threads_do_not_change_what_is_learned():
     assert_same(one, two, X)
 
 
-# ---- the concentration ---------------------------------------------------------------------------------------------
+# ---- the concentration ---------------------------------------------------------------------------
 def clusters(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows of well separated clusters of these sizes: centers on a grid, ten widths apart."""
     centers = 10.0 * np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)
@@ -144,20 +149,28 @@ def test_the_learned_concentration_is_near_the_truth(truth, low, high):
         ).fit(rows)
         found.append(model.concentration_)
         assert model.concentration_interval_[0] < found[-1] < model.concentration_interval_[1]
-    # Three tables of some four (0.5) or twenty (5) clusters, some of them found in two pieces; the prior's mean is 5.
+    # Three tables of some four (0.5) or twenty (5) clusters, some of them found in two pieces; the
+    # prior's mean is 5.
     assert low < np.mean(found) < high
 
 
 def test_the_learned_concentration_prunes_or_grows_as_a_known_one_would():
-    """The bound with a Gamma prior is an average over known concentrations: below the best of them, above the worst."""
+    """The bound with a Gamma prior is an average over known concentrations: below the best of them,
+    above the worst.
+    """
     rows = CASES["fixed-variance"].rows
-    learned = sb.DPMixture(3, family="fixed-variance", concentration=sb.GammaPrior(), random_state=0).fit(rows)
-    known = [sb.DPMixture(3, family="fixed-variance", concentration=c, random_state=0).fit(rows) for c in (1e-3, 0.4, 50.0)]
+    learned = sb.DPMixture(
+        3, family="fixed-variance", concentration=sb.GammaPrior(), random_state=0
+    ).fit(rows)
+    known = [
+        sb.DPMixture(3, family="fixed-variance", concentration=c, random_state=0).fit(rows)
+        for c in (1e-3, 0.4, 50.0)
+    ]
     assert known[0].lower_bound_ < learned.lower_bound_ < known[1].lower_bound_
     assert known[2].lower_bound_ < learned.lower_bound_
 
 
-# ---- files, checkpoints, scikit-learn ------------------------------------------------------------------------------
+# ---- files, checkpoints, scikit-learn ------------------------------------------------------------
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, pytest.param(sb.DPMixture, marks=pytest.mark.slow)])
 def test_model_files_keep_what_was_learned(cls, name, tmp_path):
@@ -168,7 +181,8 @@ def test_model_files_keep_what_was_learned(cls, name, tmp_path):
     assert_same(loaded, model, case.new)
     assert loaded.learn_prior is True
     assert repr(loaded.concentration) == "GammaPrior()"
-    assert_same(loaded.partial_fit(case.new), model.partial_fit(case.new), case.new)  # and goes on alike
+    # and goes on alike
+    assert_same(loaded.partial_fit(case.new), model.partial_fit(case.new), case.new)
 
 
 class StopAt(sb.Callback):
@@ -185,7 +199,9 @@ class StopAt(sb.Callback):
 def test_resumed_fits_learn_the_same(cls, tmp_path):
     path = tmp_path / "fit.checkpoint"
     settings = {"n_batches": 3, "max_iter": 4, "tol": 0.0}
-    make = lambda **more: cls(4, inference=sb.MemoizedVB(**settings, **more), random_state=0, **BOTH)
+    make = lambda **more: cls(
+        4, inference=sb.MemoizedVB(**settings, **more), random_state=0, **BOTH
+    )
     whole = make().fit(X)
     for step in (2, 4, 8):
         with pytest.raises(RuntimeError, match="stopped"):
@@ -200,10 +216,13 @@ def test_scikit_learn_reads_and_sets_the_prior():
     assert model.get_params()["concentration__rate"] == 1.0
     copy = clone(model).set_params(concentration__shape=2.0)
     assert (copy.concentration.shape, model.concentration.shape) == (2.0, 1.0)
-    assert repr(copy) == "DPMixture(n_components=3, concentration=GammaPrior(shape=2.0), learn_prior=True)"
+    assert (
+        repr(copy)
+        == "DPMixture(n_components=3, concentration=GammaPrior(shape=2.0), learn_prior=True)"
+    )
 
 
-# ---- refusals ------------------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 class Stubborn(BaseFamily):
     """A family that cannot learn."""
 
@@ -213,13 +232,29 @@ class Stubborn(BaseFamily):
 
 REFUSED = {
     "not a bool": ({"learn_prior": "yes"}, "learn_prior must be True or False; got 'yes'"),
-    "family": ({"learn_prior": True, "family": Stubborn()}, "Stubborn has no method `learn`.*use learn_prior=False"),
-    "em": ({"learn_prior": True, "inference": "em"}, r"learn_prior=True needs a variational engine .*got EM\(\)"),
-    "hard em": ({"concentration": sb.GammaPrior(), "inference": "hard-em"}, r"concentration=GammaPrior\(\) needs a variational"),
+    "family": (
+        {"learn_prior": True, "family": Stubborn()},
+        "Stubborn has no method `learn`.*use learn_prior=False",
+    ),
+    "em": (
+        {"learn_prior": True, "inference": "em"},
+        r"learn_prior=True needs a variational engine "
+        r".*got EM\(\)",
+    ),
+    "hard em": (
+        {"concentration": sb.GammaPrior(), "inference": "hard-em"},
+        r"concentration=GammaPrior\(\) needs a variational",
+    ),
     "shape": ({"concentration": sb.GammaPrior(shape=0)}, "shape must be a positive number; got 0"),
     "rate": ({"concentration": sb.GammaPrior(rate="1")}, "rate must be a positive number; got '1'"),
-    "far": ({"concentration": sb.GammaPrior(1e9, 1e9)}, "GammaPrior takes a shape from 1e-3 to 1e6 .*got shape=1000000000.0"),
-    "class": ({"concentration": sb.GammaPrior}, "concentration must be a positive number; got <class"),
+    "far": (
+        {"concentration": sb.GammaPrior(1e9, 1e9)},
+        "GammaPrior takes a shape from 1e-3 to 1e6 .*got shape=1000000000.0",
+    ),
+    "class": (
+        {"concentration": sb.GammaPrior},
+        "concentration must be a positive number; got <class",
+    ),
 }
 
 

@@ -19,10 +19,16 @@ ENGINES = ("batch", "memoized", "stochastic", "em", "hard-em")
 
 def fit(cls, name: str, **settings):
     settings = {"random_state": 0, "n_init": 3, **settings}
-    return cls(settings.pop("n_components", N_GROUPS), family=name, **settings).fit(CASES[name].rows)
+    return cls(settings.pop("n_components", N_GROUPS), family=name, **settings).fit(
+        CASES[name].rows
+    )
 
 
-@pytest.fixture(scope="module", params=itertools.product(ESTIMATORS, NAMES), ids=lambda p: f"{p[0].__name__}-{p[1]}")
+@pytest.fixture(
+    scope="module",
+    params=itertools.product(ESTIMATORS, NAMES),
+    ids=lambda p: f"{p[0].__name__}-{p[1]}",
+)
 def fitted(request):
     cls, name = request.param
     return fit(cls, name), CASES[name]
@@ -51,7 +57,9 @@ def test_score_is_the_mean_of_score_samples(fitted):
     assert np.isfinite(values).all()
     assert model.score(case.new) == pytest.approx(values.mean(), rel=1e-14)
     weights = np.arange(1.0, len(values) + 1)
-    assert model.score(case.new, sample_weight=weights) == pytest.approx(np.average(values, weights=weights), rel=1e-14)
+    assert model.score(case.new, sample_weight=weights) == pytest.approx(
+        np.average(values, weights=weights), rel=1e-14
+    )
 
 
 def test_learned_attributes_have_their_shapes(fitted):
@@ -75,7 +83,10 @@ def test_samples_look_like_the_data(fitted):
     model, case = fitted
     rows, labels = model.sample(4000, random_state=1)
     assert rows.shape == (4000, case.rows.shape[1])
-    np.testing.assert_allclose(np.bincount(labels, minlength=N_GROUPS) / 4000, model.weights_, atol=0.04)  # 5 standard errors
+    # 5 standard errors
+    np.testing.assert_allclose(
+        np.bincount(labels, minlength=N_GROUPS) / 4000, model.weights_, atol=0.04
+    )
     again, _ = model.sample(4000, random_state=1)
     np.testing.assert_array_equal(rows, again)
     assert np.isfinite(model.score_samples(rows)).all()  # what is drawn can be read
@@ -86,7 +97,9 @@ def test_samples_look_like_the_data(fitted):
 
 def test_fit_predict_is_fit_then_labels():
     X = CASES["gaussian"].rows
-    np.testing.assert_array_equal(sb.Mixture(3, random_state=0).fit_predict(X), sb.Mixture(3, random_state=0).fit(X).labels_)
+    np.testing.assert_array_equal(
+        sb.Mixture(3, random_state=0).fit_predict(X), sb.Mixture(3, random_state=0).fit(X).labels_
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -106,7 +119,8 @@ def test_labels_are_predictions_for_every_engine(cls, engine):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_predictive_density_of_one_column_integrates_to_one(cls, name):
     model = cls(3, family=name, random_state=0).fit(CASES[name].rows[:, :1])
-    u = np.linspace(-24.0, 24.0, 20_001)  # x = sinh(u) reaches 1e10: Student tails are cut below 1e-12
+    # x = sinh(u) reaches 1e10: Student tails are cut below 1e-12
+    u = np.linspace(-24.0, 24.0, 20_001)
     density = np.exp(model.score_samples(np.sinh(u)[:, None])) * np.cosh(u)
     assert np.trapezoid(density, u) == pytest.approx(1.0, abs=1e-8)
 
@@ -118,7 +132,10 @@ def test_predictive_probabilities_of_all_rows_sum_to_one(cls):
         "categorical": (CASES["categorical"].rows[:, :3], every(3, 3, 3)),
         "bernoulli": (CASES["bernoulli"].rows[:, :6], every(*[2] * 6)),
         "poisson": (CASES["poisson"].rows[:, :1], np.arange(400)[:, None]),
-        "multinomial": (CASES["multinomial"].rows, np.array([r for r in every(*[5] * 6) if r.sum() == 4])),
+        "multinomial": (
+            CASES["multinomial"].rows,
+            np.array([r for r in every(*[5] * 6) if r.sum() == 4]),
+        ),
     }
     for name, (rows, possible) in tables.items():
         model = cls(2, family=name, random_state=0).fit(rows)
@@ -128,7 +145,9 @@ def test_predictive_probabilities_of_all_rows_sum_to_one(cls):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_weight_is_a_repeat_count(cls, name):
-    """One component: nothing is random, so default priors, counts and bound must agree. Three: from the same warm start."""
+    """One component: nothing is random, so default priors, counts and bound must agree. Three: from
+    the same warm start.
+    """
     rows = CASES[name].rows[:60]
     repeats = np.random.default_rng(5).integers(0, 4, len(rows))
     repeated = np.repeat(rows, repeats, axis=0)
@@ -144,7 +163,7 @@ def test_a_weight_is_a_repeat_count(cls, name):
     assert first.counts_.sum() == pytest.approx(repeats.sum(), rel=1e-12)
 
 
-# ---- labels ----------------------------------------------------------------------------------------------------
+# ---- labels --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,7 +197,8 @@ def test_all_rows_labelled_is_the_closed_form():
     np.testing.assert_array_equal(model.component_ids_[model.labels_], case.groups)
     np.testing.assert_allclose(model.counts_, np.bincount(case.groups), rtol=1e-12)
     means = [case.rows[case.groups == g].mean(0) for g in range(3)]
-    np.testing.assert_allclose(model.means_, means, atol=0.02)  # the prior mean is worth a hundredth of a row
+    # the prior mean is worth a hundredth of a row
+    np.testing.assert_allclose(model.means_, means, atol=0.02)
 
 
 def test_labels_that_are_all_unknown_change_nothing():
@@ -188,7 +208,9 @@ def test_labels_that_are_all_unknown_change_nothing():
 
 
 def test_ids_of_labels_are_reserved_when_no_row_has_them():
-    """Label 2 of 3 is used, 0 and 1 are not: their components exist and are free for unlabelled rows."""
+    """Label 2 of 3 is used, 0 and 1 are not: their components exist and are free for unlabelled
+    rows.
+    """
     case = CASES["gaussian"]
     labels = np.where(case.groups == 0, 2, -1)
     model = fixed_dp(3, random_state=0, n_init=3).fit(case.rows, labels=labels)
@@ -199,16 +221,19 @@ def test_ids_of_labels_are_reserved_when_no_row_has_them():
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_labels_name_ids_after_a_warm_start_too(cls):
-    X = np.concatenate([blobs(20, seed=1)[:, :1] * 0.1, 50 + blobs(200, seed=2)[:, :1] * 0.1])  # the second group is larger
+    # the second group is larger
+    X = np.concatenate([blobs(20, seed=1)[:, :1] * 0.1, 50 + blobs(200, seed=2)[:, :1] * 0.1])
     groups = (X[:, 0] > 25).astype(int)
     model = cls(2, warm_start=True, random_state=0).fit(X, labels=groups)
     np.testing.assert_array_equal(model.component_ids_[model.labels_], groups)
     model.fit(X, labels=groups)
     np.testing.assert_array_equal(model.component_ids_[model.labels_], groups)
-    np.testing.assert_allclose(np.sort(model.means_[:, 0]), [X[groups == g].mean() for g in (0, 1)], atol=0.1)
+    np.testing.assert_allclose(
+        np.sort(model.means_[:, 0]), [X[groups == g].mean() for g in (0, 1)], atol=0.1
+    )
 
 
-# ---- starts ----------------------------------------------------------------------------------------------------
+# ---- starts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -251,18 +276,28 @@ def test_the_number_of_groups_is_found(seed):
     truncated = fixed_dp(20, random_state=seed, n_init=5).fit(rows)
     assert model.n_components_ == model.n_effective_ == truncated.n_effective_ == 5
     assert truncated.n_components_ == 20
-    assert model.lower_bound_ == pytest.approx(truncated.lower_bound_, rel=1e-6)  # empty components cost nothing
+    # empty components cost nothing
+    assert model.lower_bound_ == pytest.approx(truncated.lower_bound_, rel=1e-6)
     for found in (model, truncated):
         assert (np.diff(found.counts_) <= 1e-9).all()  # largest first
 
 
 def test_sparse_counts_equal_dense_ones():
     rows = CASES["multinomial"].rows
-    rows = np.hstack([rows, np.zeros((len(rows), 40), dtype=int)])  # wide and mostly empty: batches bring their own vocabulary
-    for inference in (None, sb.MemoizedVB(n_batches=3), sb.StochasticVB(batch_size=40, max_iter=20, tol=0.1)):
+    # wide and mostly empty: batches bring their own vocabulary
+    rows = np.hstack([rows, np.zeros((len(rows), 40), dtype=int)])
+    for inference in (
+        None,
+        sb.MemoizedVB(n_batches=3),
+        sb.StochasticVB(batch_size=40, max_iter=20, tol=0.1),
+    ):
         dense = sb.Mixture(3, family="multinomial", inference=inference, random_state=0).fit(rows)
         for form in (sparse.csr_array, sparse.csr_matrix, sparse.coo_array):
-            found = sb.Mixture(3, family="multinomial", inference=inference, random_state=0).fit(form(rows))
+            found = sb.Mixture(3, family="multinomial", inference=inference, random_state=0).fit(
+                form(rows)
+            )
             assert found.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)
             np.testing.assert_array_equal(found.predict(form(rows)), dense.predict(rows))
-            np.testing.assert_allclose(found.score_samples(rows), dense.score_samples(form(rows)), rtol=1e-10)
+            np.testing.assert_allclose(
+                found.score_samples(rows), dense.score_samples(form(rows)), rtol=1e-10
+            )

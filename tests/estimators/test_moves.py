@@ -1,4 +1,6 @@
-"""Moves as users meet them: defaults, words, files, labels, weights, settings that make no sense."""
+"""Moves as users meet them: defaults, words, files, labels, weights, settings that make no
+sense.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def fitted() -> sb.DPMixture:
     return sb.DPMixture(2, inference=sb.MemoizedVB(n_batches=2, moves=MOVES), random_state=0).fit(X)
 
 
-# ---- defaults --------------------------------------------------------------------------------------------------------
+# ---- defaults ------------------------------------------------------------------------------------
 def test_the_default_begins_with_one_component_and_has_all_moves():
     model = sb.DPMixture()
     assert model.n_components == 1
@@ -41,7 +43,8 @@ def test_every_family_finds_its_groups(name):
     case = CASES[name]
     model = sb.DPMixture(family=name, random_state=0).fit(case.rows)
     assert (model.counts_ > 2).sum() == N_GROUPS
-    assert model.n_components_ <= N_GROUPS + 1  # a single odd row may be worth a component: the bound says so
+    # a single odd row may be worth a component: the bound says so
+    assert model.n_components_ <= N_GROUPS + 1
     assert adjusted_rand_score(case.groups, model.labels_) > (0.6 if name == "zero-mean" else 0.95)
     assert model.converged_
     np.testing.assert_array_equal(model.labels_, model.predict(case.rows))
@@ -51,10 +54,12 @@ def test_every_family_finds_its_groups(name):
 
 def test_wide_sparse_counts_find_their_groups(tmp_path):
     rows = CASES["multinomial"].rows
-    wide = np.hstack([rows, np.zeros((len(rows), 40), dtype=int)])  # batches and samples bring vocabularies of their own
+    # batches and samples bring vocabularies of their own
+    wide = np.hstack([rows, np.zeros((len(rows), 40), dtype=int)])
     engine = sb.MemoizedVB(n_batches=3, moves=MOVES)
     one, two = (
-        sb.DPMixture(family="multinomial", inference=engine, random_state=0).fit(f(wide)) for f in (np.asarray, sparse.csr_array)
+        sb.DPMixture(family="multinomial", inference=engine, random_state=0).fit(f(wide))
+        for f in (np.asarray, sparse.csr_array)
     )
     assert one.n_components_ == two.n_components_ == N_GROUPS
     assert one.lower_bound_ == pytest.approx(two.lower_bound_, rel=1e-9)
@@ -71,14 +76,20 @@ def test_data_on_disk_equal_data_in_memory(tmp_path):
 def test_mixed_columns_find_their_groups():
     groups = np.arange(200) % 2
     rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.normal(6.0 * groups), rng.random(200) < 0.1 + 0.8 * groups, rng.poisson(3 + 20 * groups)])
+    rows = np.column_stack(
+        [
+            rng.normal(6.0 * groups),
+            rng.random(200) < 0.1 + 0.8 * groups,
+            rng.poisson(3 + 20 * groups),
+        ]
+    )
     family = sb.Product([(sb.DiagonalGaussian(), [0]), (sb.Bernoulli(), [1]), (sb.Poisson(), [2])])
     model = sb.DPMixture(family=family, random_state=0).fit(rows)
     assert model.n_components_ == 2
     assert adjusted_rand_score(groups, model.labels_) > 0.95
 
 
-# ---- words and files -------------------------------------------------------------------------------------------------
+# ---- words and files -----------------------------------------------------------------------------
 def test_explain_moves_says_what_the_trace_says(fitted):
     text = fitted.explain_moves()
     records = fitted.trace_.moves
@@ -86,14 +97,23 @@ def test_explain_moves_says_what_the_trace_says(fitted):
     for kind in {record.kind for record in records}:
         mine = [r for r in records if r.kind == kind]
         kept = [r for r in mine if r.is_accepted]
-        assert f"{kind}: {len(mine)} tried on all data, {len(kept)} accepted, {sum(r.gain for r in kept):+.2f} nats" in text
+        assert (
+            f"{kind}: {len(mine)} tried on all data, {len(kept)} accepted, "
+            f"{sum(r.gain for r in kept):+.2f} nats" in text
+        )
     accepted = [r for r in records if r.is_accepted]
     assert accepted
     for record in accepted:
-        assert re.search(rf"lap {record.lap}: {record.kind}, .*\({re.escape(f'{record.gain:+.2f}')} nats\)", text)
+        assert re.search(
+            rf"lap {record.lap}: {record.kind}, "
+            rf".*\({re.escape(f'{record.gain:+.2f}')} nats\)",
+            text,
+        )
     ends = text.splitlines()[-1]
     assert ends.startswith(f"At the end: {fitted.n_components_} components")
-    assert [int(i) for i in re.findall(r"\d+", ends.split("ids")[1])] == fitted.component_ids_.tolist()
+    assert [
+        int(i) for i in re.findall(r"\d+", ends.split("ids")[1])
+    ] == fitted.component_ids_.tolist()
 
 
 def test_explain_moves_without_moves():
@@ -148,7 +168,8 @@ def test_an_interrupted_default_fit_resumes_from_its_file(tmp_path):
 
     def make(*callbacks):
         engine = sb.MemoizedVB(
-            n_batches=3, moves=(sb.Birth(n_newborn=5), sb.Merge(), sb.Delete()), checkpoint=tmp_path / "c", checkpoint_every=0.0,
+            n_batches=3, moves=(sb.Birth(n_newborn=5), sb.Merge(), sb.Delete()),
+            checkpoint=tmp_path / "c", checkpoint_every=0.0,
             callbacks=callbacks,
         )  # fmt: skip
         return sb.DPMixture(inference=engine, random_state=0)
@@ -160,13 +181,17 @@ def test_an_interrupted_default_fit_resumes_from_its_file(tmp_path):
     assert resumed.lower_bound_ == whole.lower_bound_
     assert resumed.trace_.moves == whole.trace_.moves
     np.testing.assert_array_equal(resumed.labels_, whole.labels_)
-    other = sb.DPMixture(inference=sb.MemoizedVB(n_batches=3, moves=MOVES, checkpoint=tmp_path / "c"), random_state=0)
+    other = sb.DPMixture(
+        inference=sb.MemoizedVB(n_batches=3, moves=MOVES, checkpoint=tmp_path / "c"), random_state=0
+    )
     with pytest.raises(sb.CheckpointError, match="n_newborn"):
         other.resume(X)
 
 
 def test_ids_are_permanent(fitted):
-    """Follow the records: what is alive at the end are the ids of the model, and none is used twice."""
+    """Follow the records: what is alive at the end are the ids of the model, and none is used
+    twice.
+    """
     alive, born = {0, 1}, {0, 1}
     for record in fitted.trace_.moves:
         if record.is_accepted:
@@ -190,12 +215,14 @@ def test_a_warm_start_goes_on_with_ids_and_bound(fitted):
     assert model.lower_bound_ >= bound - 1e-10 * abs(bound)
 
 
-# ---- labels and weights ----------------------------------------------------------------------------------------------
+# ---- labels and weights --------------------------------------------------------------------------
 def labelled(n_labels: int, each: int = 8):
     """Rows of five groups; a few rows of the first groups are labelled with their group."""
     rng = np.random.default_rng(0)
     groups = np.arange(300) % 5
-    rows = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 2]])[groups] + rng.normal(size=(300, 2))
+    rows = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 2]])[groups] + rng.normal(
+        size=(300, 2)
+    )
     labels = np.full(300, -1)
     for g in range(n_labels):
         labels[np.flatnonzero(groups == g)[:each]] = g
@@ -205,7 +232,9 @@ def labelled(n_labels: int, each: int = 8):
 @pytest.mark.parametrize(("n_labels", "n_components"), [(1, 1), (1, 4), (2, 2), (2, 5), (3, 8)])
 def test_labels_keep_their_components(n_labels, n_components):
     rows, _, labels = labelled(n_labels)
-    model = sb.DPMixture(n_components, random_state=0, inference=sb.MemoizedVB(n_batches=3, moves=MOVES)).fit(rows, labels=labels)
+    model = sb.DPMixture(
+        n_components, random_state=0, inference=sb.MemoizedVB(n_batches=3, moves=MOVES)
+    ).fit(rows, labels=labels)
     assert set(range(n_labels)) <= set(model.component_ids_.tolist())
     found = model.component_ids_[model.labels_]
     np.testing.assert_array_equal(found[labels >= 0], labels[labels >= 0])
@@ -217,16 +246,25 @@ def test_labels_and_moves_find_the_other_groups():
     """Two groups are named; the three others, far away, share a free component, which is split."""
     rng = np.random.default_rng(0)
     groups = np.arange(300) % 5
-    rows = np.array([[0, 0], [10, 0], [50, 0], [60, 0], [50, 10]])[groups] + rng.normal(size=(300, 2))
+    rows = np.array([[0, 0], [10, 0], [50, 0], [60, 0], [50, 10]])[groups] + rng.normal(
+        size=(300, 2)
+    )
     labels = np.where(groups < 2, groups, -1)
-    model = sb.DPMixture(3, family=sb.Gaussian(covariance=1.0), random_state=0).fit(rows, labels=labels)
+    model = sb.DPMixture(3, family=sb.Gaussian(covariance=1.0), random_state=0).fit(
+        rows, labels=labels
+    )
     assert model.n_components_ == 5
     assert adjusted_rand_score(groups, model.labels_) > 0.99
-    np.testing.assert_array_equal(model.component_ids_[model.labels_][groups < 2], groups[groups < 2])
+    np.testing.assert_array_equal(
+        model.component_ids_[model.labels_][groups < 2], groups[groups < 2]
+    )
 
 
 def test_unknown_labels_change_nothing():
-    plain, unknown = sb.DPMixture(random_state=0).fit(X), sb.DPMixture(random_state=0).fit(X, labels=np.full(len(X), -1))
+    plain, unknown = (
+        sb.DPMixture(random_state=0).fit(X),
+        sb.DPMixture(random_state=0).fit(X, labels=np.full(len(X), -1)),
+    )
     assert plain.lower_bound_ == unknown.lower_bound_
     assert plain.trace_.moves == unknown.trace_.moves
 
@@ -247,10 +285,12 @@ def test_a_weight_is_a_repeat_count(name):
 def test_weights_of_a_half_are_half_rows():
     doubled = np.repeat(X, 2, axis=0)
     model = sb.DPMixture(random_state=0).fit(doubled, sample_weight=np.full(len(doubled), 0.5))
-    assert model.lower_bound_ == pytest.approx(sb.DPMixture(random_state=0).fit(X).lower_bound_, rel=1e-6)
+    assert model.lower_bound_ == pytest.approx(
+        sb.DPMixture(random_state=0).fit(X).lower_bound_, rel=1e-6
+    )
 
 
-# ---- settings --------------------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "moves",
     [
@@ -276,10 +316,16 @@ def test_moves_that_make_no_sense_are_refused(moves):
 
 
 def test_moves_have_parameters_and_are_cloned():
-    model = sb.DPMixture(inference=sb.MemoizedVB(moves=(sb.Birth(n_newborn=3), sb.Merge(max_pairs=4), sb.Delete(n_passes=7))))
+    model = sb.DPMixture(
+        inference=sb.MemoizedVB(
+            moves=(sb.Birth(n_newborn=3), sb.Merge(max_pairs=4), sb.Delete(n_passes=7))
+        )
+    )
     assert repr(sb.Birth(n_newborn=3)) == "Birth(n_newborn=3)"
     copy = clone(model)
-    assert [m.get_params() for m in copy.inference.moves] == [m.get_params() for m in model.inference.moves]
+    assert [m.get_params() for m in copy.inference.moves] == [
+        m.get_params() for m in model.inference.moves
+    ]
     assert repr(copy) == repr(model)
     found = copy.set_params(random_state=0).fit(X)
     assert found.n_components_ == 4
@@ -287,7 +333,9 @@ def test_moves_have_parameters_and_are_cloned():
 
 @pytest.mark.parametrize("move", MOVES, ids=repr)
 def test_each_move_works_alone(move):
-    model = sb.DPMixture(1 if move.kind == "birth" else 8, inference=sb.BatchVB(moves=(move,)), random_state=0).fit(X)
+    model = sb.DPMixture(
+        1 if move.kind == "birth" else 8, inference=sb.BatchVB(moves=(move,)), random_state=0
+    ).fit(X)
     assert {record.kind for record in model.trace_.moves} <= {move.kind}
     assert np.diff(model.trace_.bound).min() >= -1e-10 * abs(model.lower_bound_)
     assert model.n_effective_ >= 4
@@ -296,7 +344,12 @@ def test_each_move_works_alone(move):
 def test_moves_also_serve_finite_mixtures():
     """A Mixture whose engine has moves changes its number of components; attributes follow."""
     model = sb.Mixture(7, inference=sb.BatchVB(moves=MOVES), random_state=0).fit(X)
-    assert model.n_components_ == len(model.component_ids_) == len(model.weights_) == model.means_.shape[0]
+    assert (
+        model.n_components_
+        == len(model.component_ids_)
+        == len(model.weights_)
+        == model.means_.shape[0]
+    )
     assert np.diff(model.trace_.bound).min() >= -1e-10 * abs(model.lower_bound_)
 
 
@@ -309,10 +362,12 @@ def test_one_row_and_equal_rows_are_no_trouble():
     assert np.isfinite([one.lower_bound_, same.lower_bound_]).all()
 
 
-# ---- streams ---------------------------------------------------------------------------------------------------------
+# ---- streams -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", ["gaussian", "diagonal"])
 def test_a_stream_gives_birth_to_clusters_as_they_appear(family):
-    """One more cluster every second call: each is found, and those that were there keep their ids and their rows."""
+    """One more cluster every second call: each is found, and those that were there keep their ids
+    and their rows.
+    """
     rng = np.random.default_rng(0)
     places = np.array([[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0], [0.0, -8.0]])
     model, ids, seen = sb.DPMixture(family=family, random_state=0), set(), np.zeros(4)

@@ -1,7 +1,8 @@
-"""Equality with scikit-learn's BayesianGaussianMixture (full covariance, reg_covar=0), for both priors on the weights.
+"""Equality with scikit-learn's BayesianGaussianMixture (full covariance, reg_covar=0), for both
+priors on the weights.
 
-Our prior: mean, mean_strength, dof, covariance = E[Sigma] = B / (dof - D - 1); theirs holds B itself. Our Dirichlet has the
-total mass `concentration`, theirs the mass of one component.
+Our prior: mean, mean_strength, dof, covariance = E[Sigma] = B / (dof - D - 1); theirs holds B
+itself. Our Dirichlet has the total mass `concentration`, theirs the mass of one component.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ SHARES = random_shares(len(X), K, 3)
 
 def make_ours(kind: str):
     """The model with the same prior, resolved on X."""
-    family = sb.Gaussian(mean=MEAN, mean_strength=STRENGTH, dof=DOF, covariance=B / (DOF - D - 1)).resolve(measure(Table(X)))
+    family = sb.Gaussian(
+        mean=MEAN, mean_strength=STRENGTH, dof=DOF, covariance=B / (DOF - D - 1)
+    ).resolve(measure(Table(X)))
     return (dp_mixture if kind == "dirichlet_process" else finite_mixture)(family, CONCENTRATION)
 
 
@@ -51,7 +54,8 @@ def make_theirs(kind: str) -> BayesianGaussianMixture:
     theirs = BayesianGaussianMixture(
         n_components=K, covariance_type="full", reg_covar=0.0,
         weight_concentration_prior_type=kind, weight_concentration_prior=weight,
-        mean_precision_prior=STRENGTH, mean_prior=MEAN, degrees_of_freedom_prior=DOF, covariance_prior=B,
+        mean_precision_prior=STRENGTH, mean_prior=MEAN, degrees_of_freedom_prior=DOF,
+        covariance_prior=B,
     )  # fmt: skip
     theirs._check_parameters(X)
     return theirs
@@ -86,14 +90,20 @@ def our_weights(model, counts: Summary, kind: str) -> np.ndarray:
 
 
 def counts_of(model, theirs: BayesianGaussianMixture, kind: str) -> Summary:
-    """scikit-learn's posterior parameters as our counts: what the data must have added to the prior."""
+    """scikit-learn's posterior parameters as our counts: what the data must have added to the
+    prior.
+    """
     family, zeros = model.family, model.zeros(K)
     prior_mean, scales = (MEAN - family.center) / family.scale, np.outer(family.scale, family.scale)
     mean = (theirs.means_ - family.center) / family.scale
     strength, n = theirs.mean_precision_, theirs.degrees_of_freedom_ - DOF
     first = strength[:, None] * mean - STRENGTH * prior_mean
     grown = (theirs.covariances_ * theirs.degrees_of_freedom_[:, None, None] - B) / scales
-    second = grown + np.einsum("k,kd,ke->kde", strength, mean, mean) - STRENGTH * np.outer(prior_mean, prior_mean)
+    second = (
+        grown
+        + np.einsum("k,kd,ke->kde", strength, mean, mean)
+        - STRENGTH * np.outer(prior_mean, prior_mean)
+    )
     packed = second[:, *np.triu_indices(D)]
     weight = theirs.weight_concentration_
     share = weight[0] - 1.0 if kind == "dirichlet_process" else weight - CONCENTRATION / K
@@ -115,7 +125,9 @@ def test_same_responsibilities_give_the_same_posterior(kind):
     ours = our_posterior(model, counts)
     for name, value in vars(ours).items():
         np.testing.assert_allclose(value, getattr(theirs, name), rtol=1e-8, atol=1e-8, err_msg=name)
-    np.testing.assert_allclose(our_weights(model, counts, kind), theirs.weight_concentration_, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        our_weights(model, counts, kind), theirs.weight_concentration_, rtol=1e-8, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,11 +147,15 @@ def test_same_posterior_gives_the_same_responsibilities(kind):
     _, log_shares = theirs._e_step(X)
     rule = sb.BatchVB().rule()
     potentials = model.potentials(count(model, SHARES), model.start_params(K), rule)
-    np.testing.assert_allclose(model.shares(potentials, Table(X).whole()), np.exp(log_shares), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        model.shares(potentials, Table(X).whole()), np.exp(log_shares), rtol=1e-8, atol=1e-10
+    )
 
 
 def start_shares(seed: int) -> np.ndarray:
-    """(n, K) responsibilities of a k-means labelling, as scikit-learn starts; never zero, since it takes their logarithm."""
+    """(n, K) responsibilities of a k-means labelling, as scikit-learn starts; never zero, since it
+    takes their logarithm.
+    """
     labels = KMeans(K, n_init=1, random_state=seed).fit(X).labels_
     shares = np.full((len(X), K), 1e-12)
     shares[np.arange(len(X)), labels] = 1.0
@@ -176,7 +192,8 @@ def test_converged_from_the_same_start_ours_predicts_no_worse(kind, start):
     theirs = counts_of(model, converge_theirs(kind, shares), kind)
     ours = converge_ours(model, shares).counts
     assert held_out(model, ours) >= held_out(model, theirs) - 1e-6
-    assert held_out(model, ours) == pytest.approx(held_out(model, theirs), abs=1e-6)  # the same optimum, not just a good one
+    # the same optimum, not just a good one
+    assert held_out(model, ours) == pytest.approx(held_out(model, theirs), abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -37,7 +37,9 @@ def test_a_file_whose_columns_do_not_fit_its_family_is_refused(tmp_path):
 
 def test_a_continued_warm_start_takes_no_checkpoint(tmp_path):
     engine = sb.BatchVB(checkpoint=tmp_path / "c", max_iter=3, tol=0.0)
-    model = sb.Mixture(2, family="poisson", random_state=0, warm_start=True, inference="batch").fit(X)
+    model = sb.Mixture(2, family="poisson", random_state=0, warm_start=True, inference="batch").fit(
+        X
+    )
     with pytest.raises(ValueError, match="cannot save a warm start"):
         model.set_params(inference=engine).fit(X)
 
@@ -45,7 +47,13 @@ def test_a_continued_warm_start_takes_no_checkpoint(tmp_path):
 @pytest.mark.parametrize("spoil", ["arguments", "params", "inference", "extra"])
 def test_a_damaged_checkpoint_gives_one_clear_error(tmp_path, spoil):
     path = tmp_path / "c"
-    engine = sb.BatchVB(checkpoint=path, checkpoint_every=0.0, max_iter=5, tol=0.0, callbacks=(StopAt(3, KeyboardInterrupt()),))
+    engine = sb.BatchVB(
+        checkpoint=path,
+        checkpoint_every=0.0,
+        max_iter=5,
+        tol=0.0,
+        callbacks=(StopAt(3, KeyboardInterrupt()),),
+    )
     with pytest.raises(KeyboardInterrupt):
         sb.Mixture(2, family="poisson", random_state=0, inference=engine).fit(X)
     header, arrays = read_file(path, "checkpoint")
@@ -133,7 +141,9 @@ def test_moments_about_other_points_are_shifted_before_they_are_added():
     family.mean_log(counts).collect(family.prepare(rows), np.full((30, 2), 0.5), counts)
     one = Summary(family.fields("component"), counts)
     other = Reanchor("anchor", np.array([[1.0, -2.0], [0.5, 3.0]]))(one)
-    np.testing.assert_allclose(family.log_marginal(one + other), family.log_marginal(one + one), rtol=1e-12)
+    np.testing.assert_allclose(
+        family.log_marginal(one + other), family.log_marginal(one + one), rtol=1e-12
+    )
 
 
 def test_submodules_are_found_when_first_used():

@@ -1,4 +1,6 @@
-"""Estimators of sequences: what goes in, what comes out, and that both forms of input mean the same."""
+"""Estimators of sequences: what goes in, what comes out, and that both forms of input mean the
+same.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from stickbreak.checks.estimators import SEQUENCE_CHECKS
 
 CASE = make_sequences("gaussian")
 X, STACKED, LENGTHS = CASE.sequences, CASE.stacked, CASE.lengths
-ESTIMATORS = {"hmm": lambda **s: sb.HMM(3, random_state=0, **s), "hdp": lambda **s: sb.HDPHMM(5, random_state=0, **s)}
+ESTIMATORS = {
+    "hmm": lambda **s: sb.HMM(3, random_state=0, **s),
+    "hdp": lambda **s: sb.HDPHMM(5, random_state=0, **s),
+}
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS)
@@ -35,7 +40,7 @@ def assert_same_model(a, b) -> None:
     np.testing.assert_array_equal(a.weights_, b.weights_)
 
 
-# ---- what goes in ----------------------------------------------------------------------------------------------
+# ---- what goes in --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +49,9 @@ def test_every_family_finds_the_states(name):
     best = sb.HMM(N_STATES, family=name, n_init=4, random_state=0).fit(case.sequences)
     assert agreement(best.labels_, case.states) > 0.93
     assert np.isfinite(best.score(case.sequences))
-    unbounded = sb.HDPHMM(6, family=name, stickiness=5.0, n_init=3, random_state=0).fit(case.sequences)
+    unbounded = sb.HDPHMM(6, family=name, stickiness=5.0, n_init=3, random_state=0).fit(
+        case.sequences
+    )
     assert agreement(unbounded.labels_, case.states) > 0.9
 
 
@@ -63,7 +70,9 @@ def test_lists_lengths_and_ids_mean_the_same(cls):
         whole = np.concatenate(parts)
         np.testing.assert_array_equal(getattr(by_list, method)(STACKED, lengths=LENGTHS), whole)
         np.testing.assert_array_equal(getattr(by_list, method)(STACKED, sequence_id=names), whole)
-    np.testing.assert_array_equal(by_list.score_sequences(X), by_list.score_sequences(STACKED, lengths=LENGTHS))
+    np.testing.assert_array_equal(
+        by_list.score_sequences(X), by_list.score_sequences(STACKED, lengths=LENGTHS)
+    )
     np.testing.assert_array_equal(np.concatenate(by_list.labels_), by_lengths.labels_)
     np.testing.assert_array_equal(by_lengths.labels_, by_lengths.predict(STACKED, lengths=LENGTHS))
 
@@ -86,12 +95,18 @@ def test_symbols_as_arrays_of_one_dimension_and_as_words():
     assert_same_model(by_number, by_word)
     assert_same_model(by_number, by_table)
     assert by_word.categories_ == {0: ["a", "b", "c"]}
-    np.testing.assert_array_equal(by_word.predict([["c", "a"]])[0], by_number.predict([np.array([2, 0])])[0])
+    np.testing.assert_array_equal(
+        by_word.predict([["c", "a"]])[0], by_number.predict([np.array([2, 0])])[0]
+    )
     np.testing.assert_array_equal(by_word.predict(["c", "a"]), by_number.predict(np.array([2, 0])))
-    np.testing.assert_array_equal(by_word.predict(np.array(["c", "a"])), by_number.predict(np.array([2, 0])))
+    np.testing.assert_array_equal(
+        by_word.predict(np.array(["c", "a"])), by_number.predict(np.array([2, 0]))
+    )
     missing = by_word.score_samples([["c", None, "a"]])[0]
     assert missing[1] == pytest.approx(0.0, abs=1e-12)  # a gap says nothing
-    np.testing.assert_allclose(missing, by_number.score_samples([np.array([2, -1, 0])])[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        missing, by_number.score_samples([np.array([2, -1, 0])])[0], rtol=1e-12
+    )
 
 
 def test_words_are_kept_in_files(tmp_path):
@@ -102,7 +117,9 @@ def test_words_are_kept_in_files(tmp_path):
     assert copy.categories_ == model.categories_
     np.testing.assert_array_equal(copy.predict_proba(words)[1], model.predict_proba(words)[1])
     with pytest.raises(
-        ValueError, match="sequence 1, row 0, column 0 is 'snow'; the model knows the categories 'fog', 'rain', 'sun'"
+        ValueError,
+        match="sequence 1, row 0, column 0 is 'snow'; the model knows the categories "
+        "'fog', 'rain', 'sun'",
     ):
         copy.predict([["sun"], ["snow", "sun"]])
 
@@ -113,7 +130,9 @@ def test_sequences_of_csr_matrices():
     parts = [sparse.csr_array(part) for part in case.sequences]
     thin = sb.HMM(3, family="multinomial", random_state=0).fit(parts)
     assert thin.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)
-    np.testing.assert_array_equal(np.concatenate(thin.predict(parts)), np.concatenate(dense.labels_))
+    np.testing.assert_array_equal(
+        np.concatenate(thin.predict(parts)), np.concatenate(dense.labels_)
+    )
 
 
 def test_rows_on_disk(tmp_path):
@@ -122,7 +141,8 @@ def test_rows_on_disk(tmp_path):
     engine = sb.MemoizedVB()
     in_memory = sb.HMM(3, inference=engine, random_state=0).fit(STACKED, lengths=LENGTHS)
     for rows in (mapped, tmp_path / "rows.npy"):
-        found = sb.HMM(3, random_state=0).fit(rows, lengths=LENGTHS)  # the default is memoized there
+        # the default is memoized there
+        found = sb.HMM(3, random_state=0).fit(rows, lengths=LENGTHS)
         assert_same_model(found, in_memory)
         np.testing.assert_array_equal(found.labels_, in_memory.labels_)
         np.testing.assert_array_equal(found.predict(rows, lengths=LENGTHS), in_memory.labels_)
@@ -132,22 +152,30 @@ def test_a_weight_is_a_repeat_count():
     weights = np.array([2.0, 1.0, 3.0, 1.0, 0.0])
     repeated = [part for part, w in zip(X, weights.astype(int), strict=True) for _ in range(w)]
     for engine in (sb.BatchVB(max_iter=200, tol=1e-12), sb.EM(max_iter=300, tol=1e-12)):
-        weighted = sb.HMM(3, inference=engine, n_init=4, random_state=0).fit(X, sample_weight=weights)
-        alike = sb.HMM(3, inference=engine, n_init=4, random_state=1, family=weighted.family_).fit(repeated)
-        assert weighted.lower_bound_ == pytest.approx(alike.lower_bound_, rel=1e-7)  # other starts, the same optimum
+        weighted = sb.HMM(3, inference=engine, n_init=4, random_state=0).fit(
+            X, sample_weight=weights
+        )
+        alike = sb.HMM(3, inference=engine, n_init=4, random_state=1, family=weighted.family_).fit(
+            repeated
+        )
+        # other starts, the same optimum
+        assert weighted.lower_bound_ == pytest.approx(alike.lower_bound_, rel=1e-7)
         assert weighted.counts_.sum() == pytest.approx(sum(map(len, repeated)), rel=1e-12)
         by_row = sb.HMM(3, inference=engine, n_init=4, random_state=0).fit(
             STACKED, lengths=LENGTHS, sample_weight=np.repeat(weights, LENGTHS)
         )
         assert_same_model(by_row, weighted)
-        assert weighted.score(X, sample_weight=weights) == pytest.approx(weighted.score(repeated), rel=1e-12)
+        assert weighted.score(X, sample_weight=weights) == pytest.approx(
+            weighted.score(repeated), rel=1e-12
+        )
 
 
 def test_known_states_stay_and_name_the_components():
     labels = [np.where(np.arange(len(z)) % 5 == 0, z, -1) for z in CASE.states]
     model = sb.HMM(3, random_state=0).fit(X, labels=labels)
     assert agreement(model.labels_, CASE.states) > 0.98
-    assert np.mean(np.concatenate(model.labels_) == np.concatenate(CASE.states)) > 0.98  # under their own names
+    # under their own names
+    assert np.mean(np.concatenate(model.labels_) == np.concatenate(CASE.states)) > 0.98
     known = np.concatenate(labels) >= 0
     assert (np.concatenate(model.labels_)[known] == np.concatenate(CASE.states)[known]).all()
     stacked = sb.HMM(3, random_state=0).fit(STACKED, lengths=LENGTHS, labels=np.concatenate(labels))
@@ -161,7 +189,9 @@ def test_all_known_states_are_counted():
     steps = np.zeros((3, 3))
     for z in CASE.states:
         np.add.at(steps, (z[:-1], z[1:]), 1)
-    np.testing.assert_allclose(model.transmat_, (steps + 0.5) / (steps + 0.5).sum(1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.transmat_, (steps + 0.5) / (steps + 0.5).sum(1, keepdims=True), rtol=1e-12
+    )
 
 
 def test_gaps_and_a_sequence_without_any_value():
@@ -183,24 +213,33 @@ def test_gaps_and_a_sequence_without_any_value():
 def test_a_dictionary_says_which_states_a_symbol_may_have(tmp_path):
     rng = np.random.default_rng(0)
     nouns, verbs, both = ["dog", "cat"], ["runs", "eats"], "fish"
-    words = [[str(w) for pair in zip(rng.choice([*nouns, both], 4), rng.choice([*verbs, both], 4), strict=True) for w in pair]
+    words = [[str(w) for pair in zip(rng.choice([*nouns, both], 4), rng.choice([*verbs, both], 4),
+    strict=True) for w in pair]
              for _ in range(30)]  # fmt: skip
     allowed = {"dog": [0], "cat": [0], "runs": [1], "eats": [1], "bird": [0]}
     model = sb.HMM(2, family="categorical", allowed=allowed, random_state=0).fit(words)
     for sentence, states in zip(words, model.labels_, strict=True):
         for word, state in zip(sentence, states, strict=True):
             assert word == both or state == allowed[word][0]
-    np.testing.assert_array_equal(np.concatenate(model.predict(words)), np.concatenate(model.labels_))
-    np.testing.assert_allclose(model.predict_proba([["runs", "dog"]])[0], [[0, 1], [1, 0]], atol=1e-12)
+    np.testing.assert_array_equal(
+        np.concatenate(model.predict(words)), np.concatenate(model.labels_)
+    )
+    np.testing.assert_allclose(
+        model.predict_proba([["runs", "dog"]])[0], [[0, 1], [1, 0]], atol=1e-12
+    )
     now = model.online_filter()
     np.testing.assert_allclose(now.update("runs").probabilities, [0, 1], atol=1e-12)
     model.save(tmp_path / "m.stickbreak")
-    np.testing.assert_array_equal(sb.load(tmp_path / "m.stickbreak").score_sequences(words), model.score_sequences(words))
-    with pytest.raises(ValueError, match="row 1 has a label that allowed does not give to its symbol"):
+    np.testing.assert_array_equal(
+        sb.load(tmp_path / "m.stickbreak").score_sequences(words), model.score_sequences(words)
+    )
+    with pytest.raises(
+        ValueError, match="row 1 has a label that allowed does not give to its symbol"
+    ):
         sb.HMM(2, family="categorical", allowed=allowed).fit([["dog", "runs"]], labels=[[-1, 0]])
 
 
-# ---- what comes out --------------------------------------------------------------------------------------------
+# ---- what comes out ------------------------------------------------------------------------------
 
 
 def predictive_tables(model, rows):
@@ -212,7 +251,11 @@ def predictive_tables(model, rows):
 
 def fitted_tables(model, rows):
     potentials = model._potentials()
-    return potentials.scores.evidence(model._model.family.prepare(rows)), potentials["start"], potentials["transition"]
+    return (
+        potentials.scores.evidence(model._model.family.prepare(rows)),
+        potentials["start"],
+        potentials["transition"],
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "categorical", "poisson"])
@@ -226,15 +269,23 @@ def test_answers_equal_enumeration_of_all_paths(name):
     np.testing.assert_allclose(model.score_samples(new), steps, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(model.filter_proba(new), shares, rtol=1e-10, atol=1e-12)
     assert model.score(new) == pytest.approx(steps.mean(), rel=1e-10)
-    assert model.score_sequences([new, new])[1] == pytest.approx(brute.smooth(*tables)[0], rel=1e-10)
-    np.testing.assert_allclose(model.predict_proba(new), brute.smooth(*own)[1], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(model.predict_proba(new, parameters="mean"), brute.smooth(*tables)[1], rtol=1e-9, atol=1e-12)
+    assert model.score_sequences([new, new])[1] == pytest.approx(
+        brute.smooth(*tables)[0], rel=1e-10
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(new), brute.smooth(*own)[1], rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(new, parameters="mean"), brute.smooth(*tables)[1], rtol=1e-9, atol=1e-12
+    )
     for parameters, used in (("fitted", own), ("mean", tables)):
         path, value = brute.best_path(*used)
         found = model.decode(new, parameters=parameters)
         assert found[0] == pytest.approx(value, rel=1e-10)
         np.testing.assert_array_equal(found[1], path)
-        np.testing.assert_array_equal(model.predict(new, method="viterbi", parameters=parameters), path)
+        np.testing.assert_array_equal(
+            model.predict(new, method="viterbi", parameters=parameters), path
+        )
 
 
 def test_online_filter_equals_filter_proba(model):
@@ -259,7 +310,9 @@ def test_tables_are_probabilities(model):
 
 
 def test_stationary_shares_of_a_chain_in_two_parts():
-    prior = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]])
+    prior = np.array(
+        [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]
+    )
     model = sb.HMM(4, transition_prior=prior, random_state=0).fit(X)
     assert (model.transmat_[prior == 0] == 0).all()
     np.testing.assert_allclose(model.stationary_ @ model.transmat_, model.stationary_, atol=1e-6)
@@ -285,7 +338,10 @@ def test_every_family_samples_and_forecasts(name):
     case = make_sequences(name)
     model = sb.HMM(3, family=name, random_state=0).fit(case.sequences)
     drawn, states = model.sample(lengths=[5, 9], random_state=1)
-    assert [part.shape for part in drawn] == [(5, case.stacked.shape[1]), (9, case.stacked.shape[1])]
+    assert [part.shape for part in drawn] == [
+        (5, case.stacked.shape[1]),
+        (9, case.stacked.shape[1]),
+    ]
     assert [len(z) for z in states] == [5, 9]
     rows, path = model.sample(7, random_state=1)
     assert (rows.shape, path.shape) == ((7, case.stacked.shape[1]), (7,))
@@ -298,10 +354,11 @@ def test_samples_have_the_steps_of_the_model():
     _, states = model.sample(20_000, random_state=0)
     steps = np.zeros((3, 3))
     np.add.at(steps, (states[:-1], states[1:]), 1)
-    np.testing.assert_allclose(steps / steps.sum(1, keepdims=True), model.transmat_, atol=0.02)  # four standard errors
+    # four standard errors
+    np.testing.assert_allclose(steps / steps.sum(1, keepdims=True), model.transmat_, atol=0.02)
 
 
-# ---- autoregressions -------------------------------------------------------------------------------------------
+# ---- autoregressions -----------------------------------------------------------------------------
 
 LAGGED = make_sequences("autoregressive", (200, 150, 100))
 
@@ -312,7 +369,9 @@ def test_sequences_carry_their_own_past(order):
     model = sb.HMM(3, family=family, random_state=0).fit(LAGGED.sequences)
     rows, offsets = sb.lag_rows(LAGGED.stacked, np.r_[0, np.cumsum(LAGGED.lengths)], order)
     values, contexts = rows[:, :2], rows[:, 2:]
-    ready = sb.HMM(3, family=family, random_state=0).fit(values, context=contexts, lengths=np.diff(offsets))
+    ready = sb.HMM(3, family=family, random_state=0).fit(
+        values, context=contexts, lengths=np.diff(offsets)
+    )
     assert_same_model(model, ready)
     assert model.n_features_in_ == ready.n_features_in_ == 2
     assert [len(z) for z in model.labels_] == LAGGED.lengths
@@ -321,8 +380,12 @@ def test_sequences_carry_their_own_past(order):
         assert (states[:order] == states[order]).all()
     scores = model.score_samples(LAGGED.sequences)
     assert all(np.isnan(s[:order]).all() and np.isfinite(s[order:]).all() for s in scores)
-    assert model.score(LAGGED.sequences) == pytest.approx(np.nanmean(np.concatenate(scores)), rel=1e-12)
-    assert model.score(LAGGED.sequences) == ready.score(values, context=contexts, lengths=np.diff(offsets))
+    assert model.score(LAGGED.sequences) == pytest.approx(
+        np.nanmean(np.concatenate(scores)), rel=1e-12
+    )
+    assert model.score(LAGGED.sequences) == ready.score(
+        values, context=contexts, lengths=np.diff(offsets)
+    )
     parts = [values[a:b] for a, b in pairwise(offsets)]
     before = [contexts[a:b] for a, b in pairwise(offsets)]
     assert model.score(parts, context=before) == model.score(LAGGED.sequences)
@@ -338,7 +401,9 @@ def test_labels_of_context_rows_are_left_out():
 
 
 def test_online_filter_of_an_autoregression():
-    model = sb.HMM(3, family=sb.AutoregressiveGaussian(order=2), random_state=0).fit(LAGGED.sequences)
+    model = sb.HMM(3, family=sb.AutoregressiveGaussian(order=2), random_state=0).fit(
+        LAGGED.sequences
+    )
     rows = LAGGED.sequences[2][:30]
     shares, steps, now = model.filter_proba(rows), model.score_samples(rows), model.online_filter()
     for t, row in enumerate(rows):
@@ -378,7 +443,7 @@ def test_gaps_in_an_autoregression():
     np.testing.assert_array_equal(filled[1], holed[1])
 
 
-# ---- engines, streams, files -----------------------------------------------------------------------------------
+# ---- engines, streams, files ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
@@ -390,13 +455,19 @@ def test_every_engine_finds_the_states(cls, engine):
     model = cls(3, inference=engine, random_state=0, n_init=3).fit(case.sequences)
     assert agreement(model.labels_, case.states) > 0.98
     assert np.isfinite(model.lower_bound_)
-    np.testing.assert_array_equal(np.concatenate(model.labels_), np.concatenate(model.predict(case.sequences)))
-    np.testing.assert_array_equal(model.predict_proba(case.sequences)[3].argmax(1), model.labels_[3])
+    np.testing.assert_array_equal(
+        np.concatenate(model.labels_), np.concatenate(model.predict(case.sequences))
+    )
+    np.testing.assert_array_equal(
+        model.predict_proba(case.sequences)[3].argmax(1), model.labels_[3]
+    )
 
 
 def test_hard_em_predicts_the_best_path():
     model = sb.HMM(3, inference="hard-em", random_state=0).fit(X)
-    np.testing.assert_array_equal(np.concatenate(model.predict(X)), np.concatenate(model.decode(X)[1]))
+    np.testing.assert_array_equal(
+        np.concatenate(model.predict(X)), np.concatenate(model.decode(X)[1])
+    )
 
 
 @pytest.mark.parametrize(("lengths", "n_steps"), [((4,) * 200, 3), ((2500,) * 11 + (500,), 3)])
@@ -425,7 +496,9 @@ def test_results_do_not_depend_on_n_jobs():
     one, two = (sb.HMM(3, random_state=0, n_jobs=n).fit(case.sequences) for n in (1, 2))
     assert_same_model(one, two)
     for method in ("predict", "predict_proba", "score_samples", "filter_proba"):
-        for a, b in zip(getattr(one, method)(case.sequences), getattr(two, method)(case.sequences), strict=True):
+        for a, b in zip(
+            getattr(one, method)(case.sequences), getattr(two, method)(case.sequences), strict=True
+        ):
             np.testing.assert_array_equal(a, b)
 
 
@@ -438,11 +511,13 @@ def test_a_stream_of_sequences(cls):
     assert model.counts_.sum() == pytest.approx(960, rel=1e-12)
     assert agreement(model.predict(case.sequences), case.states) > 0.97
     root = dict(model._params.arrays).get("root")
-    assert root is None or np.ptp(root) > 0.01  # what was learned of the root stays: it begins with equal shares
+    # what was learned of the root stays: it begins with equal shares
+    assert root is None or np.ptp(root) > 0.01
     steps = cls(3, random_state=0)
     for part in (case.sequences[:6], case.sequences[6:]):
         steps.partial_fit(part, total_samples=12)
-    assert steps.counts_.sum() == pytest.approx(960, rel=0.05)  # the start, of blocks without their first rows, fades
+    # the start, of blocks without their first rows, fades
+    assert steps.counts_.sum() == pytest.approx(960, rel=0.05)
 
 
 def test_warm_start_goes_on_from_where_it_was():
@@ -454,28 +529,42 @@ def test_warm_start_goes_on_from_where_it_was():
     assert first.lower_bound_ > before
 
 
-# ---- learned concentrations ------------------------------------------------------------------------------------------
+# ---- learned concentrations ----------------------------------------------------------------------
 
 NUMBERS = ("concentration", "start_concentration", "top_concentration", "stickiness")
 
 
-@pytest.mark.parametrize("inference", [sb.BatchVB(), sb.MemoizedVB(n_batches=3, moves=(sb.Birth(), sb.Merge(), sb.Delete()))])
+@pytest.mark.parametrize(
+    "inference",
+    [sb.BatchVB(), sb.MemoizedVB(n_batches=3, moves=(sb.Birth(), sb.Merge(), sb.Delete()))],
+)
 def test_all_concentrations_are_learned_and_the_bound_never_drops(inference):
-    model = sb.HDPHMM(5, inference=inference, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))).fit(X)
+    model = sb.HDPHMM(
+        5, inference=inference, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))
+    ).fit(X)
     bounds = np.array([lap.bound for lap in model.trace_.laps if lap.bound is not None])
     assert (np.diff(bounds) >= -1e-10 * np.abs(bounds[1:])).all()
     for name in NUMBERS:
         assert getattr(model, f"{name}_") > 0
-        assert getattr(model, f"{name}_") != pytest.approx(2.0, rel=1e-3)  # the prior's mean, where they begin
+        # the prior's mean, where they begin
+        assert getattr(model, f"{name}_") != pytest.approx(2.0, rel=1e-3)
     low, high = model.top_concentration_interval_
     assert low < model.top_concentration_ < high
 
 
 def test_learned_concentrations_with_sure_priors_are_given_ones():
     """Gamma priors with a standard deviation of 0.3 % of their means."""
-    given = {"concentration": 0.5, "start_concentration": 4.0, "top_concentration": 3.0, "stickiness": 5.0}
+    given = {
+        "concentration": 0.5,
+        "start_concentration": 4.0,
+        "top_concentration": 3.0,
+        "stickiness": 5.0,
+    }
     sure = {name: sb.GammaPrior(1e5, 1e5 / value) for name, value in given.items()}
-    known, learned = (sb.HDPHMM(4, inference="batch", random_state=0, **settings).fit(X) for settings in (given, sure))
+    known, learned = (
+        sb.HDPHMM(4, inference="batch", random_state=0, **settings).fit(X)
+        for settings in (given, sure)
+    )
     for name, value in given.items():
         assert getattr(known, f"{name}_") == value
         assert getattr(learned, f"{name}_") == pytest.approx(value, rel=1e-2)
@@ -489,33 +578,49 @@ def test_more_states_teach_a_larger_top_concentration():
     for n_states in (2, 12):
         paths = [rng.integers(n_states, size=200) for _ in range(4)]
         rows = [path[:, None] + rng.normal(size=(200, 1)) for path in paths]
-        model = sb.HDPHMM(n_states, top_concentration=sb.GammaPrior(1.0, 0.1), inference="batch").fit(rows, labels=paths)
+        model = sb.HDPHMM(
+            n_states, top_concentration=sb.GammaPrior(1.0, 0.1), inference="batch"
+        ).fit(rows, labels=paths)
         found.append(model.top_concentration_)
     assert found[0] < 1.5
     assert found[1] > 2.5
 
 
-@pytest.mark.parametrize("name", ["hmm", "hdp", "autoregressive", "em", "point", "priors", "learned"])
+@pytest.mark.parametrize(
+    "name", ["hmm", "hdp", "autoregressive", "em", "point", "priors", "learned"]
+)
 def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
     case = LAGGED if name == "autoregressive" else CASE
     with pytest.warns(sb.StickbreakWarning) if name == "point" else nullcontext():
         model = {
             "hmm": lambda: sb.HMM(3, stickiness=2.0, random_state=0),
             "hdp": lambda: sb.HDPHMM(4, stickiness=2.0, random_state=0),
-            "autoregressive": lambda: sb.HDPHMM(4, family=sb.AutoregressiveGaussian(order=2), random_state=0),
+            "autoregressive": lambda: sb.HDPHMM(
+                4, family=sb.AutoregressiveGaussian(order=2), random_state=0
+            ),
             "em": lambda: sb.HDPHMM(4, inference="em", random_state=0),
             "point": lambda: sb.HDPHMM(4, root="point", random_state=0),
-            "priors": lambda: sb.HMM(3, start_prior=np.ones(3), transition_prior=np.eye(3) + 0.1, random_state=0),
-            "learned": lambda: sb.HDPHMM(4, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))),
+            "priors": lambda: sb.HMM(
+                3, start_prior=np.ones(3), transition_prior=np.eye(3) + 0.1, random_state=0
+            ),
+            "learned": lambda: sb.HDPHMM(
+                4, random_state=0, **dict.fromkeys(NUMBERS, sb.GammaPrior(2.0, 1.0))
+            ),
         }[name]().fit(case.sequences)
         model.save(tmp_path / "m.stickbreak")
         copies = [sb.load(tmp_path / "m.stickbreak"), pickle.loads(pickle.dumps(model))]
     for copy in copies:
         assert_same_model(copy, model)
         for method in ("predict", "predict_proba", "score_samples", "filter_proba"):
-            for a, b in zip(getattr(copy, method)(case.sequences), getattr(model, method)(case.sequences), strict=True):
+            for a, b in zip(
+                getattr(copy, method)(case.sequences),
+                getattr(model, method)(case.sequences),
+                strict=True,
+            ):
                 np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(copy.forecast(case.sequences, 2).rows, model.forecast(case.sequences, 2).rows)
+        np.testing.assert_array_equal(
+            copy.forecast(case.sequences, 2).rows, model.forecast(case.sequences, 2).rows
+        )
         assert copy.n_features_in_ == 2
     if name == "learned":
         for number in NUMBERS:
@@ -527,7 +632,9 @@ def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
 def test_an_interrupted_fit_is_resumed_to_the_same_bits(tmp_path):
     settings = {"n_batches": 3, "checkpoint": str(tmp_path / "c"), "checkpoint_every": 0.0}
     whole = sb.HDPHMM(4, inference=sb.MemoizedVB(n_batches=3), random_state=0).fit(X)
-    half = sb.HDPHMM(4, inference=sb.MemoizedVB(**settings, callbacks=(StopAfter(3),)), random_state=0)
+    half = sb.HDPHMM(
+        4, inference=sb.MemoizedVB(**settings, callbacks=(StopAfter(3),)), random_state=0
+    )
     half.fit(X)
     assert half.n_iter_ == 3
     assert_same_model(sb.resume(tmp_path / "c", X), whole)
@@ -550,7 +657,10 @@ class StopAfter(sb.Callback):
 @pytest.mark.parametrize("cls", [sb.HMM, pytest.param(sb.HDPHMM, marks=pytest.mark.slow)])
 def test_the_public_battery_passes(cls):
     found = check_estimator(cls(3, random_state=0), STACKED)
-    by_status = {s: {r["check_name"] for r in found if r["status"] == s} for s in ("passed", "failed", "xfail", "skipped")}
+    by_status = {
+        s: {r["check_name"] for r in found if r["status"] == s}
+        for s in ("passed", "failed", "xfail", "skipped")
+    }
     assert len(by_status["passed"]) >= 40
     assert by_status["failed"] == set()
     assert by_status["xfail"] <= set(SEQUENCE_CHECKS)  # by name, with their reasons
@@ -559,14 +669,22 @@ def test_the_public_battery_passes(cls):
 
 def test_very_long_sequences_are_filtered_in_pieces(monkeypatch):
     model = sb.HMM(3, random_state=0).fit(X)
-    whole = {name: getattr(model, name)(STACKED) for name in ("filter_proba", "score_samples", "predict_proba", "predict")}
+    whole = {
+        name: getattr(model, name)(STACKED)
+        for name in ("filter_proba", "score_samples", "predict_proba", "predict")
+    }
     ahead = model.forecast(STACKED, 2).states
-    monkeypatch.setattr("stickbreak.structures.chain.BLOCK_NUMBERS", 1)  # blocks of 64 rows: the sequence takes four
+    # blocks of 64 rows: the sequence takes four
+    monkeypatch.setattr("stickbreak.structures.chain.BLOCK_NUMBERS", 1)
     assert model._model.block_rows(3) == 64
     for name, expected in whole.items():
-        np.testing.assert_allclose(getattr(model, name)(STACKED), expected, rtol=1e-9, atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(model, name)(STACKED), expected, rtol=1e-9, atol=1e-11, err_msg=name
+        )
     np.testing.assert_allclose(model.forecast(STACKED, 2).states, ahead, rtol=1e-9)
-    np.testing.assert_allclose(model.forecast([STACKED, X[0]], 2).states[1], model.forecast(X[0], 2).states[0], rtol=1e-9)
+    np.testing.assert_allclose(
+        model.forecast([STACKED, X[0]], 2).states[1], model.forecast(X[0], 2).states[0], rtol=1e-9
+    )
 
 
 def test_n_init_keeps_the_best_bound():
@@ -575,7 +693,13 @@ def test_n_init_keeps_the_best_bound():
 
 
 def test_compare_puts_chains_beside_mixtures():
-    table = sb.compare([sb.Mixture(3, random_state=0).fit(STACKED), sb.HMM(3, random_state=0, n_init=4).fit(STACKED)], STACKED)
+    table = sb.compare(
+        [
+            sb.Mixture(3, random_state=0).fit(STACKED),
+            sb.HMM(3, random_state=0, n_init=4).fit(STACKED),
+        ],
+        STACKED,
+    )
     assert table[1].bound > table[0].bound
     assert table[1].score > table[0].score
 
@@ -593,7 +717,10 @@ def test_weights_do_not_change_answers_for_new_rows(model):
     np.testing.assert_allclose(shares, np.concatenate(model.predict_proba(X)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("inference", [sb.Gibbs(max_iter=30), sb.SubchainVB(subchain_length=10, n_subchains=4, max_iter=8)])
+@pytest.mark.parametrize(
+    "inference",
+    [sb.Gibbs(max_iter=30), sb.SubchainVB(subchain_length=10, n_subchains=4, max_iter=8)],
+)
 @pytest.mark.parametrize("make", [sb.HMM, sb.HDPHMM])
 def test_fits_by_draws_and_by_windows_are_kept_in_files(make, inference, tmp_path):
     with warnings.catch_warnings():

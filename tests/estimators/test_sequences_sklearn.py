@@ -1,4 +1,6 @@
-"""Chains in scikit-learn's company: cross-validation by sequences, searches, pipelines, routed ids, data frames, imports."""
+"""Chains in scikit-learn's company: cross-validation by sequences, searches, pipelines, routed ids,
+data frames, imports.
+"""
 
 from __future__ import annotations
 
@@ -45,32 +47,54 @@ def by_hand(folds: int) -> list[float]:
 
 def test_group_folds_split_sequences_by_their_ids():
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(MODEL, X, cv=GroupKFold(3), params={"sequence_id": IDS, "groups": IDS}, error_score="raise")
+        found = cross_validate(
+            MODEL,
+            X,
+            cv=GroupKFold(3),
+            params={"sequence_id": IDS, "groups": IDS},
+            error_score="raise",
+        )
     np.testing.assert_allclose(found["test_score"], by_hand(3), rtol=1e-12)
 
 
 def test_a_search_splits_sequences_by_their_ids():
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(MODEL, {"n_components": [1, 3]}, cv=GroupKFold(3), error_score="raise")
+        search = GridSearchCV(
+            MODEL, {"n_components": [1, 3]}, cv=GroupKFold(3), error_score="raise"
+        )
         search.fit(X, sequence_id=IDS, groups=IDS)
-        assert search.score(X, sequence_id=IDS) == pytest.approx(search.best_estimator_.score(X, sequence_id=IDS))
+        assert search.score(X, sequence_id=IDS) == pytest.approx(
+            search.best_estimator_.score(X, sequence_id=IDS)
+        )
     assert search.best_params_ == {"n_components": 3}
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"][1], np.mean(by_hand(3)), rtol=1e-12)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"][1], np.mean(by_hand(3)), rtol=1e-12
+    )
 
 
 def test_without_routing_ids_reach_the_fit():
     found = cross_validate(
-        MODEL, X, groups=IDS, cv=GroupKFold(3), params={"sequence_id": IDS}, return_estimator=True, error_score="raise"
+        MODEL,
+        X,
+        groups=IDS,
+        cv=GroupKFold(3),
+        params={"sequence_id": IDS},
+        return_estimator=True,
+        error_score="raise",
     )
-    for model, (train, _) in zip(found["estimator"], GroupKFold(3).split(X, groups=IDS), strict=True):
+    for model, (train, _) in zip(
+        found["estimator"], GroupKFold(3).split(X, groups=IDS), strict=True
+    ):
         direct = clone(MODEL).fit([CASE.sequences[s] for s in np.unique(IDS[train])])
         assert model.lower_bound_ == direct.lower_bound_
 
 
 def test_a_column_of_ids_travels_with_the_rows():
     frame = pd.DataFrame(X, columns=["x", "y"]).assign(who=IDS)
-    found = cross_validate(MODEL, frame, groups=IDS, cv=GroupKFold(3), params={"sequence_id": "who"}, return_estimator=True,
-                           scoring=lambda model, rows: model.score(rows, sequence_id="who"), error_score="raise")  # fmt: skip
+    found = cross_validate(MODEL, frame, groups=IDS, cv=GroupKFold(3),
+    params={"sequence_id": "who"}, return_estimator=True,
+                           scoring=lambda model, rows: model.score(rows, sequence_id="who"),
+                           error_score="raise")  # fmt: skip
     np.testing.assert_allclose(found["test_score"], by_hand(3), rtol=1e-12)
     assert found["estimator"][0].feature_names_in_.tolist() == ["x", "y"]
 
@@ -82,7 +106,9 @@ def test_wrong_lengths_raise_in_cross_validation():
 
 def test_requests_can_be_set_by_hand():
     with sklearn.config_context(enable_metadata_routing=True):
-        model = sb.HMM(2).set_fit_request(lengths=True, labels=True).set_predict_request(lengths=True)
+        model = (
+            sb.HMM(2).set_fit_request(lengths=True, labels=True).set_predict_request(lengths=True)
+        )
         routed = clone(model).get_metadata_routing()
     assert routed.fit.requests["lengths"] is True
     assert routed.fit.requests["sequence_id"] is True  # without asking
@@ -103,13 +129,18 @@ def test_data_frames_are_read_and_their_names_kept(make):
     model = clone(MODEL).fit(parts)
     assert model.feature_names_in_.tolist() == ["x", "y"]
     expected = clone(MODEL).fit(CASE.sequences).lower_bound_
-    assert model.lower_bound_ == pytest.approx(expected, rel=1e-12)  # frames keep columns together: sums round in another order
+    # frames keep columns together: sums round in another order
+    assert model.lower_bound_ == pytest.approx(expected, rel=1e-12)
     np.testing.assert_array_equal(model.predict(parts[:1])[0], model.labels_[0])
     whole = make({"who": [f"s{i}" for i in IDS], "x": X[:, 0], "y": X[:, 1]})
     by_column = clone(MODEL).fit(whole, sequence_id="who")
     assert by_column.lower_bound_ == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_array_equal(by_column.predict(whole, sequence_id="who"), np.concatenate(model.labels_))
-    with pytest.raises(ValueError, match="the data frame has no column 'when', which sequence_id names"):
+    np.testing.assert_array_equal(
+        by_column.predict(whole, sequence_id="who"), np.concatenate(model.labels_)
+    )
+    with pytest.raises(
+        ValueError, match="the data frame has no column 'when', which sequence_id names"
+    ):
         clone(MODEL).fit(whole, sequence_id="when")
     with pytest.raises(ValueError, match="feature names"):
         model.predict([make({"x": X[:, 0], "z": X[:, 1]})])
@@ -133,32 +164,48 @@ def test_names_of_an_autoregression_are_those_of_the_data():
 
 def test_files_with_a_column_of_ids(tmp_path):
     table = np.column_stack([IDS, X])
-    np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header="who,x,y", comments="", fmt="%.17g")
+    np.savetxt(
+        tmp_path / "rows.csv", table, delimiter=",", header="who,x,y", comments="", fmt="%.17g"
+    )
     model = clone(MODEL).fit(tmp_path / "rows.csv", sequence_id="who")
     same = clone(MODEL).set_params(inference="memoized").fit(X, lengths=LENGTHS)
     assert model.lower_bound_ == same.lower_bound_
     assert model.feature_names_in_.tolist() == ["x", "y"]
-    np.testing.assert_array_equal(model.predict(tmp_path / "rows.csv", sequence_id="who"), same.labels_)
+    np.testing.assert_array_equal(
+        model.predict(tmp_path / "rows.csv", sequence_id="who"), same.labels_
+    )
     with pytest.raises(ValueError, match="has no column 'when'"):
         clone(MODEL).fit(tmp_path / "rows.csv", sequence_id="when")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_with_a_column_of_words_for_ids(kind, tmp_path):
-    path, names = tmp_path / f"rows.{kind}", np.array([f"sequence {i}" for i in range(len(LENGTHS))])[IDS]
+    path, names = (
+        tmp_path / f"rows.{kind}",
+        np.array([f"sequence {i}" for i in range(len(LENGTHS))])[IDS],
+    )
     frame = pl.DataFrame({"who": names, "x": X[:, 0], "y": X[:, 1]})
     write = pl.DataFrame.write_csv if kind == "csv" else pl.DataFrame.write_parquet
     write(frame, path)
     model = clone(MODEL).fit(path, sequence_id="who")
-    assert model.lower_bound_ == clone(MODEL).set_params(inference="memoized").fit(X, lengths=LENGTHS).lower_bound_
+    assert (
+        model.lower_bound_
+        == clone(MODEL).set_params(inference="memoized").fit(X, lengths=LENGTHS).lower_bound_
+    )
     np.testing.assert_array_equal(model.predict(path, sequence_id="who"), model.labels_)
     write(frame.vstack(frame[:1]), path)
-    with pytest.raises(ValueError, match=rf"sequence_id 'sequence 0' begins again at row {len(X)}; .*sort them"):
+    with pytest.raises(
+        ValueError,
+        match=rf"sequence_id 'sequence 0' begins again at row {len(X)}; "
+        r".*sort them",
+    ):
         clone(MODEL).fit(path, sequence_id="who")
 
 
 def test_ids_that_pandas_calls_missing():
-    frame = pd.DataFrame({"who": pd.array(["a", "a", None, "b"], dtype="string"), "x": [1.0, 2.0, 3.0, 4.0]})
+    frame = pd.DataFrame(
+        {"who": pd.array(["a", "a", None, "b"], dtype="string"), "x": [1.0, 2.0, 3.0, 4.0]}
+    )
     for ids in ("who", frame["who"]):
         with pytest.raises(ValueError, match="row 2 has no sequence_id"):
             clone(MODEL).fit(frame if isinstance(ids, str) else frame[["x"]], sequence_id=ids)
@@ -169,7 +216,8 @@ def test_a_fit_to_an_array_leaves_sklearn_alone():
         "import sys, numpy as np, stickbreak as sb\n"
         "X = np.random.default_rng(0).normal(size=(50, 2))\n"
         "model = sb.HMM(2, random_state=0).fit([X, X])\n"
-        "model.predict([X]), model.score(X, lengths=[20, 30]), model.sample(3), repr(model), model.forecast(X, 2)\n"
+        "model.predict([X]), model.score(X, lengths=[20, 30]), model.sample(3), repr(model), "
+        "model.forecast(X, 2)\n"
         "sys.exit('sklearn' in sys.modules or 'pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0

@@ -1,4 +1,6 @@
-"""scikit-learn's own battery, and the company that estimators keep there: pipelines, searches, clones, data frames."""
+"""scikit-learn's own battery, and the company that estimators keep there: pipelines, searches,
+clones, data frames.
+"""
 
 from __future__ import annotations
 
@@ -25,30 +27,48 @@ import stickbreak as sb
 
 ESTIMATORS = (sb.Mixture, sb.DPMixture)
 WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "a random start draws other rows when rows are repeated, as for KMeans",
-    "check_sample_weight_equivalence_on_sparse_data": "a random start draws other rows when rows are repeated, as for KMeans",
+    "check_sample_weight_equivalence_on_dense_data": "a random start draws other rows when rows "
+    "are repeated, as for KMeans",
+    "check_sample_weight_equivalence_on_sparse_data": "a random start draws other rows when rows "
+    "are repeated, as for KMeans",
 }
 X = blobs()
 
 
 def run_checks(estimator: BaseEstimator, expected: dict[str, str]) -> list[dict]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the checks fit few rows, constant columns and one row on purpose
-        return check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
+        # the checks fit few rows, constant columns and one row on purpose
+        warnings.simplefilter("ignore")
+        return check_estimator(
+            estimator, expected_failed_checks=expected, on_skip=None, on_fail=None
+        )
 
 
-@pytest.mark.parametrize("n_components", [pytest.param(None, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize(
+    "n_components",
+    [pytest.param(None, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 3],
+)
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_check_estimator_passes(cls, n_components):
-    quick = sb.MemoizedVB(max_iter=5, moves=(sb.Birth(), sb.Merge(), sb.Delete()) if cls is sb.DPMixture else ())
-    estimator = cls() if n_components is None else cls(n_components, inference=None if n_components == 1 else quick)
+    quick = sb.MemoizedVB(
+        max_iter=5, moves=(sb.Birth(), sb.Merge(), sb.Delete()) if cls is sb.DPMixture else ()
+    )
+    estimator = (
+        cls()
+        if n_components is None
+        else cls(n_components, inference=None if n_components == 1 else quick)
+    )
     results = run_checks(
         estimator, {} if n_components == 1 and cls is sb.Mixture else WEIGHTS
     )  # nothing random: no exception needed
-    by_status = {s: [r["check_name"] for r in results if r["status"] == s] for s in ("passed", "failed", "xfail", "skipped")}
+    by_status = {
+        s: [r["check_name"] for r in results if r["status"] == s]
+        for s in ("passed", "failed", "xfail", "skipped")
+    }
     assert by_status["failed"] == []
     assert set(by_status["xfail"]) <= set(WEIGHTS)
-    assert set(by_status["skipped"]) <= {"check_array_api_input"}  # it needs an environment variable
+    # it needs an environment variable
+    assert set(by_status["skipped"]) <= {"check_array_api_input"}
     assert len(by_status["passed"]) >= 40
 
 
@@ -90,29 +110,45 @@ def test_grid_search_sets_nested_parameters_and_is_the_same_for_two_jobs():
     assert one.best_params_["n_components"] == 2
     assert one.best_estimator_.inference.max_iter == one.best_params_["inference__max_iter"]
     assert one.best_estimator_.family.mean_strength == one.best_params_["family__mean_strength"]
-    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
     strengths = one.cv_results_["param_family__mean_strength"]
     scores = one.cv_results_["mean_test_score"]
-    assert not np.array_equal(scores[strengths == 0.01], scores[strengths == 0.1])  # the nested value has an effect
+    # the nested value has an effect
+    assert not np.array_equal(scores[strengths == 0.01], scores[strengths == 0.1])
 
 
 def test_grid_search_leaves_the_parts_that_were_given_alone():
     family, engine = sb.Gaussian(), sb.BatchVB()
     model = sb.Mixture(family=family, inference=engine, random_state=0)
-    GridSearchCV(model, {"family__mean_strength": [0.5], "inference__max_iter": [7], "n_components": [1]}, cv=2).fit(X)
+    GridSearchCV(
+        model,
+        {"family__mean_strength": [0.5], "inference__max_iter": [7], "n_components": [1]},
+        cv=2,
+    ).fit(X)
     assert (family.mean_strength, engine.max_iter) == (0.01, 200)
 
 
 def test_grid_search_in_a_pipeline():
-    pipe = Pipeline([("scale", StandardScaler()), ("mix", sb.DPMixture(inference=sb.MemoizedVB(), random_state=0))])
-    found = GridSearchCV(pipe, {"mix__n_components": [1, 4], "mix__inference__n_batches": [1, 2]}, cv=2).fit(X)
+    pipe = Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("mix", sb.DPMixture(inference=sb.MemoizedVB(), random_state=0)),
+        ]
+    )
+    found = GridSearchCV(
+        pipe, {"mix__n_components": [1, 4], "mix__inference__n_batches": [1, 2]}, cv=2
+    ).fit(X)
     assert found.best_params_["mix__n_components"] == 4
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_clone_copies_the_settings_and_nothing_learned(cls):
     prior = np.zeros(2)
-    model = cls(3, family=sb.Gaussian(mean=prior), inference=sb.MemoizedVB(n_batches=2), random_state=0).fit(X)
+    model = cls(
+        3, family=sb.Gaussian(mean=prior), inference=sb.MemoizedVB(n_batches=2), random_state=0
+    ).fit(X)
     fresh = clone(model)
     assert fresh.family is not model.family
     assert fresh.inference is not model.inference
@@ -159,7 +195,8 @@ def test_sample_weight_is_routed_through_a_pipeline():
     weights = np.random.default_rng(3).integers(1, 4, len(X)).astype(float)
     with sklearn.config_context(enable_metadata_routing=True):
         pipe = make_pipeline(
-            StandardScaler().set_fit_request(sample_weight=True), sb.Mixture(1).set_fit_request(sample_weight=True)
+            StandardScaler().set_fit_request(sample_weight=True),
+            sb.Mixture(1).set_fit_request(sample_weight=True),
         ).fit(X, sample_weight=weights)
     by_hand = StandardScaler().fit(X, sample_weight=weights)
     alone = sb.Mixture(1).fit(by_hand.transform(X), sample_weight=weights)
@@ -179,9 +216,11 @@ def test_labels_and_weights_are_routed_through_a_search():
 
 
 PARTS = [
-    sb.Gaussian(), sb.DiagonalGaussian(), sb.ZeroMeanGaussian(), sb.FixedVarianceGaussian(), sb.AutoregressiveGaussian(),
+    sb.Gaussian(), sb.DiagonalGaussian(), sb.ZeroMeanGaussian(), sb.FixedVarianceGaussian(),
+    sb.AutoregressiveGaussian(),
     sb.Categorical(), sb.Multinomial(),
-    sb.Bernoulli(), sb.Poisson(), sb.BatchVB(), sb.MemoizedVB(), sb.StochasticVB(), sb.EM(), sb.HardEM(),
+    sb.Bernoulli(), sb.Poisson(), sb.BatchVB(), sb.MemoizedVB(), sb.StochasticVB(), sb.EM(),
+    sb.HardEM(),
 ]  # fmt: skip
 
 
@@ -221,9 +260,9 @@ def test_metadata_requests_and_the_notebook_picture_come_from_sklearn():
         routed = clone(model).get_metadata_routing()
         assert routed.fit.requests == {"labels": None, "sample_weight": True}
         weights = np.arange(len(X), dtype=float)
-        found = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model.set_params(random_state=0)).fit(
-            X, sample_weight=weights
-        )
+        found = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False), model.set_params(random_state=0)
+        ).fit(X, sample_weight=weights)
     assert found[-1].counts_.sum() == pytest.approx(weights.sum())
     assert "Mixture" in model._repr_html_()
     assert "text/html" in model._repr_mimebundle_()

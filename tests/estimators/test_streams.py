@@ -23,7 +23,7 @@ def path(tmp_path) -> Path:
     return tmp_path / "rows.npy"
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
@@ -31,7 +31,8 @@ def path(tmp_path) -> Path:
 def test_two_jobs_give_the_same_bits_as_one(cls, engine):
     def fit(n_jobs):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", sb.ConvergenceWarning)  # five laps are enough to compare
+            # five laps are enough to compare
+            warnings.simplefilter("ignore", sb.ConvergenceWarning)
             inference = sb.Mixture(inference=engine)._engine(False).set_params(max_iter=5)
             return cls(6, inference=inference, random_state=0, n_jobs=n_jobs).fit(LARGE)
 
@@ -48,11 +49,19 @@ def test_two_jobs_give_the_same_bits_as_one(cls, engine):
 def test_predict_may_be_called_from_many_threads(name):
     case = CASES[name]
     model = sb.Mixture(3, family=name, random_state=0).fit(case.rows)
-    expected = model.predict(case.rows), model.predict_proba(case.rows), model.score_samples(case.rows)
+    expected = (
+        model.predict(case.rows),
+        model.predict_proba(case.rows),
+        model.score_samples(case.rows),
+    )
 
     def use(i: int):
         model.n_jobs = 1 + i % 2
-        return model.predict(case.rows), model.predict_proba(case.rows), model.score_samples(case.rows)
+        return (
+            model.predict(case.rows),
+            model.predict_proba(case.rows),
+            model.score_samples(case.rows),
+        )
 
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(use, range(40)):
@@ -60,7 +69,7 @@ def test_predict_may_be_called_from_many_threads(name):
                 np.testing.assert_array_equal(a, b)
 
 
-# ---- data on disk ----------------------------------------------------------------------------------------------
+# ---- data on disk --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -93,7 +102,10 @@ def test_labels_of_data_on_disk_are_computed_when_looked_at_and_never_stored(pat
     np.testing.assert_array_equal(model.labels_, model.predict(path))
     assert set(vars(model)) == before
     small = len(LARGE) // 4  # bytes: less than a label a row
-    assert not any(isinstance(v, np.ndarray) and v.nbytes > small and not isinstance(v, np.memmap) for v in vars(model).values())
+    assert not any(
+        isinstance(v, np.ndarray) and v.nbytes > small and not isinstance(v, np.memmap)
+        for v in vars(model).values()
+    )
 
 
 def test_a_pickle_leaves_the_data_on_disk(path):
@@ -119,7 +131,8 @@ def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
     double = sb.Mixture(3, inference="memoized", random_state=0).fit(X.astype(float))
     for rows in (X, tmp_path / "rows.npy"):
         model = sb.Mixture(3, inference="memoized", random_state=0).fit(rows)
-        assert model.lower_bound_ == pytest.approx(double.lower_bound_, rel=1e-6)  # float32 sums enter the default prior
+        # float32 sums enter the default prior
+        assert model.lower_bound_ == pytest.approx(double.lower_bound_, rel=1e-6)
         np.testing.assert_array_equal(model.labels_, double.labels_)
 
 
@@ -133,7 +146,7 @@ def test_every_family_reads_from_disk(name, tmp_path):
     np.testing.assert_array_equal(disk.labels_, memory.labels_)
 
 
-# ---- rows in parts ---------------------------------------------------------------------------------------------
+# ---- rows in parts -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -156,7 +169,10 @@ def test_the_same_rows_twice_count_twice(cls):
     model = cls(3, random_state=0).partial_fit(X)
     once = model.counts_.sum()
     model.partial_fit(X)
-    assert (once, model.counts_.sum()) == (pytest.approx(len(X), rel=1e-12), pytest.approx(2 * len(X), rel=1e-12))
+    assert (once, model.counts_.sum()) == (
+        pytest.approx(len(X), rel=1e-12),
+        pytest.approx(2 * len(X), rel=1e-12),
+    )
     assert np.isfinite(model.lower_bound_)
     np.testing.assert_array_equal(model.labels_, model.predict(X))
 

@@ -1,4 +1,6 @@
-"""Topic models as users call them: any kind of document, words that come and go, files, streams, checks of scikit-learn."""
+"""Topic models as users call them: any kind of document, words that come and go, files, streams,
+checks of scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from topics import corpus
 import stickbreak as sb
 
 MODELS = {"lda": sb.LatentDirichletAllocation, "hdp": sb.HDPTopicModel}
-TOPICS = {"pets": ["cat", "dog", "fur", "paw"], "food": ["salt", "soup", "pan", "oven"], "sea": ["ship", "wave", "sail", "tide"]}
+TOPICS = {
+    "pets": ["cat", "dog", "fur", "paw"],
+    "food": ["salt", "soup", "pan", "oven"],
+    "sea": ["ship", "wave", "sail", "tide"],
+}
 
 
 def texts(n: int = 60, length: int = 20, seed: int = 0) -> list[list[str]]:
@@ -41,7 +47,7 @@ def fitted():
     return {name: model(3, random_state=0).fit(texts()) for name, model in MODELS.items()}
 
 
-# ---- what is found ------------------------------------------------------------------------------------------------------
+# ---- what is found -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -53,7 +59,9 @@ def test_topics_are_found(name, fitted):
 def test_the_number_of_topics_is_found_from_one():
     model = sb.HDPTopicModel(random_state=0).fit(texts(120))
     assert model.n_components_ == 3
-    assert {frozenset(words) for words in model.top_words(4)} == {frozenset(words) for words in TOPICS.values()}
+    assert {frozenset(words) for words in model.top_words(4)} == {
+        frozenset(words) for words in TOPICS.values()
+    }
     assert "birth" in model.explain_moves()
 
 
@@ -73,7 +81,9 @@ def test_shares_say_what_documents_are_about(name, fitted):
 def test_learned_values_agree_with_each_other(name, fitted):
     model = fitted[name]
     np.testing.assert_allclose(model.topic_word_.sum(1), 1.0)
-    np.testing.assert_allclose(model.components_ / model.components_.sum(1, keepdims=True), model.topic_word_)
+    np.testing.assert_allclose(
+        model.components_ / model.components_.sum(1, keepdims=True), model.topic_word_
+    )
     np.testing.assert_allclose(model.counts_.sum(), 60 * 20)
     assert model.labels_.shape == (60,)
     assert model.weights_.shape == (model.n_components_,)
@@ -89,7 +99,7 @@ def test_relevance_prefers_words_of_one_topic():
     assert not any("the" in words for words in model.top_words(4, relevance=0.0))
 
 
-# ---- kinds of documents --------------------------------------------------------------------------------------------------
+# ---- kinds of documents --------------------------------------------------------------------------
 
 
 def kinds(tmp_path) -> dict[str, object]:
@@ -102,7 +112,9 @@ def kinds(tmp_path) -> dict[str, object]:
     ldac.write_text("".join(f"{len(bag)} {' '.join(f'{v}:{c}' for v, c in bag)}\n" for bag in bags))
     docword = tmp_path / "docword.txt"
     entries = [(d + 1, v + 1, c) for d, bag in enumerate(bags) for v, c in bag]
-    lines = [str(n) for n in (len(bags), len(words), len(entries))] + [" ".join(map(str, entry)) for entry in entries]
+    lines = [str(n) for n in (len(bags), len(words), len(entries))] + [
+        " ".join(map(str, entry)) for entry in entries
+    ]
     docword.write_text("\n".join(lines) + "\n")
     return {
         "words": documents,
@@ -143,16 +155,24 @@ def test_a_file_of_words_is_a_list_of_lists(tmp_path):
 def test_words_of_a_corpus_are_found_by_name(name, fitted, tmp_path):
     path = tmp_path / "few.txt"
     path.write_text("wave tide zebra\n\ncat cat\n")
-    with pytest.warns(sb.DataWarning, match="1 words are not in the vocabulary and are left out: 'zebra'"):
+    with pytest.warns(
+        sb.DataWarning, match="1 words are not in the vocabulary and are left out: 'zebra'"
+    ):
         found = fitted[name].transform(path)
-    np.testing.assert_array_equal(found, fitted[name].transform([["wave", "tide"], [], ["cat", "cat"]]))
+    np.testing.assert_array_equal(
+        found, fitted[name].transform([["wave", "tide"], [], ["cat", "cat"]])
+    )
 
 
 def test_files_of_words_bring_new_ones_to_a_stream(tmp_path):
     path = tmp_path / "more.txt"
     path.write_text("cat dog kitten\n" * 10)
     found = sb.LatentDirichletAllocation(3, random_state=0).partial_fit(texts()).partial_fit(path)
-    expected = sb.LatentDirichletAllocation(3, random_state=0).partial_fit(texts()).partial_fit([["cat", "dog", "kitten"]] * 10)
+    expected = (
+        sb.LatentDirichletAllocation(3, random_state=0)
+        .partial_fit(texts())
+        .partial_fit([["cat", "dog", "kitten"]] * 10)
+    )
     assert found.feature_names_in_[-1] == "kitten"
     np.testing.assert_array_equal(found.components_, expected.components_)
 
@@ -167,7 +187,11 @@ def test_the_users_matrix_is_left_as_it_is():
 
 
 def test_new_words_are_left_out_with_a_warning(fitted):
-    with pytest.warns(sb.DataWarning, match=r"2 words are not in the vocabulary and are left out: 'harbour', 'zebra'"):
+    with pytest.warns(
+        sb.DataWarning,
+        match=r"2 words are not in the vocabulary and are left out: "
+        r"'harbour', 'zebra'",
+    ):
         shares = fitted["lda"].transform([["cat", "dog", "zebra", "harbour"]])
     np.testing.assert_array_equal(shares, fitted["lda"].transform([["cat", "dog"]]))
 
@@ -229,13 +253,14 @@ def test_bad_documents_for_a_fitted_model(fitted):
         model.top_words(relevance=2)
 
 
-# ---- scores -------------------------------------------------------------------------------------------------------------
+# ---- scores --------------------------------------------------------------------------------------
 
 
 def test_score_is_the_log_probability_of_the_second_half():
     counts, _ = as_counts(texts())
     model = sb.LatentDirichletAllocation(3, random_state=0).fit(counts)
-    best, worst = np.log(1 / 4), np.log(1 / 12)  # a topic has four words, and a document may mix two topics
+    # a topic has four words, and a document may mix two topics
+    best, worst = np.log(1 / 4), np.log(1 / 12)
     assert worst < model.score(as_counts(texts(seed=1))[0]) < best + 0.05
     assert model.perplexity(counts) == pytest.approx(np.exp(-model.score(counts)))
     alone = sb.LatentDirichletAllocation(1).fit(counts)
@@ -268,16 +293,20 @@ def test_samples_are_documents_of_the_topics(name, fitted):
     np.testing.assert_array_equal(counts.toarray(), again.toarray())
 
 
-# ---- engines, streams, files --------------------------------------------------------------------------------------------
+# ---- engines, streams, files ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inference", ["batch", "memoized", "stochastic", "em", sb.MemoizedVB(n_batches=4)])
+@pytest.mark.parametrize(
+    "inference", ["batch", "memoized", "stochastic", "em", sb.MemoizedVB(n_batches=4)]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_engine_finds_the_topics(name, inference):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.ConvergenceWarning)
         model = MODELS[name](3, inference=inference, random_state=0).fit(texts(150))
-    assert {frozenset(words) for words in model.top_words(4)} == {frozenset(words) for words in TOPICS.values()}
+    assert {frozenset(words) for words in model.top_words(4)} == {
+        frozenset(words) for words in TOPICS.values()
+    }
 
 
 def test_hard_em_is_refused():
@@ -320,7 +349,9 @@ def test_steps_of_stochastic_inference():
     model = sb.LatentDirichletAllocation(3, inference="stochastic", random_state=0)
     for part in range(12):
         model.partial_fit(texts(20, seed=part), total_samples=240)
-    assert {frozenset(words) for words in model.top_words(4)} == {frozenset(words) for words in TOPICS.values()}
+    assert {frozenset(words) for words in model.top_words(4)} == {
+        frozenset(words) for words in TOPICS.values()
+    }
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -328,14 +359,23 @@ def test_files_give_the_same_model_back(name, fitted, tmp_path):
     fitted[name].save(tmp_path / "m.stickbreak")
     again = sb.load(tmp_path / "m.stickbreak")
     assert again.top_words(3) == fitted[name].top_words(3)
-    np.testing.assert_array_equal(again.transform(texts(5, seed=3)), fitted[name].transform(texts(5, seed=3)))
+    np.testing.assert_array_equal(
+        again.transform(texts(5, seed=3)), fitted[name].transform(texts(5, seed=3))
+    )
     assert again.score(texts(20, seed=4)) == fitted[name].score(texts(20, seed=4))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_killed_and_resumed_is_the_same(name, tmp_path):
     def make(*callbacks):
-        engine = sb.MemoizedVB(n_batches=3, max_iter=8, tol=0, checkpoint=tmp_path / "fit", checkpoint_every=0, callbacks=callbacks)
+        engine = sb.MemoizedVB(
+            n_batches=3,
+            max_iter=8,
+            tol=0,
+            checkpoint=tmp_path / "fit",
+            checkpoint_every=0,
+            callbacks=callbacks,
+        )
         return MODELS[name](4, inference=engine, random_state=0)
 
     with warnings.catch_warnings():
@@ -354,7 +394,14 @@ def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
 
     def make(*callbacks):
         path = tmp_path / "fit"
-        engine = sb.MemoizedVB(n_batches=3, max_iter=40, moves=moves, checkpoint=path, checkpoint_every=0, callbacks=callbacks)
+        engine = sb.MemoizedVB(
+            n_batches=3,
+            max_iter=40,
+            moves=moves,
+            checkpoint=path,
+            checkpoint_every=0,
+            callbacks=callbacks,
+        )
         return sb.HDPTopicModel(inference=engine, random_state=0)
 
     expected = make().fit(texts(60))
@@ -368,18 +415,22 @@ def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
 
 def test_priors_can_be_learned():
     counts = corpus(0, 300, 30, 4, 60)
-    model = sb.LatentDirichletAllocation(4, concentration=sb.GammaPrior(), learn_prior=True, random_state=0).fit(counts)
+    model = sb.LatentDirichletAllocation(
+        4, concentration=sb.GammaPrior(), learn_prior=True, random_state=0
+    ).fit(counts)
     fixed = sb.LatentDirichletAllocation(4, random_state=0).fit(counts)
     assert model.concentration_ != 0.1
     assert model.lower_bound_ > fixed.lower_bound_
     assert np.diff(model.trace_.bound).min() > -1e-6
 
 
-# ---- scikit-learn -------------------------------------------------------------------------------------------------------
+# ---- scikit-learn --------------------------------------------------------------------------------
 
 EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": "a random start draws other documents when some are repeated, as for KMeans",
-    "check_sample_weight_equivalence_on_sparse_data": "a random start draws other documents when some are repeated, as for KMeans",
+    "check_sample_weight_equivalence_on_dense_data": "a random start draws other documents when "
+    "some are repeated, as for KMeans",
+    "check_sample_weight_equivalence_on_sparse_data": "a random start draws other documents when "
+    "some are repeated, as for KMeans",
 }
 
 
@@ -390,13 +441,17 @@ def test_check_estimator_passes(name):
         model = MODELS[name](2, inference=sb.MemoizedVB(max_iter=5))  # fits are many, and small
         found = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None, on_fail=None)
     status = Counter(result["status"] for result in found)
-    assert status["failed"] == 0, [result["check_name"] for result in found if result["status"] == "failed"]
+    assert status["failed"] == 0, [
+        result["check_name"] for result in found if result["status"] == "failed"
+    ]
     assert status["passed"] >= 45
 
 
 def test_pipelines_and_searches():
     counts, _ = as_counts(texts(90))
-    search = GridSearchCV(sb.LatentDirichletAllocation(random_state=0), {"n_components": [1, 3]}, cv=3).fit(counts)
+    search = GridSearchCV(
+        sb.LatentDirichletAllocation(random_state=0), {"n_components": [1, 3]}, cv=3
+    ).fit(counts)
     assert search.best_params_ == {"n_components": 3}
     pipeline = make_pipeline(FunctionTransformer(), sb.LatentDirichletAllocation(3, random_state=0))
     assert pipeline.fit_transform(counts).shape == (90, 3)
@@ -404,7 +459,12 @@ def test_pipelines_and_searches():
 
 def test_a_learned_root_can_be_read():
     counts = corpus(0, 200, 30, 4, 40)
-    model = sb.HDPTopicModel(6, top_concentration=sb.GammaPrior(), inference="memoized", random_state=0).fit(counts)
+    model = sb.HDPTopicModel(
+        6, top_concentration=sb.GammaPrior(), inference="memoized", random_state=0
+    ).fit(counts)
     low, high = model.top_concentration_interval_
     assert 0 < low < model.top_concentration_ < high
-    assert sb.HDPTopicModel(2, inference="memoized", random_state=0).fit(counts).top_concentration_ == 10.0
+    assert (
+        sb.HDPTopicModel(2, inference="memoized", random_state=0).fit(counts).top_concentration_
+        == 10.0
+    )

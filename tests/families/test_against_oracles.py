@@ -13,9 +13,11 @@ from stickbreak.data import Table, measure
 
 every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
 
-# Sums of some hundred terms of size up to 1e3: rounding of a few 1e-12, with room for cancellation in scatters.
+# Sums of some hundred terms of size up to 1e3: rounding of a few 1e-12, with room for cancellation
+# in scatters.
 CLOSE = 1e-9
-# Printed with 16-17 digits; about ten terms of size <= 30, in a standardized frame that costs a few more roundings.
+# Printed with 16-17 digits; about ten terms of size <= 30, in a standardized frame that costs a few
+# more roundings.
 GOLDEN = 1e-12
 
 
@@ -33,11 +35,16 @@ def resolved(family: Any, rows: np.ndarray) -> Any:
 def test_log_marginal_equals_the_oracle(case: FamilyCase) -> None:
     w = weights(case.rows.shape[0], 4)
     expected = [case.oracle.log_marginal(case.dense, w[:, k]) for k in range(4)]
-    np.testing.assert_allclose(case.family.log_marginal(collect(case.family, case.rows, w)), expected, rtol=CLOSE)
+    np.testing.assert_allclose(
+        case.family.log_marginal(collect(case.family, case.rows, w)), expected, rtol=CLOSE
+    )
 
 
 @every_family
-@pytest.mark.parametrize(("rule", "oracle_rule"), [("mean_log", "expected_log_likelihood"), ("log_mean", "log_predictive")])
+@pytest.mark.parametrize(
+    ("rule", "oracle_rule"),
+    [("mean_log", "expected_log_likelihood"), ("log_mean", "log_predictive")],
+)
 def test_evidence_equals_the_oracle(case: FamilyCase, rule: str, oracle_rule: str) -> None:
     w = weights(case.rows.shape[0], 3)
     scores = getattr(case.family, rule)(collect(case.family, case.rows, w))
@@ -51,13 +58,16 @@ def test_evidence_equals_the_oracle(case: FamilyCase, rule: str, oracle_rule: st
 def test_empty_component_is_the_prior(case: FamilyCase) -> None:
     nothing = np.zeros(case.rows.shape[0])
     counts = case.family.zeros(2)
-    np.testing.assert_allclose(case.family.log_marginal(counts), 0.0, atol=1e-12)  # a difference of two equal numbers
+    # a difference of two equal numbers
+    np.testing.assert_allclose(case.family.log_marginal(counts), 0.0, atol=1e-12)
     evidence = case.family.log_mean(counts).evidence(case.family.prepare(case.rows))
     expected = [case.oracle.log_predictive(x, case.dense, nothing) for x in case.dense]
-    np.testing.assert_allclose(evidence, np.column_stack([expected, expected]), rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(
+        evidence, np.column_stack([expected, expected]), rtol=CLOSE, atol=CLOSE
+    )
 
 
-# ---- golden values -------------------------------------------------------------------------------------------------
+# ---- golden values -------------------------------------------------------------------------------
 WISHART_X = np.array([(1.0, 0.0), (0.0, 2.0), (1.0, -1.0)])
 
 
@@ -92,12 +102,15 @@ def test_golden_bernoulli() -> None:
 
 def test_golden_fixed_variance() -> None:
     rows = np.array([-2.0, 4.0, 1.0])[:, None]
-    family = resolved(families.FixedVarianceGaussian(variance=0.5, mean=0.0, mean_strength=0.2), rows)
+    family = resolved(
+        families.FixedVarianceGaussian(variance=0.5, mean=0.0, mean_strength=0.2), rows
+    )
     assert log_marginal(family, rows) == pytest.approx(-21.290889189893992, abs=GOLDEN)
 
 
 def test_golden_zero_mean_one_dimension() -> None:
-    rows = np.array([1.0, -0.5, 2.0])[:, None]  # tau = 2, nu = 3: dof = nu + D + 1, expected variance tau / nu
+    # tau = 2, nu = 3: dof = nu + D + 1, expected variance tau / nu
+    rows = np.array([1.0, -0.5, 2.0])[:, None]
     family = resolved(families.ZeroMeanGaussian(dof=5.0, covariance=2.0 / 3.0), rows)
     assert log_marginal(family, rows) == pytest.approx(-6.4011561540854345, abs=GOLDEN)
 
@@ -109,7 +122,9 @@ def test_golden_zero_mean_wishart() -> None:
 
 
 def test_golden_normal_wishart() -> None:
-    family = resolved(families.Gaussian(mean=0.0, mean_strength=0.5, dof=4.0, covariance=1.0), WISHART_X)
+    family = resolved(
+        families.Gaussian(mean=0.0, mean_strength=0.5, dof=4.0, covariance=1.0), WISHART_X
+    )
     assert log_marginal(family, WISHART_X) == pytest.approx(-10.705190701788577, abs=GOLDEN)
     assert first_mean_log(family, WISHART_X) == pytest.approx(-1.8169214360639052, abs=GOLDEN)
 
@@ -125,4 +140,6 @@ def test_golden_multinomial_divergence() -> None:
     tiny = 1e-18  # moves the value by 6 * tiny * log(4 tiny), about 1e-15
     first = {"probability": np.array([[2.0, 6 * tiny, 3.0, 1.0]]) / 6, "weight": np.array([6.0])}
     second = {"probability": np.full((1, 4), 0.25), "weight": np.array([6.0])}
-    assert families.Multinomial().bregman(first, second)[0, 0] == pytest.approx(2.2493405784752327, abs=GOLDEN)
+    assert families.Multinomial().bregman(first, second)[0, 0] == pytest.approx(
+        2.2493405784752327, abs=GOLDEN
+    )

@@ -1,4 +1,6 @@
-"""Parameters drawn from posteriors: the two laws of every family's `draw`, and what draws of rows and shares average to."""
+"""Parameters drawn from posteriors: the two laws of every family's `draw`, and what draws of rows
+and shares average to.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,23 @@ from stickbreak.protocols import DrawingFamily
 from stickbreak.stats import Fields, draw_log_dirichlet, log_gamma_draws
 
 every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
-ERRORS = 5.0  # standard errors: one in two million, and there are some thousand numbers, which hang together
+# standard errors: one in two million, and there are some thousand numbers, which hang together
+ERRORS = 5.0
 
 
-def drawn_evidence(case: FamilyCase, n_draws: int, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Evidence (draws, n, K) of the rows, and the counts that parameters are drawn given: many copies of them, drawn at once."""
+def drawn_evidence(
+    case: FamilyCase, n_draws: int, seed: int
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Evidence (draws, n, K) of the rows, and the counts that parameters are drawn given: many
+    copies of them, drawn at once.
+    """
     counts = collect(case.family, case.rows, random_shares(case.rows.shape[0], 3, seed))
-    many = Fields(case.family.fields("component"), counts).permute("component", np.tile(np.arange(3), n_draws))
-    found = case.family.draw(many, np.random.default_rng(seed)).evidence(case.family.prepare(case.rows))
+    many = Fields(case.family.fields("component"), counts).permute(
+        "component", np.tile(np.arange(3), n_draws)
+    )
+    found = case.family.draw(many, np.random.default_rng(seed)).evidence(
+        case.family.prepare(case.rows)
+    )
     return found.reshape(len(found), n_draws, 3).transpose(1, 0, 2), counts
 
 
@@ -45,10 +56,17 @@ def test_average_likelihood_of_draws_is_the_predictive(case: FamilyCase) -> None
     assert_near(np.exp(found - expected), np.ones_like(expected))
 
 
-@pytest.mark.parametrize("name", [name for name, case in INCOMPLETE.items() if case.family.missing in ("exact", "rows")])
+@pytest.mark.parametrize(
+    "name", [name for name, case in INCOMPLETE.items() if case.family.missing in ("exact", "rows")]
+)
 def test_laws_hold_for_rows_that_lack_entries(name: str) -> None:
     found, counts = drawn_evidence(INCOMPLETE[name], 2000, 5)
-    assert_near(found, INCOMPLETE[name].family.mean_log(counts).evidence(INCOMPLETE[name].family.prepare(INCOMPLETE[name].rows)))
+    assert_near(
+        found,
+        INCOMPLETE[name]
+        .family.mean_log(counts)
+        .evidence(INCOMPLETE[name].family.prepare(INCOMPLETE[name].rows)),
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "zero_mean"])
@@ -57,14 +75,20 @@ def test_missing_entries_that_would_have_to_be_drawn_are_refused(name: str) -> N
     counts = collect(case.family, case.rows, random_shares(len(case.rows), 3, 0))
     rows = case.family.prepare(case.rows)
     with pytest.raises(ValueError, match="lack some; use DiagonalGaussian"):
-        case.family.draw(counts, np.random.default_rng(0)).collect(rows, random_shares(len(case.rows), 3, 0), case.family.zeros(3))
+        case.family.draw(counts, np.random.default_rng(0)).collect(
+            rows, random_shares(len(case.rows), 3, 0), case.family.zeros(3)
+        )
 
 
 def test_moments_of_normal_wishart_draws() -> None:
-    """E[precision] = dof inverse(B), Cov(mean) = B / (dof - D - 1) / strength; 20,000 draws of components without data."""
+    """E[precision] = dof inverse(B), Cov(mean) = B / (dof - D - 1) / strength; 20,000 draws of
+    components without data.
+    """
     B = np.array([[2.0, 0.3], [0.3, 1.5]])
     rows = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 5.0]
-    family = families.Gaussian(mean=[1.0, -2.0], mean_strength=0.5, dof=9.0, covariance=B / 6.0).resolve(measure(Table(rows)))
+    family = families.Gaussian(
+        mean=[1.0, -2.0], mean_strength=0.5, dof=9.0, covariance=B / 6.0
+    ).resolve(measure(Table(rows)))
     form = family.draw(family.zeros(20_000), np.random.default_rng(1)).form
     covariance = form.factor @ form.factor.transpose(0, 2, 1) * np.outer(family.scale, family.scale)
     mean = (form.anchor + form.mean) * family.scale + family.center

@@ -40,7 +40,9 @@ def one_row(case: FamilyCase, row: int) -> dict[str, np.ndarray]:
 
 
 def evidence(case: FamilyCase, rule: str, counts: Any, row: int) -> np.ndarray:
-    return getattr(case.family, rule)(counts).evidence(case.family.prepare(case.rows[row : row + 1]))[0]
+    return getattr(case.family, rule)(counts).evidence(
+        case.family.prepare(case.rows[row : row + 1])
+    )[0]
 
 
 def assert_counts(a: Any, b: Any, tolerance: float = ROUNDING) -> None:
@@ -49,16 +51,20 @@ def assert_counts(a: Any, b: Any, tolerance: float = ROUNDING) -> None:
         np.testing.assert_allclose(a[name], b[name], rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-# ---- the three laws ------------------------------------------------------------------------------------------------
+# ---- the three laws ------------------------------------------------------------------------------
 @every_family
 @pytest.mark.parametrize(("value", "rule"), [("log_marginal", "mean_log"), ("log_mode", "mode")])
 @given(seed=seeds, row=st.integers(0, 24))
 @LAW
-def test_derivative_along_a_row_is_its_evidence(case: FamilyCase, value: str, rule: str, seed: int, row: int) -> None:
+def test_derivative_along_a_row_is_its_evidence(
+    case: FamilyCase, value: str, rule: str, seed: int, row: int
+) -> None:
     counts, step, f = random_counts(case, seed), 1e-3, getattr(case.family, value)
 
     def rise(h: float) -> np.ndarray:
-        return (f(add(counts, one_row(case, row), h)) - f(add(counts, one_row(case, row), -h))) / (2 * h)
+        return (f(add(counts, one_row(case, row), h)) - f(add(counts, one_row(case, row), -h))) / (
+            2 * h
+        )
 
     slope = (4 * rise(step / 2) - rise(step)) / 3
     # Extrapolated differences: truncation step**4 times a fifth derivative, rounding 1e-13 / step.
@@ -71,7 +77,9 @@ def test_derivative_along_a_row_is_its_evidence(case: FamilyCase, value: str, ru
 def test_difference_along_a_row_is_its_predictive(case: FamilyCase, seed: int, row: int) -> None:
     counts, f = random_counts(case, seed), case.family.log_marginal
     rise = f(add(counts, one_row(case, row))) - f(counts)
-    np.testing.assert_allclose(rise, evidence(case, "log_mean", counts, row), rtol=ROUNDING, atol=ROUNDING)
+    np.testing.assert_allclose(
+        rise, evidence(case, "log_mean", counts, row), rtol=ROUNDING, atol=ROUNDING
+    )
 
 
 @every_family
@@ -85,7 +93,7 @@ def test_product_of_predictives_is_the_marginal(case: FamilyCase) -> None:
         np.testing.assert_allclose(total, case.family.log_marginal(counts), rtol=ROUNDING)
 
 
-# ---- counts --------------------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 @every_family
 @given(seed=seeds)
 @LAW
@@ -93,7 +101,9 @@ def test_counts_add_over_parts_in_any_order(case: FamilyCase, seed: int) -> None
     n = case.rows.shape[0]
     shares, order = random_shares(n, K, seed), np.random.default_rng(seed).permutation(n)
     whole = collect(case.family, case.rows, shares)
-    first, second = (collect(case.family, case.rows[at], shares[at]) for at in (order[:9], order[9:]))
+    first, second = (
+        collect(case.family, case.rows[at], shares[at]) for at in (order[:9], order[9:])
+    )
     assert_counts(add(first, second), whole)
     assert_counts(add(second, first), whole)
 
@@ -114,14 +124,20 @@ def test_weighted_rows_are_repeated_rows(case: FamilyCase) -> None:
     n = case.rows.shape[0]
     repeats, shares = np.random.default_rng(2).integers(0, 4, n), random_shares(n, K, 5)
     at = np.repeat(np.arange(n), repeats)
-    assert_counts(collect(case.family, case.rows, shares * repeats[:, None]), collect(case.family, case.rows[at], shares[at]))
+    assert_counts(
+        collect(case.family, case.rows, shares * repeats[:, None]),
+        collect(case.family, case.rows[at], shares[at]),
+    )
 
 
 @every_family
 @pytest.mark.parametrize("n_components", [1, 4])
 def test_transpose_of_evidence_is_contiguous(case: FamilyCase, n_components: int) -> None:
     n = case.rows.shape[0]
-    counts, rows = collect(case.family, case.rows, random_shares(n, n_components, 6)), case.family.prepare(case.rows)
+    counts, rows = (
+        collect(case.family, case.rows, random_shares(n, n_components, 6)),
+        case.family.prepare(case.rows),
+    )
     for rule in RULES:
         table = getattr(case.family, rule)(counts).evidence(rows)
         assert table.shape == (n, n_components)
@@ -139,7 +155,8 @@ def test_pairing_is_the_sum_of_shares_times_evidence(case: FamilyCase, seed: int
         scores = getattr(case.family, rule)(counts)
         paired = scores.pair(collected)
         if np.isnan(paired):
-            assert rule == "log_mean"  # the only rule whose evidence need not be linear in the counts
+            # the only rule whose evidence need not be linear in the counts
+            assert rule == "log_mean"
         else:
             expected = (shares * scores.evidence(rows)).sum()
             np.testing.assert_allclose(paired, expected, rtol=ROUNDING, atol=ROUNDING)
@@ -153,14 +170,18 @@ def test_merged_counts_are_counts_of_merged_shares(case: FamilyCase, seed: int, 
     whole = Summary(case.family.fields("component"), collect(case.family, case.rows, shares))
     merged = np.delete(shares, 2, axis=1)
     merged[:, keep] += shares[:, 2]
-    assert_counts(dict(whole.merge("component", keep, 2).arrays), collect(case.family, case.rows, merged))
+    assert_counts(
+        dict(whole.merge("component", keep, 2).arrays), collect(case.family, case.rows, merged)
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "diagonal", "fixed_variance"])
 def test_merge_of_components_with_different_anchors_keeps_the_marginal(name: str) -> None:
     family, rows = FAMILIES[name].family, FAMILIES[name].rows
     layout, shares = family.fields("component"), np.eye(2)[np.arange(len(rows)) % 2]
-    start = Summary(layout, {**family.zeros(2), "anchor": np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 0.5]])})
+    start = Summary(
+        layout, {**family.zeros(2), "anchor": np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 0.5]])}
+    )
     out = {field: array.copy() for field, array in start.arrays.items()}
     family.mean_log(start).collect(family.prepare(rows), np.asfortranarray(shares), out)
     merged = Summary(layout, out).merge("component", 0, 1)
@@ -168,7 +189,7 @@ def test_merge_of_components_with_different_anchors_keeps_the_marginal(name: str
     np.testing.assert_allclose(family.log_marginal(merged), expected, rtol=ROUNDING)
 
 
-# ---- divergences ---------------------------------------------------------------------------------------------------
+# ---- divergences ---------------------------------------------------------------------------------
 @every_family
 @given(seed=seeds)
 @LAW
@@ -176,8 +197,10 @@ def test_bregman_is_positive_and_zero_only_for_equals(case: FamilyCase, seed: in
     means = case.family.smoothed_mean(random_counts(case, seed))
     table = case.family.bregman(means, means)
     assert table.shape == (K, K)
-    np.testing.assert_allclose(np.diag(table), 0.0, atol=1e-9)  # a difference of terms of size up to 1e3
-    assert (table[~np.eye(K, dtype=bool)] > 1e-6).all()  # random shares: means that differ by about a tenth
+    # a difference of terms of size up to 1e3
+    np.testing.assert_allclose(np.diag(table), 0.0, atol=1e-9)
+    # random shares: means that differ by about a tenth
+    assert (table[~np.eye(K, dtype=bool)] > 1e-6).all()
 
 
 @every_family
@@ -187,10 +210,12 @@ def test_divergence_is_the_bregman_divergence_of_single_rows(case: FamilyCase) -
     table = case.family.bregman(means, means)
     for index in range(n):
         # Both are differences of terms of size up to 1e2.
-        np.testing.assert_allclose(case.family.divergence(rows, index), table[:, index], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            case.family.divergence(rows, index), table[:, index], rtol=1e-9, atol=1e-9
+        )
 
 
-# ---- symbols -------------------------------------------------------------------------------------------------------
+# ---- symbols -------------------------------------------------------------------------------------
 def test_missing_symbols_add_no_evidence_and_no_counts() -> None:
     case = FAMILIES["categorical"]
     holes = np.random.default_rng(7).random(case.rows.shape) < 0.4
@@ -205,7 +230,9 @@ def test_missing_symbols_add_no_evidence_and_no_counts() -> None:
     for rule in RULES:
         scores = getattr(case.family, rule)(counts)
         table, full = scores.log_table, scores.evidence(case.family.prepare(rows))
-        terms = [np.where(holes[:, [d]], 0.0, table[at + case.rows[:, d]]) for d, at in [(0, 0), (1, 4)]]
+        terms = [
+            np.where(holes[:, [d]], 0.0, table[at + case.rows[:, d]]) for d, at in [(0, 0), (1, 4)]
+        ]
         np.testing.assert_allclose(full, sum(terms), rtol=ROUNDING)
         assert (full[0] == 0.0).all()
 
@@ -232,13 +259,17 @@ def test_symbols_of_a_batch_give_the_same_evidence_and_counts(seed: int) -> None
     own, small = total.restrict(batch.symbols), family.prepare(batch.rows)
     for rule in RULES:
         expected = getattr(family, rule)(total).evidence(family.prepare(rows[:4]))
-        np.testing.assert_allclose(getattr(family, rule)(own).evidence(small), expected, rtol=ROUNDING, atol=ROUNDING)
+        np.testing.assert_allclose(
+            getattr(family, rule)(own).evidence(small), expected, rtol=ROUNDING, atol=ROUNDING
+        )
     out = dict(own.empty().arrays)
     family.mean_log(own).collect(small, shares, out)
     grown = total + Summary(own.layout, out, index=batch.symbols)
     assert_counts(dict(grown.arrays), add(dict(total.arrays), collect(family, rows[:4], shares)))
     means = family.smoothed_mean(collect(family, rows[:4], np.eye(4)))
-    np.testing.assert_allclose(family.divergence(small, 1), family.bregman(means, means)[:, 1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        family.divergence(small, 1), family.bregman(means, means)[:, 1], rtol=1e-9, atol=1e-9
+    )
 
 
 def test_one_column_of_symbols_may_be_restricted_too() -> None:
@@ -248,11 +279,13 @@ def test_one_column_of_symbols_may_be_restricted_too() -> None:
     symbols, renamed = np.unique(rows[:6], return_inverse=True)
     for rule in RULES:
         expected = getattr(family, rule)(total).evidence(family.prepare(rows[:6]))
-        own = getattr(family, rule)(total.restrict(symbols)).evidence(family.prepare(renamed.reshape(-1, 1)))
+        own = getattr(family, rule)(total.restrict(symbols)).evidence(
+            family.prepare(renamed.reshape(-1, 1))
+        )
         np.testing.assert_allclose(own, expected, rtol=ROUNDING)
 
 
-# ---- for readers ---------------------------------------------------------------------------------------------------
+# ---- for readers ---------------------------------------------------------------------------------
 def expected_means(name: str, case: FamilyCase, w: np.ndarray) -> dict[str, Any]:
     """Posterior means of one component by name, from the oracle's posterior."""
     q, D = case.oracle.posterior(case.dense, w), case.rows.shape[1]
@@ -281,8 +314,11 @@ def expected_means(name: str, case: FamilyCase, w: np.ndarray) -> dict[str, Any]
         E = D - len(q[3])
         n, p = w.sum() + case.family.offset_strength, case.dense[:, -E:]
         average = (w @ p + case.family.offset_strength * case.family.context_mean) / n
-        # V holds the raw squares; about the average and over all rows it is the contexts' covariance
-        covariance = (q[1][:E, :E] - n * np.outer(average, average)) / (w.sum() + case.family.mean_strength)
+        # V holds the raw squares; about the average and over all rows it is the contexts'
+        # covariance
+        covariance = (q[1][:E, :E] - n * np.outer(average, average)) / (
+            w.sum() + case.family.mean_strength
+        )
         return {
             "coefficients": q[0][:, :E],
             "intercept": q[0][:, E],
@@ -319,15 +355,28 @@ def test_samples_have_the_predictive_mean(name: str) -> None:
         if name == "categorical":
             rows = (rows[:, :, None] == np.arange(5)).reshape(len(rows), -1)
         elif name == "product":  # columns of the members, the symbol as indicators
-            rows = np.column_stack([rows[:, [4, 0, 1, 3, 6]], rows[:, [2]] == np.arange(5), rows[:, 5]])
+            rows = np.column_stack(
+                [rows[:, [4, 0, 1, 3, 6]], rows[:, [2]] == np.arange(5), rows[:, 5]]
+            )
         elif name.startswith("multinomial"):
             rows = rows / rows.sum(1, keepdims=True)
         elif name == "autoregressive":  # values less what is expected after their contexts
             D = len(means["covariance"])
             means["mean"] = np.zeros(D)
             rows = rows[:, :D] - rows[:, D:] @ means["coefficients"].T - means["intercept"]
-        expected = np.zeros(3) if name == "zero_mean" else means.get("mean", means.get("probability", means.get("rate")))
+        expected = (
+            np.zeros(3)
+            if name == "zero_mean"
+            else means.get("mean", means.get("probability", means.get("rate")))
+        )
         if name == "product":
-            expected = np.concatenate([np.ravel(value) for key, value in means.items() if not key.startswith("covariance")])
+            expected = np.concatenate(
+                [
+                    np.ravel(value)
+                    for key, value in means.items()
+                    if not key.startswith("covariance")
+                ]
+            )
         error = rows.std(0) / np.sqrt(len(rows))
-        assert (np.abs(rows.mean(0) - np.ravel(expected)) <= 5 * error + 1e-12).all()  # 5 sigma; 1e-12 for constants
+        # 5 sigma; 1e-12 for constants
+        assert (np.abs(rows.mean(0) - np.ravel(expected)) <= 5 * error + 1e-12).all()

@@ -1,4 +1,6 @@
-"""Learned priors: what `learn` climbs to is what a general optimizer finds, it never lowers, and empty components have no say."""
+"""Learned priors: what `learn` climbs to is what a general optimizer finds, it never lowers, and
+empty components have no say.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,17 @@ def total(family: Any, counts: Any) -> float:
 
 
 def grouped(name: str, n_components: int = 3) -> tuple[Any, dict[str, np.ndarray]]:
-    """The default family for a table of three clear groups, and counts of six halves of them that blur into each other."""
+    """The default family for a table of three clear groups, and counts of six halves of them that
+    blur into each other.
+    """
     case = CASES[name]
     family = CLASSES[name]().resolve(measure(Table(case.rows)))
     rng = np.random.default_rng(11)
     labels = case.groups + 3 * rng.integers(0, 2, len(case.groups))
     shares = 0.9 * np.eye(6)[labels] + 0.1 / 6
-    return family, collect(family, case.rows, np.c_[shares, np.zeros((len(shares), n_components - 3))])
+    return family, collect(
+        family, case.rows, np.c_[shares, np.zeros((len(shares), n_components - 3))]
+    )
 
 
 def settle(family: Any, counts: Any, calls: int = 60) -> Any:
@@ -58,9 +64,11 @@ def settle(family: Any, counts: Any, calls: int = 60) -> Any:
     return family
 
 
-# ---- against a general optimizer -----------------------------------------------------------------------------------
+# ---- against a general optimizer -----------------------------------------------------------------
 def pack(family: Any) -> np.ndarray:
-    """Free parameters: logs of positive numbers, means as they are, covariances by the logs of their Cholesky factors."""
+    """Free parameters: logs of positive numbers, means as they are, covariances by the logs of
+    their Cholesky factors.
+    """
     parts = []
     for name, value in family.hyperparameters().items():
         if name == "covariance":
@@ -81,7 +89,10 @@ def unpack(family: Any, free: np.ndarray) -> Any:
             L[np.tril_indices(D, -1)] = part[D : D * (D + 1) // 2]
             values[name], at = L @ L.T, at + D * (D + 1) // 2
         else:
-            values[name], at = (part if name == "mean" else np.exp(part)).reshape(value.shape), at + value.size
+            values[name], at = (
+                (part if name == "mean" else np.exp(part)).reshape(value.shape),
+                at + value.size,
+            )
     return family.with_hyperparameters(values)
 
 
@@ -90,15 +101,23 @@ def test_learning_reaches_what_a_general_optimizer_finds(name: str) -> None:
     family, counts = grouped(name)
     learned = settle(family, counts)
     goal = lambda free: -total(unpack(family, np.clip(free, -40, 40)), counts)
-    found = minimize(goal, pack(family), method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9})
+    found = minimize(
+        goal, pack(family), method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9}
+    )
     for _ in range(3):  # its differences are coarse: begin again where it stopped
-        found = minimize(goal, found.x, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9})
+        found = minimize(
+            goal, found.x, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9}
+        )
     best = unpack(family, found.x)
     assert total(learned, counts) > total(family, counts)
-    assert total(learned, counts) == pytest.approx(-found.fun, abs=1e-7)  # what its differences let it see
+    # what its differences let it see
+    assert total(learned, counts) == pytest.approx(-found.fun, abs=1e-7)
     for key, value in learned.hyperparameters().items():
-        # At a maximum with curvature of order 1, values good to 1e-9 give arguments good to about 3e-5.
-        np.testing.assert_allclose(value, best.hyperparameters()[key], rtol=0, atol=1e-4 * np.abs(value).max(), err_msg=key)
+        # At a maximum with curvature of order 1, values good to 1e-9 give arguments good to about
+        # 3e-5.
+        np.testing.assert_allclose(
+            value, best.hyperparameters()[key], rtol=0, atol=1e-4 * np.abs(value).max(), err_msg=key
+        )
 
 
 def test_every_name_of_the_library_learns() -> None:
@@ -108,7 +127,7 @@ def test_every_name_of_the_library_learns() -> None:
         assert set(cls.learned) <= set(cls().get_params())
 
 
-# ---- laws ----------------------------------------------------------------------------------------------------------
+# ---- laws ----------------------------------------------------------------------------------------
 @every_family
 @given(seed=st.integers(0, 2**32 - 1), factor=st.sampled_from([1e-6, 0.3, 1.0, 1e4]))
 @settings(max_examples=6, deadline=None, derandomize=True)
@@ -133,8 +152,15 @@ def test_empty_components_have_no_say(name: str) -> None:
     assert len(family.log_marginal(more)) == len(family.log_marginal(counts)) + 20
     learned, same = settle(family, counts, 5), settle(family, more, 5)
     for key, value in learned.hyperparameters().items():
-        # The same steps up to rounding of sums with more terms, which a climb may stretch where M is flat.
-        np.testing.assert_allclose(same.hyperparameters()[key], value, rtol=1e-5, atol=1e-7 * np.abs(value).max(), err_msg=key)
+        # The same steps up to rounding of sums with more terms, which a climb may stretch where M
+        # is flat.
+        np.testing.assert_allclose(
+            same.hyperparameters()[key],
+            value,
+            rtol=1e-5,
+            atol=1e-7 * np.abs(value).max(),
+            err_msg=key,
+        )
 
 
 @every_name
@@ -145,7 +171,10 @@ def test_components_with_next_to_no_rows_do_not_hold_it_up(name: str) -> None:
     shares = np.c_[np.eye(3)[case.groups] * 0.999, np.full((len(case.rows), 20), 0.001 / 20)]
     counts = collect(family, case.rows, shares)
     soon, late = settle(family, counts, 8), settle(family, counts, 80)
-    assert total(late, counts) - total(soon, counts) < 0.02 * (total(late, counts) - total(family, counts)) + 1e-6
+    assert (
+        total(late, counts) - total(soon, counts)
+        < 0.02 * (total(late, counts) - total(family, counts)) + 1e-6
+    )
 
 
 @every_family
@@ -159,7 +188,7 @@ def test_hyperparameters_can_be_carried_over(case: FamilyCase) -> None:
     }
 
 
-# ---- where the maximum is at the edge ------------------------------------------------------------------------------
+# ---- where the maximum is at the edge ------------------------------------------------------------
 @pytest.mark.parametrize("name", ["gaussian", "diagonal", "fixed-variance", "poisson"])
 def test_one_component_cannot_tell_how_strong_its_mean_is(name: str) -> None:
     case = CASES[name]
@@ -187,7 +216,11 @@ def test_a_component_without_spread_does_not_take_the_prior_along(cls: Any) -> N
     family = cls().resolve(measure(Table(rows)))
     counts = collect(family, rows, np.eye(2)[(np.arange(340) >= 40).astype(int)])
     learned = settle(family, counts, 40)
-    spread = np.linalg.eigvalsh(learned.covariance / np.outer(learned.scale, learned.scale)) if cls is families.Gaussian else None
+    spread = (
+        np.linalg.eigvalsh(learned.covariance / np.outer(learned.scale, learned.scale))
+        if cls is families.Gaussian
+        else None
+    )
     narrowest = spread[0] if spread is not None else (learned.variance / learned.scale**2).min()
     assert narrowest == pytest.approx(learning.NARROWEST, rel=1e-6)
     assert np.isfinite(learned.mean_log(counts).evidence(learned.prepare(rows))).all()
@@ -201,7 +234,7 @@ def test_a_prior_beyond_the_limits_comes_back(concentration: float) -> None:
     assert learned.concentration == pytest.approx(settle(family, counts).concentration, rel=1e-5)
 
 
-# ---- the climb -----------------------------------------------------------------------------------------------------
+# ---- the climb -----------------------------------------------------------------------------------
 def test_a_climb_finds_the_maximum_of_each_element() -> None:
     goal = np.array([0.02, 1.0, 30.0, 1e6])
     found = learning.climb(lambda x: -(np.log(x / goal) ** 2), np.ones(4))
@@ -210,7 +243,12 @@ def test_a_climb_finds_the_maximum_of_each_element() -> None:
 
 def test_a_climb_never_goes_down() -> None:
     """Also where the function is convex, flat, or has two maxima."""
-    for value in (lambda x: np.log(x) ** 2, lambda x: 0.0 * x, lambda x: np.sin(3 * np.log(x)), lambda x: np.abs(np.log(x))):
+    for value in (
+        lambda x: np.log(x) ** 2,
+        lambda x: 0.0 * x,
+        lambda x: np.sin(3 * np.log(x)),
+        lambda x: np.abs(np.log(x)),
+    ):
         for start in (0.01, 1.0, 3.0):
             assert value(learning.climb(value, start)) >= value(np.asarray(start))
 
@@ -218,7 +256,9 @@ def test_a_climb_never_goes_down() -> None:
 def test_bernoulli_and_dirichlet_objectives_are_the_textbook_ones() -> None:
     family, counts = grouped("bernoulli")
     ones, rows = counts["ones"], counts["rows"][:, None]
-    assert total(family, counts) == pytest.approx((betaln(0.5 + ones, 0.5 + rows - ones) - betaln(0.5, 0.5)).sum(), rel=1e-12)
+    assert total(family, counts) == pytest.approx(
+        (betaln(0.5 + ones, 0.5 + rows - ones) - betaln(0.5, 0.5)).sum(), rel=1e-12
+    )
     family, counts = grouped("multinomial")
     n, V, a = counts["emission"], 6, family.concentration
     polya = (gammaln(n + a) - gammaln(a)).sum() + (gammaln(V * a) - gammaln(n.sum(0) + V * a)).sum()

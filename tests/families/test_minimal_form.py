@@ -1,4 +1,6 @@
-"""Identities A1-A9 of minimal exponential families, and golden values, checked on the oracle formulas."""
+"""Identities A1-A9 of minimal exponential families, and golden values, checked on the oracle
+formulas.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ every_family = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
 def numeric_gradient(f: Any, at: np.ndarray) -> np.ndarray:
-    """Central differences, step 1e-5: truncation about 1e-10 f''', rounding about 1e-16 f / 1e-5."""
+    """Central differences, step 1e-5: truncation about 1e-10 f''', rounding about 1e-16 f
+    / 1e-5.
+    """
     step = 1e-5
     return np.array([(f(at + step * e) - f(at - step * e)) / (2 * step) for e in np.eye(len(at))])
 
@@ -38,7 +42,9 @@ def test_A2_gradient_of_c_is_the_mean_statistic(case: Case) -> None:
         # The nodes are exact up to rounding, summed over at most some hundred terms.
         np.testing.assert_allclose(case.family.mean(phi), expected, rtol=1e-11, atol=1e-11)
         # Finite differences (see numeric_gradient).
-        np.testing.assert_allclose(numeric_gradient(case.family.c, phi), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            numeric_gradient(case.family.c, phi), expected, rtol=1e-6, atol=1e-6
+        )
 
 
 @every_family
@@ -78,7 +84,11 @@ def scalar_integral(case: Case, limits: tuple[float, float], weight: Any) -> flo
     def integrand(p: float) -> float:
         phi = np.array([p])
         c = f.c(phi)
-        return weight(phi) * float(np.exp(case.tau[0] * p - case.nu * c - shift)) if np.isfinite(c) else 0.0
+        return (
+            weight(phi) * float(np.exp(case.tau[0] * p - case.nu * c - shift))
+            if np.isfinite(c)
+            else 0.0
+        )
 
     return float(integrate.quad(integrand, *limits, epsabs=1e-12, epsrel=1e-11, limit=400)[0])
 
@@ -87,7 +97,8 @@ def scalar_integral(case: Case, limits: tuple[float, float], weight: Any) -> flo
 def test_A2_cP_and_expectations_are_the_integrals(name: str) -> None:
     case = CASES[name]
     f = case.family
-    # Adaptive quadrature asked for 1e-11; the cut tails (Poisson, below phi = -60) hold exp(-84) of the mass.
+    # Adaptive quadrature asked for 1e-11; the cut tails (Poisson, below phi = -60) hold exp(-84) of
+    # the mass.
     assert scalar_integral(case, SCALAR[name], lambda p: 1.0) == pytest.approx(1.0, abs=1e-9)
     e_phi = scalar_integral(case, SCALAR[name], lambda p: p[0])
     e_c = scalar_integral(case, SCALAR[name], f.c)
@@ -112,7 +123,8 @@ def test_A3_chain_rule_of_predictives(case: Case) -> None:
     for x in case.X:
         total += f.log_predictive(x, tau, nu)
         tau, nu = f.posterior([x], tau, nu)
-    # Some ten log-gammas of size <= 50 each: 1e-13; 1e-10 leaves room for the Student-t code of scipy.
+    # Some ten log-gammas of size <= 50 each: 1e-13; 1e-10 leaves room for the Student-t code of
+    # scipy.
     assert total == pytest.approx(f.log_marginal(case.X, case.tau, case.nu), abs=1e-10)
 
 
@@ -123,10 +135,19 @@ def test_A3_marginal_likelihood_is_the_integral(name: str) -> None:
     def likelihood(phi: np.ndarray) -> float:
         return float(np.exp(sum(case.family.textbook_log_density(x, phi) for x in case.X[:2])))
 
-    limits = (-40.0, 8.0) if name == "poisson" else (-40.0, 40.0) if name != "zero-mean-1d" else (-40.0, -1e-12)
+    limits = (
+        (-40.0, 8.0)
+        if name == "poisson"
+        else (-40.0, 40.0)
+        if name != "zero-mean-1d"
+        else (-40.0, -1e-12)
+    )
     value = scalar_integral(case, limits, likelihood)
-    # Quadrature error below 1e-10 of an integral of size 1e-2 or less; tails beyond the limits are below exp(-30).
-    assert np.log(value) == pytest.approx(case.family.log_marginal(case.X[:2], case.tau, case.nu), abs=1e-7)
+    # Quadrature error below 1e-10 of an integral of size 1e-2 or less; tails beyond the limits are
+    # below exp(-30).
+    assert np.log(value) == pytest.approx(
+        case.family.log_marginal(case.X[:2], case.tau, case.nu), abs=1e-7
+    )
 
 
 @every_family
@@ -134,17 +155,23 @@ def test_A3_rich_and_minimal_models_agree(case: Case) -> None:
     X, w = as_rows(case), np.ones(len(case.X))
     tau, nu = case.family.posterior(case.X, case.tau, case.nu)
     # Two routes through the same few terms of size <= 100.
-    assert case.rich.log_marginal(X, w) == pytest.approx(case.family.log_marginal(case.X, case.tau, case.nu), rel=1e-12, abs=1e-11)
+    assert case.rich.log_marginal(X, w) == pytest.approx(
+        case.family.log_marginal(case.X, case.tau, case.nu), rel=1e-12, abs=1e-11
+    )
     for x, row in zip(case.X, X, strict=True):
         expected = case.family.expected_log_likelihood(x, tau, nu)
-        assert case.rich.expected_log_likelihood(row, X, w) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+        assert case.rich.expected_log_likelihood(row, X, w) == pytest.approx(
+            expected, rel=1e-11, abs=1e-11
+        )
         expected = case.family.log_predictive(x, tau, nu)
         assert case.rich.log_predictive(row, X, w) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 @every_family
 def test_A3_weighted_rich_model(case: Case) -> None:
-    """predictive = marginal with the row added at weight 1, and d log_marginal / d w_n = E[log p(x_n)]."""
+    """predictive = marginal with the row added at weight 1, and d log_marginal / d w_n = E[log
+    p(x_n)].
+    """
     X, w = as_rows(case), np.linspace(0.2, 1.3, len(case.X))
     for x in X:
         joint = case.rich.log_marginal(np.vstack([X, x]), np.append(w, 1.0))
@@ -153,7 +180,8 @@ def test_A3_weighted_rich_model(case: Case) -> None:
         assert case.rich.log_predictive(x, X, w) == pytest.approx(expected, abs=1e-10)
     slope = numeric_gradient(lambda u: case.rich.log_marginal(X, u), w)
     exact = [case.rich.expected_log_likelihood(x, X, w) for x in X]
-    # The bound is stationary in q, so only the explicit weight counts.  Finite differences (see numeric_gradient).
+    # The bound is stationary in q, so only the explicit weight counts.  Finite differences (see
+    # numeric_gradient).
     np.testing.assert_allclose(slope, exact, rtol=1e-6, atol=1e-6)
 
 
@@ -187,14 +215,18 @@ def test_A5_closed_forms_of_the_divergence() -> None:
     logdet_form = (np.trace(ratio) - np.log(np.linalg.det(ratio)) - 2) / 2
     assert a.bregman(svec(A), svec(B)) == pytest.approx(logdet_form, abs=1e-12)
     p, q = np.array([0.3]), np.array([0.6])
-    assert minimal.Bernoulli().bregman(p, q) == pytest.approx(0.3 * np.log(0.5) + 0.7 * np.log(0.7 / 0.4), abs=1e-14)
+    assert minimal.Bernoulli().bregman(p, q) == pytest.approx(
+        0.3 * np.log(0.5) + 0.7 * np.log(0.7 / 0.4), abs=1e-14
+    )
     assert minimal.Poisson().bregman(p, q) == pytest.approx(0.3 * np.log(0.5) + 0.3, abs=1e-14)
     assert minimal.FixedVarianceGaussian(0.5).bregman(p, q) == pytest.approx(0.09, abs=1e-14)
 
 
 @every_family
 def test_A6_nearest_mean_is_the_most_likely_cluster(case: Case) -> None:
-    """s(x) is moved a fraction 1e-7 inwards where the dual is infinite; the shift is the same for every cluster."""
+    """s(x) is moved a fraction 1e-7 inwards where the dual is infinite; the shift is the same for
+    every cluster.
+    """
     f, eps = case.family, 1e-7
     inner = f.mean(sum(case.phis) / len(case.phis))
     for x in case.X:
@@ -261,7 +293,7 @@ def test_A9_posterior_is_additive(case: Case) -> None:
         assert m == pytest.approx(nu, rel=1e-14)
 
 
-# ---- golden values: printed with 16-17 digits, so only rounding of about ten terms of size <= 30 is allowed --------
+# ---- golden values: printed with 16-17 digits, so only rounding of about ten terms of size <= 30 i
 GOLDEN = 5e-14
 WISHART_X = np.array([(1.0, 0.0), (0.0, 2.0), (1.0, -1.0)])
 
@@ -271,12 +303,18 @@ def test_golden_multinomial_and_categorical() -> None:
     family = minimal.Multinomial(4, 6)
     exact = -4.783037392432665
     assert family.log_marginal([x], np.full(3, 0.5), 2 / 6) == pytest.approx(exact, abs=GOLDEN)
-    assert conjugate.Multinomial(4, 0.5).log_marginal(x[None, :], np.ones(1)) == pytest.approx(exact, abs=GOLDEN)
+    assert conjugate.Multinomial(4, 0.5).log_marginal(x[None, :], np.ones(1)) == pytest.approx(
+        exact, abs=GOLDEN
+    )
     tokens = [0, 0, 2, 2, 2, 3]
     exact = -8.877381954654766
-    assert minimal.Categorical(4).log_marginal(tokens, np.full(3, 0.5), 2.0) == pytest.approx(exact, abs=GOLDEN)
+    assert minimal.Categorical(4).log_marginal(tokens, np.full(3, 0.5), 2.0) == pytest.approx(
+        exact, abs=GOLDEN
+    )
     rows = np.array(tokens)[:, None]
-    assert conjugate.Categorical((4,), 0.5).log_marginal(rows, np.ones(6)) == pytest.approx(exact, abs=GOLDEN)
+    assert conjugate.Categorical((4,), 0.5).log_marginal(rows, np.ones(6)) == pytest.approx(
+        exact, abs=GOLDEN
+    )
 
 
 def test_golden_bernoulli() -> None:
@@ -296,20 +334,30 @@ def test_golden_zero_mean_one_dimension() -> None:
 
 def test_golden_zero_mean_wishart() -> None:
     family, tau, nu = minimal.ZeroMeanGaussian(2), svec(np.eye(2)), 1.0
-    assert family.log_marginal(list(WISHART_X), tau, nu) == pytest.approx(-11.33553334120269, abs=GOLDEN)
+    assert family.log_marginal(list(WISHART_X), tau, nu) == pytest.approx(
+        -11.33553334120269, abs=GOLDEN
+    )
     after = family.posterior(list(WISHART_X), tau, nu)
-    assert family.expected_log_likelihood(WISHART_X[0], *after) == pytest.approx(-2.783660187652712, abs=GOLDEN)
+    assert family.expected_log_likelihood(WISHART_X[0], *after) == pytest.approx(
+        -2.783660187652712, abs=GOLDEN
+    )
     rich = conjugate.ZeroMeanGaussian(4.0, np.eye(2))
-    assert float(rich.log_marginal_mp(WISHART_X, np.ones(3))) == pytest.approx(-11.33553334120269, abs=GOLDEN)
+    assert float(rich.log_marginal_mp(WISHART_X, np.ones(3))) == pytest.approx(
+        -11.33553334120269, abs=GOLDEN
+    )
 
 
 def test_golden_normal_wishart() -> None:
     rich, w = conjugate.Gaussian(np.zeros(2), 0.5, 4.0, np.eye(2)), np.ones(3)
     expected, at_first = -10.705190701788577, -1.8169214360639052
     assert rich.log_marginal(WISHART_X, w) == pytest.approx(expected, abs=GOLDEN)
-    assert rich.expected_log_likelihood(WISHART_X[0], WISHART_X, w) == pytest.approx(at_first, abs=GOLDEN)
+    assert rich.expected_log_likelihood(WISHART_X[0], WISHART_X, w) == pytest.approx(
+        at_first, abs=GOLDEN
+    )
     assert float(rich.log_marginal_mp(WISHART_X, w)) == pytest.approx(expected, abs=GOLDEN)
-    assert float(rich.expected_log_likelihood_mp(WISHART_X[0], WISHART_X, w)) == pytest.approx(at_first, abs=GOLDEN)
+    assert float(rich.expected_log_likelihood_mp(WISHART_X[0], WISHART_X, w)) == pytest.approx(
+        at_first, abs=GOLDEN
+    )
 
 
 def test_golden_divergences() -> None:
@@ -320,7 +368,7 @@ def test_golden_divergences() -> None:
     assert value == pytest.approx(0.6022207708399179, abs=GOLDEN)
 
 
-# ---- extended precision --------------------------------------------------------------------------------------------
+# ---- extended precision --------------------------------------------------------------------------
 EXTENDED = ["fixed-variance", "zero-mean-1d", "zero-mean", "gaussian", "diagonal"]
 
 
@@ -333,24 +381,38 @@ def test_extended_precision_agrees_with_floats(name: str) -> None:
     for x in X:
         expected = rich.expected_log_likelihood(x, X, w)
         assert float(rich.expected_log_likelihood_mp(x, X, w)) == pytest.approx(expected, abs=1e-11)
-        assert float(rich.log_predictive_mp(x, X, w)) == pytest.approx(rich.log_predictive(x, X, w), abs=1e-11)
-        joint = rich.log_marginal_mp(np.vstack([X, x]), np.append(w, 1.0)) - rich.log_marginal_mp(X, w)
+        assert float(rich.log_predictive_mp(x, X, w)) == pytest.approx(
+            rich.log_predictive(x, X, w), abs=1e-11
+        )
+        joint = rich.log_marginal_mp(np.vstack([X, x]), np.append(w, 1.0)) - rich.log_marginal_mp(
+            X, w
+        )
         # Both sides to 50 digits; their difference is taken at the default 15 digits.
         assert float(rich.log_predictive_mp(x, X, w)) == pytest.approx(float(joint), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["fixed-variance", "gaussian", "diagonal"])
 def test_extended_precision_at_a_large_offset(name: str) -> None:
-    """Data and prior mean moved together by an exactly representable 2^24 standard deviations: nothing changes."""
+    """Data and prior mean moved together by an exactly representable 2^24 standard deviations:
+    nothing changes.
+    """
     case, far = CASES[name], 2.0**24
     X, w = np.round(as_rows(case) * 1024) / 1024, np.linspace(0.2, 1.3, len(case.X))
     m0 = np.round(case.rich.m0 * 1024) / 1024
     near = type(case.rich)(**{**case.rich.__dict__, "m0": m0})
     away = type(case.rich)(**{**case.rich.__dict__, "m0": m0 + far})
-    # Multiples of 1/1024 plus 2^24 are exact in float64, so the two 50-digit results are equal to float rounding.
-    assert float(away.log_marginal_mp(X + far, w)) == pytest.approx(float(near.log_marginal_mp(X, w)), abs=1e-13)
+    # Multiples of 1/1024 plus 2^24 are exact in float64, so the two 50-digit results are equal to
+    # float rounding.
+    assert float(away.log_marginal_mp(X + far, w)) == pytest.approx(
+        float(near.log_marginal_mp(X, w)), abs=1e-13
+    )
     for x in X:
         expected = float(near.expected_log_likelihood_mp(x, X, w))
-        assert float(away.expected_log_likelihood_mp(x + far, X + far, w)) == pytest.approx(expected, abs=1e-13)
-        # Two-pass float formulas lose only the rounding of the mean, 2^24 * 1e-16 = 4e-9 per unit of slope <= 30.
-        assert away.expected_log_likelihood(x + far, X + far, w) == pytest.approx(expected, abs=2e-7)
+        assert float(away.expected_log_likelihood_mp(x + far, X + far, w)) == pytest.approx(
+            expected, abs=1e-13
+        )
+        # Two-pass float formulas lose only the rounding of the mean, 2^24 * 1e-16 = 4e-9 per unit
+        # of slope <= 30.
+        assert away.expected_log_likelihood(x + far, X + far, w) == pytest.approx(
+            expected, abs=2e-7
+        )

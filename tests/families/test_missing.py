@@ -49,7 +49,7 @@ def test_every_family_says_what_missing_means() -> None:
     assert set(said.values()) == {"exact"}
 
 
-# ---- exact: entries that do not count ------------------------------------------------------------------------------
+# ---- exact: entries that do not count ------------------------------------------------------------
 @pytest.mark.parametrize("name", EXACT)
 @given(seed=seeds)
 @LAW
@@ -60,8 +60,14 @@ def test_marginal_and_evidence_equal_the_product_over_what_is_there(name: str, s
     counts, prepared = collect(case.family, case.rows, shares), case.family.prepare(case.rows)
     exact = [case.oracle.log_marginal(case.rows, shares[:, k]) for k in range(K)]
     np.testing.assert_allclose(case.family.log_marginal(counts), exact, rtol=ROUNDING)
-    for rule, method in {"mean_log": "expected_log_likelihood", "log_mean": "log_predictive"}.items():
-        found, judge = getattr(case.family, rule)(counts).evidence(prepared), getattr(case.oracle, method)
+    for rule, method in {
+        "mean_log": "expected_log_likelihood",
+        "log_mean": "log_predictive",
+    }.items():
+        found, judge = (
+            getattr(case.family, rule)(counts).evidence(prepared),
+            getattr(case.oracle, method),
+        )
         for i in (0, 2, 7, 11):
             expected = [judge(case.rows[i], case.rows, shares[:, k]) for k in range(K)]
             np.testing.assert_allclose(found[i], expected, rtol=ROUNDING, atol=ROUNDING)
@@ -72,13 +78,19 @@ def test_marginal_and_evidence_equal_the_product_over_what_is_there(name: str, s
 @LAW
 def test_the_laws_hold_for_rows_that_lack_entries(name: str, seed: int, row: int) -> None:
     case, step = INCOMPLETE[name], 1e-3
-    counts, one = counts_of(case, seed), collect(case.family, case.rows[row : row + 1], np.ones((1, K)))
+    counts, one = (
+        counts_of(case, seed),
+        collect(case.family, case.rows[row : row + 1], np.ones((1, K))),
+    )
     prepared = case.family.prepare(case.rows[row : row + 1])
     for value, rule in (("log_marginal", "mean_log"), ("log_mode", "mode")):
         f = getattr(case.family, value)
-        rise = [(f(add(counts, one, h)) - f(add(counts, one, -h))) / (2 * h) for h in (step / 2, step)]
+        rise = [
+            (f(add(counts, one, h)) - f(add(counts, one, -h))) / (2 * h) for h in (step / 2, step)
+        ]
         found = getattr(case.family, rule)(counts).evidence(prepared)[0]
-        # Extrapolated differences: truncation step**4 times a fifth derivative, rounding 1e-13 / step.
+        # Extrapolated differences: truncation step**4 times a fifth derivative, rounding 1e-13 /
+        # step.
         np.testing.assert_allclose((4 * rise[0] - rise[1]) / 3, found, rtol=1e-7, atol=1e-7)
     difference = case.family.log_marginal(add(counts, one)) - case.family.log_marginal(counts)
     found = case.family.log_mean(counts).evidence(prepared)[0]
@@ -89,7 +101,9 @@ def test_the_laws_hold_for_rows_that_lack_entries(name: str, seed: int, row: int
 def test_a_model_of_one_component_has_the_exact_evidence(name: str) -> None:
     case = INCOMPLETE[name]
     found = fit(MODELS["finite"](case.family, 1.0), BatchVB(max_iter=3, tol=0.0), case.rows, 1)
-    assert found.bound == pytest.approx(case.oracle.log_marginal(case.rows, np.ones(len(case.rows))), rel=ROUNDING)
+    assert found.bound == pytest.approx(
+        case.oracle.log_marginal(case.rows, np.ones(len(case.rows))), rel=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -100,7 +114,12 @@ def test_bound_never_above_the_evidence(name: str, allocation: str, n_components
     table, model = Table(case.rows[:5]), MODELS[allocation](case.family, 1.0)
     exact = evidence(case.oracle, table.rows, allocation, n_components)
     for seed in range(3):
-        found = fit(model, BatchVB(max_iter=15, tol=0.0), table, random_start(model, table, n_components, seed))
+        found = fit(
+            model,
+            BatchVB(max_iter=15, tol=0.0),
+            table,
+            random_start(model, table, n_components, seed),
+        )
         assert found.trace.bound.max() <= exact + slack(exact)
     assert exact - found.bound < 40.0  # of about 50 nats
 
@@ -120,26 +139,35 @@ def test_an_empty_document_counts_and_a_missing_one_does_not() -> None:
     assert counts["emission_total"] == [3.0]
 
 
-# ---- completed: a factor over what is missing ----------------------------------------------------------------------
+# ---- completed: a factor over what is missing ----------------------------------------------------
 @pytest.mark.parametrize("name", COMPLETED)
 @pytest.mark.parametrize("holes", [[0], [2], [0, 2], [1, 2]])
 def test_evidence_is_the_integral_over_what_is_missing(name: str, holes: list[int]) -> None:
     case = FAMILIES[name]
     counts, row = counts_of(case, 5), case.rows[4].copy()
     row[holes] = np.nan
-    filled, log_step = Integrated(None, case.rows.mean(0), 2.0 * case.rows.std(0), n_points=250).grid(row[None])
+    filled, log_step = Integrated(
+        None, case.rows.mean(0), 2.0 * case.rows.std(0), n_points=250
+    ).grid(row[None])
     for rule in RULES:
         scores = getattr(case.family, rule)(counts)
-        exact = np.logaddexp.reduce(scores.evidence(case.family.prepare(filled[:, 0])) + log_step[:, None], axis=0)
-        # 250 points for each entry of a smooth density, a tenth as wide across its ridge as along it
-        np.testing.assert_allclose(scores.evidence(case.family.prepare(row[None]))[0], exact, atol=1e-6)
+        exact = np.logaddexp.reduce(
+            scores.evidence(case.family.prepare(filled[:, 0])) + log_step[:, None], axis=0
+        )
+        # 250 points for each entry of a smooth density, a tenth as wide across its ridge as along
+        # it
+        np.testing.assert_allclose(
+            scores.evidence(case.family.prepare(row[None]))[0], exact, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("name", COMPLETED)
 def test_predictive_is_the_marginal_student_t(name: str) -> None:
     case = INCOMPLETE[name]
     shares = random_shares(len(case.rows), K, 6)
-    found = case.family.log_mean(collect(case.family, FAMILIES[name].rows, shares)).evidence(case.family.prepare(case.rows))
+    found = case.family.log_mean(collect(case.family, FAMILIES[name].rows, shares)).evidence(
+        case.family.prepare(case.rows)
+    )
     for k in range(K):
         q = case.oracle.posterior(FAMILIES[name].rows, shares[:, k])
         m, strength, n, B = q if name == "gaussian" else (np.zeros(3), np.inf, *q)
@@ -147,14 +175,20 @@ def test_predictive_is_the_marginal_student_t(name: str) -> None:
         shape = B / dof * (1.0 if np.isinf(strength) else (strength + 1) / strength)
         for i, row in enumerate(case.rows):
             o = np.flatnonzero(~np.isnan(row))
-            expected = stats.multivariate_t.logpdf(row[o], m[o], shape[np.ix_(o, o)], dof) if len(o) else 0.0
+            expected = (
+                stats.multivariate_t.logpdf(row[o], m[o], shape[np.ix_(o, o)], dof)
+                if len(o)
+                else 0.0
+            )
             assert found[i, k] == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("name", COMPLETED)
 @pytest.mark.parametrize("rule", ["mean_log", "mode"])
 def test_statistics_are_those_of_the_conditional_gaussian(name: str, rule: str) -> None:
-    """Row by row from the precision matrix, in the user's units; local bound = the entropies of both factors."""
+    """Row by row from the precision matrix, in the user's units; local bound = the entropies of
+    both factors.
+    """
     case, shares = INCOMPLETE[name], random_shares(25, K, 7)
     scores = getattr(case.family, rule)(counts_of(case, 8))
     out = case.family.zeros(K)
@@ -166,7 +200,9 @@ def test_statistics_are_those_of_the_conditional_gaussian(name: str, rule: str) 
         for i in np.flatnonzero(~np.isnan(z).all(1)):
             full, spread = z[i], np.zeros((3, 3))
             if np.isnan(z[i]).any():
-                _, log_det, away, spread = condition(scores.form.precision[k], z[i] - scores.form.mean[k])
+                _, log_det, away, spread = condition(
+                    scores.form.precision[k], z[i] - scores.form.mean[k]
+                )
                 full = away + scores.form.mean[k]
                 lost = np.isnan(z[i])
                 volume = lost.sum() * np.log(2 * np.pi * np.e) - log_det
@@ -190,12 +226,17 @@ def test_augmented_bound_never_above_the_evidence(name: str, allocation: str) ->
     exact = evidence(oracle, rows, allocation, 2)
     model = MODELS[allocation](case.family, 1.0)
     for seed in range(3):
-        found = fit(model, BatchVB(max_iter=25, tol=0.0), Table(rows), random_start(model, Table(rows), 2, seed))
+        found = fit(
+            model,
+            BatchVB(max_iter=25, tol=0.0),
+            Table(rows),
+            random_start(model, Table(rows), 2, seed),
+        )
         assert found.trace.bound.max() <= exact
     assert exact - found.bound < 15.0  # of about 30 nats: the bound is below, not far below
 
 
-# ---- every family --------------------------------------------------------------------------------------------------
+# ---- every family --------------------------------------------------------------------------------
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3])
@@ -211,7 +252,9 @@ def test_bound_never_drops(name: str, allocation: str, n_batches: int) -> None:
 
 @every_family
 @both
-@pytest.mark.parametrize("engine", [EM(max_iter=20, tol=0.0), HardEM(max_iter=20, tol=0.0)], ids=["em", "hard-em"])
+@pytest.mark.parametrize(
+    "engine", [EM(max_iter=20, tol=0.0), HardEM(max_iter=20, tol=0.0)], ids=["em", "hard-em"]
+)
 def test_em_objective_never_drops(name: str, allocation: str, engine: Any) -> None:
     case = INCOMPLETE[name]
     assert_never_drops(fit(MODELS[allocation](case.family, 1.0), engine, case.rows, 3).trace.bound)
@@ -236,28 +279,42 @@ def test_a_missing_row_says_nothing(name: str) -> None:
         found = getattr(case.family, rule)(counts).evidence(case.family.prepare(nothing))
         np.testing.assert_allclose(found, 0.0, atol=1e-12)
     more = add(counts, collect(case.family, nothing, np.ones((3, K))))
-    np.testing.assert_allclose(case.family.log_marginal(more), case.family.log_marginal(counts), rtol=1e-14)
-    np.testing.assert_array_equal(case.family.has_values(np.concatenate([nothing, FAMILIES[name].dense])), np.arange(28) >= 3)
+    np.testing.assert_allclose(
+        case.family.log_marginal(more), case.family.log_marginal(counts), rtol=1e-14
+    )
+    np.testing.assert_array_equal(
+        case.family.has_values(np.concatenate([nothing, FAMILIES[name].dense])), np.arange(28) >= 3
+    )
 
 
 @every_family
 @pytest.mark.parametrize("layout", [np.asfortranarray, np.ascontiguousarray])
 def test_blocks_of_any_mix_add_up(name: str, layout: Any) -> None:
-    """Complete, partly missing and missing rows together or apart; evidence is contiguous by component."""
+    """Complete, partly missing and missing rows together or apart; evidence is contiguous by
+    component.
+    """
     case = INCOMPLETE[name]
     counts, shares = counts_of(case, 10), layout(random_shares(len(case.rows), K, 11))
     for rule in RULES:
-        scores, whole, parts = getattr(case.family, rule)(counts), case.family.zeros(K), case.family.zeros(K)
+        scores, whole, parts = (
+            getattr(case.family, rule)(counts),
+            case.family.zeros(K),
+            case.family.zeros(K),
+        )
         table = scores.evidence(case.family.prepare(case.rows))
         assert table.shape == (len(case.rows), K)
         assert table.T.flags.c_contiguous
         scores.collect(case.family.prepare(case.rows), shares, whole)
         for i in range(len(case.rows)):
             row = case.family.prepare(case.rows[i : i + 1])
-            np.testing.assert_allclose(scores.evidence(row)[0], table[i], rtol=ROUNDING, atol=ROUNDING)
+            np.testing.assert_allclose(
+                scores.evidence(row)[0], table[i], rtol=ROUNDING, atol=ROUNDING
+            )
             scores.collect(row, shares[i : i + 1], parts)
         for field, value in parts.items():
-            np.testing.assert_allclose(value, whole[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field)
+            np.testing.assert_allclose(
+                value, whole[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field
+            )
 
 
 @every_family
@@ -269,13 +326,17 @@ def test_weight_two_equals_two_rows(name: str) -> None:
     at = np.repeat(np.arange(25), often)
     repeated = collect(case.family, case.rows[at], shares[at])
     for field, value in weighted.items():
-        np.testing.assert_allclose(value, repeated[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field)
+        np.testing.assert_allclose(
+            value, repeated[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field
+        )
 
 
-# ---- scale, starts -------------------------------------------------------------------------------------------------
+# ---- scale, starts -------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["float64", "float32", "memmap"])
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["plain", "weighted"])
-def test_measure_leaves_missing_entries_out(kind: str, is_weighted: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_leaves_missing_entries_out(
+    kind: str, is_weighted: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("stickbreak.data.table.SCAN_VALUES", 64)  # several pieces, some complete
     rng = np.random.default_rng(19)
     X = rng.normal(5.0, 2.0, (57, 4)).astype(np.float32).astype(float)
@@ -290,8 +351,12 @@ def test_measure_leaves_missing_entries_out(kind: str, is_weighted: bool, tmp_pa
         there = ~np.isnan(X[:, d])
         x, v = X[there, d], w[there]
         expected = [v.sum(), np.average(x, weights=v), np.average(x**2, weights=v), x.max()]
-        np.testing.assert_allclose([scale.seen[d], scale.mean[d], scale.square[d], scale.largest[d]], expected, rtol=1e-12)
-        assert scale.variance[d] == pytest.approx(np.average((x - expected[1]) ** 2, weights=v), rel=1e-12)
+        np.testing.assert_allclose(
+            [scale.seen[d], scale.mean[d], scale.square[d], scale.largest[d]], expected, rtol=1e-12
+        )
+        assert scale.variance[d] == pytest.approx(
+            np.average((x - expected[1]) ** 2, weights=v), rel=1e-12
+        )
     assert scale.n_units == w.sum()
 
 
@@ -317,16 +382,22 @@ def test_a_column_without_values_is_warned_about_once() -> None:
 def test_rows_without_entries_start_no_component(start: Any) -> None:
     rows = np.full((40, 2), np.nan)
     rows[[5, 17, 31]] = [[0.0, 0.0], [5.0, np.nan], [np.nan, 9.0]]
-    family = families.DiagonalGaussian(mean=0.0, variance=1.0).resolve(measure(Table(rows), allow_missing=True))
+    family = families.DiagonalGaussian(mean=0.0, variance=1.0).resolve(
+        measure(Table(rows), allow_missing=True)
+    )
     for seed in range(5):
-        found = start(MODELS["finite"](family, 1.0), Table(rows), 3, np.random.default_rng(seed)).seed
+        found = start(
+            MODELS["finite"](family, 1.0), Table(rows), 3, np.random.default_rng(seed)
+        ).seed
         seen = found["moments"][:, 0][:, None] - found["missing"]
         assert (seen.sum(1) > 0.5).all()  # all three components have an entry
 
 
 @pytest.mark.parametrize("name", [n for n in INCOMPLETE if n not in ("multinomial", "product")])
 def test_seeding_reads_incomplete_rows(name: str) -> None:
-    """Divergences are finite, zero from a row to itself, and those of the complete rows where nothing is missing."""
+    """Divergences are finite, zero from a row to itself, and those of the complete rows where
+    nothing is missing.
+    """
     case, whole = INCOMPLETE[name], FAMILIES[name].rows
     prepared, complete = case.family.prepare_seeding(case.rows), case.family.prepare_seeding(whole)
     full = np.flatnonzero((np.asarray(case.rows) == whole).all(1))
@@ -336,10 +407,12 @@ def test_seeding_reads_incomplete_rows(name: str) -> None:
         assert np.isfinite(found).all()
         assert (found >= 0).all()
         assert found[index] == pytest.approx(0.0, abs=1e-12)
-        np.testing.assert_allclose(found[full], case.family.divergence(complete, int(index))[full], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            found[full], case.family.divergence(complete, int(index))[full], rtol=1e-9, atol=1e-12
+        )
 
 
-# ---- the battery notices -------------------------------------------------------------------------------------------
+# ---- the battery notices -------------------------------------------------------------------------
 class CountsMissing(families.Bernoulli):
     """Reads a missing entry as a zero."""
 
@@ -351,7 +424,11 @@ class FillsIn(families.Gaussian):
     """Puts the centre where an entry is missing."""
 
     def prepare(self, rows: Any) -> Any:
-        return super().prepare(np.where(np.isnan(rows).any() & np.isnan(rows) & ~np.isnan(rows).all(), self.center, rows))
+        return super().prepare(
+            np.where(
+                np.isnan(rows).any() & np.isnan(rows) & ~np.isnan(rows).all(), self.center, rows
+            )
+        )
 
 
 def test_the_battery_catches_families_that_do_other_than_they_say() -> None:

@@ -19,9 +19,11 @@ from stickbreak.persist import _digest
 Rng = np.random.Generator
 
 ODD_VALUES: list[Any] = [
-    None, True, -1, 0, 1, 2**31, 2**63, 2**64, 10**13, 1e308, -1e308, 1e-320, float("nan"), float("inf"), "", "x", "Mixture",
+    None, True, -1, 0, 1, 2**31, 2**63, 2**64, 10**13, 1e308, -1e308, 1e-320, float("nan"),
+    float("inf"), "", "x", "Mixture",
     "Gaussian", "BatchVB", [], [0], [[[]]], {}, {"class": "Gaussian", "params": {}},
-    {"class": "os.system", "params": {"command": "true"}}, {"array": "none"}, {"array": ["x"]}, "\x00", "9" * 400, "k-means||",
+    {"class": "os.system", "params": {"command": "true"}}, {"array": "none"}, {"array": ["x"]},
+    "\x00", "9" * 400, "k-means||",
 ]  # fmt: skip
 ODD_NUMBERS = [0.0, -0.0, -1.0, 1e-320, 1e-300, 1e150, 1e308, -1e308, np.nan, np.inf, -np.inf]
 ODD_SHAPES = [(), (0,), (1,), (3,), (2, 0), (1, 1, 1), (7, 7), (1, 1000)]
@@ -29,7 +31,7 @@ HUGE = [2**8 - 1, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**6
 ASCII = list(b"0123456789\"{}[],:.eE-+ \n\r\t\x00nNaA_'(")
 
 
-# ---- bytes -----------------------------------------------------------------------------------------------------
+# ---- bytes ---------------------------------------------------------------------------------------
 
 
 def flip_bits(data: bytearray, rng: Rng) -> None:
@@ -62,7 +64,9 @@ def repeat_bytes(data: bytearray, rng: Rng) -> None:
 
 
 def claim_sizes(data: bytearray, rng: Rng) -> None:
-    """A large whole number in two, four or eight bytes, anywhere; often in the first bytes or at the end, where sizes stand."""
+    """A large whole number in two, four or eight bytes, anywhere; often in the first bytes or at
+    the end, where sizes stand.
+    """
     size = int(rng.choice([2, 4, 8]))
     place = rng.random()
     last = max(1, len(data) - size)
@@ -73,7 +77,9 @@ def claim_sizes(data: bytearray, rng: Rng) -> None:
         if place < 0.6
         else int(rng.integers(last))
     )
-    data[at : at + size] = (int(rng.choice(np.array(HUGE, dtype=object))) % 2 ** (8 * size)).to_bytes(size, "little")
+    data[at : at + size] = (
+        int(rng.choice(np.array(HUGE, dtype=object))) % 2 ** (8 * size)
+    ).to_bytes(size, "little")
 
 
 BYTES: list[Callable[[bytearray, Rng], None]] = [
@@ -90,7 +96,7 @@ def damage(payload: bytes, rng: Rng) -> bytes:
     return bytes(data)
 
 
-# ---- model files -------------------------------------------------------------------------------------------------
+# ---- model files ---------------------------------------------------------------------------------
 
 
 def split(payload: bytes) -> tuple[dict[str, Any], bytes]:
@@ -107,7 +113,13 @@ def join(table: dict[str, Any], rest: bytes) -> bytes:
 
 def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Every (container, key) of nested JSON."""
-    for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []:
+    for key, inner in (
+        list(value.items())
+        if isinstance(value, dict)
+        else list(enumerate(value))
+        if isinstance(value, list)
+        else []
+    ):
         found.append((value, key))
         places(inner, found)
     return found
@@ -135,7 +147,9 @@ def change_json(value: Any, rng: Rng) -> None:
 
 
 def change_header(payload: bytes, rng: Rng) -> bytes:
-    """Other values in the header of a model, with a digest that fits: the file is whole, and lies."""
+    """Other values in the header of a model, with a digest that fits: the file is whole,
+    and lies.
+    """
     table, rest = split(payload)
     inner = json.loads(table["__metadata__"]["header"])
     change_json(inner, rng)
@@ -173,12 +187,14 @@ def mutate_model(payloads: list[bytes], number: int) -> bytes:
     """Mutation `number` of one of the files."""
     rng = np.random.default_rng([1, number])
     payload = payloads[number % len(payloads)]
-    act = [damage, change_header, change_table, change_arrays][int(rng.choice(4, p=[0.4, 0.3, 0.1, 0.2]))]
+    act = [damage, change_header, change_table, change_arrays][
+        int(rng.choice(4, p=[0.4, 0.3, 0.1, 0.2]))
+    ]
     with np.errstate(all="ignore"):
         return act(payload, rng)
 
 
-# ---- data files --------------------------------------------------------------------------------------------------
+# ---- data files ----------------------------------------------------------------------------------
 
 
 class Bomb:
@@ -201,7 +217,9 @@ def npz_bytes(compression: int, **arrays: bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive:
         for name, content in arrays.items():
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (2020, 1, 1, 0, 0, 0)), content, compression)
+            archive.writestr(
+                zipfile.ZipInfo(f"{name}.npy", (2020, 1, 1, 0, 0, 0)), content, compression
+            )
     return out.getvalue()
 
 
@@ -212,7 +230,9 @@ def data_files(marker: str) -> dict[str, bytes]:
     lines = [",".join(map(repr, row)) for row in rows.tolist()]
     objects = npy_bytes(np.array([[Bomb(marker), 1], [2, 3]], dtype=object), allow_pickle=True)
     fortran = npy_bytes(np.asfortranarray(rows))
-    huge = npy_bytes(rows).replace(b"(12, 3)", b"(99999999999, 3)").replace(b"          \n", b"\n", 1)
+    huge = (
+        npy_bytes(rows).replace(b"(12, 3)", b"(99999999999, 3)").replace(b"          \n", b"\n", 1)
+    )
     return {
         "a.csv": "\n".join(["a,b,c", *lines, ""]).encode(),
         "b.csv": "\r\n".join([*lines, "", "NA,,nan", '"1","2.5",1e5']).encode(),
@@ -236,11 +256,31 @@ def mutate_data(files: dict[str, bytes], number: int) -> tuple[str, bytes]:
     name = sorted(files)[number % len(files)]
     payload = files[name]
     if name.endswith(("npy", "npz")) and rng.random() < 0.3:  # another header, in its place
-        shape = str(tuple(int(rng.choice([0, 1, 3, 12, 36, 10**6, 2**31, 2**62])) for _ in range(int(rng.integers(0, 4)))))
-        descr = str(
-            rng.choice(["'<f8'", "'>f8'", "'<i4'", "'|O'", "'<U9'", "'|V8'", "'<c16'", "[('a', '<f8')]", "'<f2'", "'M8[s]'", "'z'"])
+        shape = str(
+            tuple(
+                int(rng.choice([0, 1, 3, 12, 36, 10**6, 2**31, 2**62]))
+                for _ in range(int(rng.integers(0, 4)))
+            )
         )
-        header = f"{{'descr': {descr}, 'fortran_order': {rng.choice(['True', 'False', '2', 'x'])}, 'shape': {shape}}}\n".encode()
+        descr = str(
+            rng.choice(
+                [
+                    "'<f8'",
+                    "'>f8'",
+                    "'<i4'",
+                    "'|O'",
+                    "'<U9'",
+                    "'|V8'",
+                    "'<c16'",
+                    "[('a', '<f8')]",
+                    "'<f2'",
+                    "'M8[s]'",
+                    "'z'",
+                ]
+            )
+        )
+        order = rng.choice(["True", "False", "2", "x"])
+        header = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}\n".encode()
         made = (
             b"\x93NUMPY"
             + bytes([int(rng.integers(0, 4)), 0])

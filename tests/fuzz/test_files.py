@@ -1,4 +1,5 @@
-"""Files under attack: mutated model files, checkpoints and tables give one clear error or a result; nothing runs, hangs or crashes.
+"""Files under attack: mutated model files, checkpoints and tables give one clear error or a result;
+nothing runs, hangs or crashes.
 
 The default suite tries a few hundred; `-m slow` tries 10,000 model files and 2,000 tables.
 """
@@ -23,7 +24,14 @@ import stickbreak as sb
 
 MODEL_FILES, DATA_FILES = 10_000, 2_000
 LONGEST = 5.0  # seconds for one small file
-FORBIDDEN = {"pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect"}
+FORBIDDEN = {
+    "pickle.find_class",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "subprocess.Popen",
+    "socket.connect",
+}
 X = blobs(40)
 
 _seen: list[str] = []
@@ -33,7 +41,11 @@ _is_watching = False
 def _is_numba() -> bool:
     """Whether numba is reading its own cache of compiled kernels, which it pickles."""
     frame = sys._getframe()
-    while frame is not None and Path(frame.f_code.co_filename).parts[-3:] != ("numba", "core", "caching.py"):
+    while frame is not None and Path(frame.f_code.co_filename).parts[-3:] != (
+        "numba",
+        "core",
+        "caching.py",
+    ):
         frame = frame.f_back
     return frame is not None
 
@@ -83,11 +95,15 @@ def models(tmp_path_factory) -> list[bytes]:
     folder = tmp_path_factory.mktemp("models")
     made = [
         sb.Mixture(2, random_state=0).fit(X),
-        sb.DPMixture(3, family="diagonal", inference=sb.MemoizedVB(n_batches=2), random_state=0).fit(X),
+        sb.DPMixture(
+            3, family="diagonal", inference=sb.MemoizedVB(n_batches=2), random_state=0
+        ).fit(X),
         sb.Mixture(2, family="multinomial", random_state=0).fit(CASES["multinomial"].rows),
         sb.DPMixture(3, family="categorical", random_state=0).fit(CASES["categorical"].rows),
         sb.Mixture(2, family="poisson", inference="em", random_state=0).fit(CASES["poisson"].rows),
-        sb.Mixture(2, family="bernoulli", random_state=0).fit(CASES["bernoulli"].rows, labels=np.arange(150) % 3 - 1),
+        sb.Mixture(2, family="bernoulli", random_state=0).fit(
+            CASES["bernoulli"].rows, labels=np.arange(150) % 3 - 1
+        ),
         sb.Mixture(2, family=sb.FixedVarianceGaussian(variance=[1.0, 2.0]), random_state=0).fit(X),
         sb.Mixture(2, family="zero-mean", random_state=0).fit(X),
     ]
@@ -102,7 +118,12 @@ def models(tmp_path_factory) -> list[bytes]:
 def use(model) -> None:
     """What a reader of the file would do next."""
     rows = np.zeros((3, model.n_features_in_))
-    model.predict(rows), model.predict_proba(rows), model.score(rows), model.sample(2, random_state=0)
+    (
+        model.predict(rows),
+        model.predict_proba(rows),
+        model.score(rows),
+        model.sample(2, random_state=0),
+    )
     assert model.weights_.shape == (model.n_components_,)
     repr(model), model.posterior_, model.trace_.bound
 
@@ -112,7 +133,9 @@ def is_one_line(error: ValueError) -> bool:
 
 
 def attack_model(path: Path, payload: bytes) -> str:
-    """How a mutated model ends: refused when loaded, refused when used, or used. Anything else is an error of the test."""
+    """How a mutated model ends: refused when loaded, refused when used, or used. Anything else is
+    an error of the test.
+    """
     path.write_bytes(payload)
     with time_limit(LONGEST), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -128,7 +151,9 @@ def attack_model(path: Path, payload: bytes) -> str:
 
 
 def run_models(models: list[bytes], numbers: range, folder: Path) -> Counter[str]:
-    """Every file is loaded and used; the outcomes, counted. A failure names the number that makes the file again."""
+    """Every file is loaded and used; the outcomes, counted. A failure names the number that makes
+    the file again.
+    """
     outcomes: Counter[str] = Counter()
     with watched() as seen:
         for number in numbers:
@@ -206,7 +231,9 @@ def test_mutated_checkpoints_are_refused_or_resumed(tmp_path):
     path = tmp_path / "fit.checkpoint"
     for families in ("gaussian", "multinomial"):
         rows = CASES[families].rows[:40]
-        engine = sb.MemoizedVB(n_batches=3, max_iter=3, tol=0.0, checkpoint=path, checkpoint_every=0.0)
+        engine = sb.MemoizedVB(
+            n_batches=3, max_iter=3, tol=0.0, checkpoint=path, checkpoint_every=0.0
+        )
         with pytest.warns(sb.ConvergenceWarning):
             sb.DPMixture(2, family=families, inference=engine, random_state=0).fit(rows)
         payload = path.read_bytes()
@@ -228,18 +255,30 @@ def test_mutated_checkpoints_are_refused_or_resumed(tmp_path):
         assert outcomes["refused"] > 75
 
 
-# ---- on purpose --------------------------------------------------------------------------------------------------
+# ---- on purpose ----------------------------------------------------------------------------------
 
 
 def test_an_archive_that_claims_more_than_there_is_room_for(tmp_path):
-    """A forged size in the directory of the archive agrees with a forged header; the disk is asked before anything is written."""
+    """A forged size in the directory of the archive agrees with a forged header; the disk is asked
+    before anything is written.
+    """
     header = npy_bytes(np.zeros((1, 1)))[:128].replace(b"(1, 1)", b"(%d, 1)" % 10**15, 1)
     header = header.replace(b" " * 15 + b"\n", b"\n")
     path = tmp_path / "bomb.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", header[:8] + (len(header) - 10).to_bytes(2, "little") + header[10:] + b"\0" * 1000)
+        archive.writestr(
+            "x.npy",
+            header[:8] + (len(header) - 10).to_bytes(2, "little") + header[10:] + b"\0" * 1000,
+        )
         archive.getinfo("x.npy").file_size = 8 * 10**15 + 1000
-    with time_limit(LONGEST), pytest.raises(ValueError, match=r"claims|temporary space|damaged|not an array"):
+    with (
+        time_limit(LONGEST),
+        pytest.raises(
+            ValueError,
+            match=r"claims|temporary space|damaged|not "
+            r"an array",
+        ),
+    ):
         sb.open_table(path)
 
 
@@ -275,7 +314,9 @@ def test_pickles_are_never_opened(name, tmp_path):
 
 
 def test_the_trap_works(tmp_path):
-    """The marker and the watch both see an unpickled object: silence above means that there was none."""
+    """The marker and the watch both see an unpickled object: silence above means that there was
+    none.
+    """
     import pickle
 
     from fuzz.mutations import Bomb
@@ -287,7 +328,9 @@ def test_the_trap_works(tmp_path):
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("content", ["a,b\n1,2\n", "", "{}", "hello " * 1000], ids=["csv", "empty", "json", "text"])
+@pytest.mark.parametrize(
+    "content", ["a,b\n1,2\n", "", "{}", "hello " * 1000], ids=["csv", "empty", "json", "text"]
+)
 def test_files_of_other_kinds_are_called_by_their_name(content, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text(content)

@@ -1,7 +1,9 @@
-"""Fits that are killed with SIGKILL and resumed; run by test_checkpoints.py in a process of its own.
+"""Fits that are killed with SIGKILL and resumed; run by test_checkpoints.py in a process of its
+own.
 
-killed_fits.py FOLDER fork|spawn COUNT NAME        kill COUNT fits; prints {"undisturbed", "bounds", "killed", "laps"} as JSON
-killed_fits.py FOLDER fit NAME CHECKPOINT          the fit that is killed: slow on purpose
+killed_fits.py FOLDER fork|spawn COUNT NAME        kill COUNT fits; prints {"undisturbed", "bounds",
+"killed", "laps"} as JSON killed_fits.py FOLDER fit NAME CHECKPOINT          the fit that is killed:
+slow on purpose
 
 NAME is Mixture, DPMixture (both without moves), or moves.
 """
@@ -82,7 +84,9 @@ def fork_fit(name: str, checkpoint: Path, wait: float) -> bool:
 
 
 def spawn_fit(name: str, checkpoint: Path, wait: float) -> bool:
-    child = subprocess.Popen([sys.executable, __file__, str(checkpoint.parent), "fit", name, str(checkpoint)])
+    child = subprocess.Popen(
+        [sys.executable, __file__, str(checkpoint.parent), "fit", name, str(checkpoint)]
+    )
     killed = kill_when_due(child.pid, lambda: child.poll() is None, checkpoint, wait)
     child.wait()
     return killed

@@ -1,4 +1,6 @@
-"""Checkpoints: resuming continues bit for bit, damaged files say so, and a killed process loses nothing."""
+"""Checkpoints: resuming continues bit for bit, damaged files say so, and a killed process loses
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fitting import MODELS, StopAt, StoppedError, assert_same_fit, blob_model, blobs, fit, random_start
+from fitting import (
+    MODELS,
+    StopAt,
+    StoppedError,
+    assert_same_fit,
+    blob_model,
+    blobs,
+    fit,
+    random_start,
+)
 from moving import CASES as MOVING_CASES
 from registers import FAMILIES
 
@@ -29,7 +40,9 @@ ROWS = blobs(60, 3)
 MODEL = blob_model(ROWS)
 ENGINES = {
     "memoized": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, trace_visits=True),
-    "fixed-order": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, shuffle=False, reorder=False, trace_visits=True),
+    "fixed-order": MemoizedVB(
+        n_batches=5, max_iter=6, tol=0.0, shuffle=False, reorder=False, trace_visits=True
+    ),
     "spilled": MemoizedVB(n_batches=5, max_iter=6, tol=0.0, memory_limit=0, trace_visits=True),
     "batch": BatchVB(max_iter=6, tol=0.0, trace_visits=True),
     "stochastic": StochasticVB(batch_size=12, max_iter=6, tol=0.0),
@@ -49,7 +62,9 @@ def with_settings(engine: Any, **settings: Any) -> Any:
     return type(engine)(**{**engine.get_params(deep=False), **settings})
 
 
-def stop_and_resume(model: Any, engine: Any, table: Table, start: Any, path: Path, step: int) -> Any:
+def stop_and_resume(
+    model: Any, engine: Any, table: Table, start: Any, path: Path, step: int
+) -> Any:
     """Die at a visit, read the file, go on."""
     saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
     with pytest.raises(StoppedError):
@@ -65,7 +80,11 @@ def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     engine, table = ENGINES[name], Table(ROWS)
     start = random_start(MODEL, table, 4)
     undisturbed = run(MODEL, engine, table, start, seed=7)
-    steps = range(2, undisturbed.n_steps + 1) if undisturbed.n_steps < 10 else (2, 4, 6, 7, 11, 14, 22, 30)
+    steps = (
+        range(2, undisturbed.n_steps + 1)
+        if undisturbed.n_steps < 10
+        else (2, 4, 6, 7, 11, 14, 22, 30)
+    )
     for step in steps:
         resumed = stop_and_resume(MODEL, engine, table, start, tmp_path / "fit.checkpoint", step)
         assert_same_fit(resumed, undisturbed)
@@ -79,12 +98,17 @@ def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     start = random_start(model, table, 3)
     undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
     for step in (4, 8, 16):
-        assert_same_fit(stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step), undisturbed)
+        assert_same_fit(
+            stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step),
+            undisturbed,
+        )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse", "poisson"])
 def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
-    """Hyperparameters of the family and the concentration, from the middle of a lap and from its end."""
+    """Hyperparameters of the family and the concentration, from the middle of a lap and from its
+    end.
+    """
     case = FAMILIES[name]
     model, table = MODELS["dp"](case.family, GammaPrior(), learns=True), Table(case.rows)
     start = random_start(model, table, 3)
@@ -98,11 +122,13 @@ def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(resumed.model.learned()[n], learned[n])
 
 
-# ---- moves ---------------------------------------------------------------------------------------------------------
+# ---- moves ---------------------------------------------------------------------------------------
 ALL_MOVES = (Birth(n_newborn=4, n_passes=10), Merge(), Delete(n_passes=10))
 MOVING = {
     "three": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, trace_visits=True),
-    "spilled": MemoizedVB(n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, memory_limit=0, trace_visits=True),
+    "spilled": MemoizedVB(
+        n_batches=3, max_iter=5, tol=0.0, moves=ALL_MOVES, memory_limit=0, trace_visits=True
+    ),
     "settles": MemoizedVB(n_batches=2, max_iter=30, tol=1e-3, moves=ALL_MOVES, trace_visits=True),
 }
 
@@ -113,7 +139,9 @@ def assert_same_moves(a: Any, b: Any) -> None:
     assert a.next_id == b.next_id
 
 
-def stop_moves_and_resume(model: Any, engine: Any, table: Table, start: Any, path: Path, step: int) -> tuple[Any, int]:
+def stop_moves_and_resume(
+    model: Any, engine: Any, table: Table, start: Any, path: Path, step: int
+) -> tuple[Any, int]:
     """The resumed fit, and how many proposals were under way when it stopped."""
     saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
     with pytest.raises(StoppedError):
@@ -125,7 +153,9 @@ def stop_moves_and_resume(model: Any, engine: Any, table: Table, start: Any, pat
 
 @pytest.mark.parametrize(("name", "n_components"), [("three", 1), ("spilled", 6), ("settles", 6)])
 def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) -> None:
-    """Births from one component, merges and deletes from six; wherever it stopped, proposals under way included."""
+    """Births from one component, merges and deletes from six; wherever it stopped, proposals under
+    way included.
+    """
     rows = blobs(150, 3, spread=8.0)
     model, table, engine = blob_model(rows), Table(rows), MOVING[name]
     start = random_start(model, table, n_components)
@@ -134,7 +164,9 @@ def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) 
     pending = 0
     for step in (2, 5, 8) if n_components == 1 else (4, 8):
         if step <= undisturbed.n_steps:
-            resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
+            resumed, under_way = stop_moves_and_resume(
+                model, engine, table, start, tmp_path / "c", step
+            )
             assert_same_moves(resumed, undisturbed)
             pending += under_way
     assert pending > 0
@@ -144,13 +176,18 @@ def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) 
 def test_moves_of_every_kind_of_field_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Vocabularies of their own, reference points, several members."""
     case = MOVING_CASES[name]
-    model, table = MODELS["dp"](case.family, GammaPrior(), learns=name != "product"), Table(case.rows)
+    model, table = (
+        MODELS["dp"](case.family, GammaPrior(), learns=name != "product"),
+        Table(case.rows),
+    )
     start = random_start(model, table, 4)
     engine = MemoizedVB(n_batches=3, max_iter=4, tol=0.0, moves=ALL_MOVES)
     undisturbed = run(model, engine, table, start, seed=7)
     pending = 0
     for step in (5, 9):
-        resumed, under_way = stop_moves_and_resume(model, engine, table, start, tmp_path / "c", step)
+        resumed, under_way = stop_moves_and_resume(
+            model, engine, table, start, tmp_path / "c", step
+        )
         assert_same_moves(resumed, undisturbed)
         pending += under_way
     assert pending > 0
@@ -163,7 +200,9 @@ def test_moves_that_are_stopped_again_and_again_end_the_same(tmp_path: Path) -> 
     undisturbed = run(model, engine, table, start, seed=7)
     begin: Any = start
     for step in (2, 5, 6, 8, 11, 15):
-        saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),))
+        saved = with_settings(
+            engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),)
+        )
         with pytest.raises(StoppedError):
             run(model, saved, table, begin, seed=7)
         begin = read_checkpoint(path)[1]
@@ -173,7 +212,9 @@ def test_moves_that_are_stopped_again_and_again_end_the_same(tmp_path: Path) -> 
 def test_moves_in_a_checkpoint_that_are_garbled_are_said(tmp_path: Path) -> None:
     rows = blobs(150, 3, spread=8.0)
     model, table, path = blob_model(rows), Table(rows), tmp_path / "c"
-    engine = with_settings(MOVING["three"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(6),))
+    engine = with_settings(
+        MOVING["three"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(6),)
+    )
     with pytest.raises(StoppedError):
         run(model, engine, table, random_start(model, table, 1), seed=7)
     header, arrays = read_file(path, "checkpoint")
@@ -188,11 +229,14 @@ def test_moves_in_a_checkpoint_that_are_garbled_are_said(tmp_path: Path) -> None
         [[kind]],
         [5],
     ):
-        write_file(path, "checkpoint", {**header, "moves": {**header["moves"], "proposals": bad}}, arrays)
+        write_file(
+            path, "checkpoint", {**header, "moves": {**header["moves"], "proposals": bad}}, arrays
+        )
         with pytest.raises((CheckpointError, ModelFileError)):
             run(model, engine, table, read_checkpoint(path)[1], seed=7)
     write_file(path, "checkpoint", header, arrays)
-    with pytest.raises(CheckpointError, match="moves"):  # an engine without moves does not know what to do with them
+    # an engine without moves does not know what to do with them
+    with pytest.raises(CheckpointError, match="moves"):
         run(model, with_settings(engine, moves=()), table, read_checkpoint(path)[1], seed=7)
 
 
@@ -205,7 +249,9 @@ def test_a_checkpoint_with_another_prior_to_learn_is_refused(tmp_path: Path) -> 
         with pytest.raises(CheckpointError, match="learned hyperparameters"):
             run(other, engine, table, read_checkpoint(path)[1], seed=7)
     header, arrays = read_file(path, "checkpoint")
-    write_file(path, "checkpoint", header, {**dict(arrays.items()), "learned/mean": np.full(2, np.nan)})
+    write_file(
+        path, "checkpoint", header, {**dict(arrays.items()), "learned/mean": np.full(2, np.nan)}
+    )
     with pytest.raises(CheckpointError, match="learned hyperparameters"):
         run(learning, engine, table, read_checkpoint(path)[1], seed=7)
 
@@ -219,7 +265,10 @@ def test_resuming_follows_reference_points_and_legal_sets(tmp_path: Path) -> Non
     undisturbed = run(model, ENGINES["memoized"], table, start, seed=7)
     assert (undisturbed.counts["anchor"] != 0).any()
     for step in (2, 7, 13, 21):
-        assert_same_fit(stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step), undisturbed)
+        assert_same_fit(
+            stop_and_resume(model, ENGINES["memoized"], table, start, tmp_path / "c", step),
+            undisturbed,
+        )
 
 
 def test_a_fit_that_is_stopped_again_and_again_ends_the_same(tmp_path: Path) -> None:
@@ -228,7 +277,9 @@ def test_a_fit_that_is_stopped_again_and_again_ends_the_same(tmp_path: Path) -> 
     undisturbed = run(MODEL, engine, table, start, seed=7)
     begin: Any = start
     for step in (3, 4, 9, 10, 17, 28):
-        saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),))
+        saved = with_settings(
+            engine, checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(step),)
+        )
         with pytest.raises(StoppedError):
             run(MODEL, saved, table, begin, seed=7)
         begin = read_checkpoint(path)[1]
@@ -237,25 +288,44 @@ def test_a_fit_that_is_stopped_again_and_again_ends_the_same(tmp_path: Path) -> 
 
 def test_resuming_a_finished_fit_changes_nothing(tmp_path: Path) -> None:
     path, table = tmp_path / "c", Table(ROWS)
-    for engine in (MemoizedVB(n_batches=3, max_iter=200, tol=1e-3), MemoizedVB(n_batches=3, max_iter=4, tol=0.0)):
+    for engine in (
+        MemoizedVB(n_batches=3, max_iter=200, tol=1e-3),
+        MemoizedVB(n_batches=3, max_iter=4, tol=0.0),
+    ):
         saved = with_settings(engine, checkpoint=path, checkpoint_every=0.0)
         found = run(MODEL, saved, table, random_start(MODEL, table, 3), seed=7)
         assert_same_fit(run(MODEL, saved, table, read_checkpoint(path)[1], seed=7), found)
 
 
 def test_nothing_is_written_before_it_is_due(tmp_path: Path) -> None:
-    fit(MODEL, MemoizedVB(n_batches=5, max_iter=3, tol=0.0, checkpoint=tmp_path / "c", checkpoint_every=3600.0), ROWS, 3)
+    fit(
+        MODEL,
+        MemoizedVB(
+            n_batches=5, max_iter=3, tol=0.0, checkpoint=tmp_path / "c", checkpoint_every=3600.0
+        ),
+        ROWS,
+        3,
+    )
     assert list(tmp_path.iterdir()) == []
 
 
-# ---- files that are not what they should be ------------------------------------------------------------------------
+# ---- files that are not what they should be ------------------------------------------------------
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     """A checkpoint of the third visit, with its settings."""
     path, table = tmp_path / "fit.checkpoint", Table(ROWS)
-    engine = with_settings(ENGINES["memoized"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(4),))
+    engine = with_settings(
+        ENGINES["memoized"], checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(4),)
+    )
     with pytest.raises(StoppedError):
-        run(MODEL, engine, table, random_start(MODEL, table, 3), seed=7, settings={"data": "abc", "seed": 7})
+        run(
+            MODEL,
+            engine,
+            table,
+            random_start(MODEL, table, 3),
+            seed=7,
+            settings={"data": "abc", "seed": 7},
+        )
     return path
 
 
@@ -284,7 +354,13 @@ def test_a_truncated_file_is_said(saved: Path, keep: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [b"not a checkpoint at all", b"\x93NUMPY" + bytes(200), b"\xff" * 500, b"\x02" + bytes(7) + b"{}"]
+    "payload",
+    [
+        b"not a checkpoint at all",
+        b"\x93NUMPY" + bytes(200),
+        b"\xff" * 500,
+        b"\x02" + bytes(7) + b"{}",
+    ],
 )
 def test_a_foreign_file_is_said(saved: Path, payload: bytes) -> None:
     saved.write_bytes(payload)
@@ -320,7 +396,9 @@ def test_a_header_that_lacks_or_garbles_an_entry_is_said(saved: Path) -> None:
             write_file(saved, "checkpoint", broken, arrays)
             if bad == 5 and isinstance(header[name], int):
                 continue  # a whole number where one belongs
-            if (name == "settings" and isinstance(bad, dict)) or (name in ("ids", "settled") and isinstance(bad, list)):
+            if (name == "settings" and isinstance(bad, dict)) or (
+                name in ("ids", "settled") and isinstance(bad, list)
+            ):
                 continue  # the right kind of value
             with pytest.raises((ModelFileError, CheckpointError)):
                 read_checkpoint(saved)
@@ -334,12 +412,16 @@ def test_a_file_without_one_of_its_arrays_is_said(saved: Path) -> None:
             read_checkpoint(saved)
 
 
-# ---- killed processes ----------------------------------------------------------------------------------------------
+# ---- killed processes ----------------------------------------------------------------------------
 KILLER = Path(__file__).parent / "killed_fits.py"
 
 
 def run_kills(folder: Path, *arguments: str) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "PYTHONWARNINGS": "ignore",
+    }
     done = subprocess.run(
         [sys.executable, str(KILLER), str(folder), *arguments],
         env=environment,
@@ -357,10 +439,16 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 @posix
 @pytest.mark.parametrize(
-    ("name", "count"), [*(pytest.param(name, 10, marks=pytest.mark.slow) for name in ("DPMixture", "Mixture")), ("moves", 3)]
+    ("name", "count"),
+    [
+        *(pytest.param(name, 10, marks=pytest.mark.slow) for name in ("DPMixture", "Mixture")),
+        ("moves", 3),
+    ],
 )
 def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path: Path) -> None:
-    """SIGKILL at random moments after the first checkpoint for each estimator; forks of one process, to be quick."""
+    """SIGKILL at random moments after the first checkpoint for each estimator; forks of one
+    process, to be quick.
+    """
     found = run_kills(tmp_path, "fork", str(count), name)
     assert found["killed"] == count
     assert found["bounds"] == [found["undisturbed"]] * count
@@ -369,21 +457,36 @@ def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path
 @posix
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["DPMixture", "moves"])
-def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(name: str, tmp_path: Path) -> None:
-    """SIGKILL at twenty random moments after the first checkpoint; every killed fit is a fresh process."""
+def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(
+    name: str, tmp_path: Path
+) -> None:
+    """SIGKILL at twenty random moments after the first checkpoint; every killed fit is a fresh
+    process.
+    """
     found = run_kills(tmp_path, "spawn", "20", name)
     assert found["killed"] == 20
     assert found["bounds"] == [found["undisturbed"]] * 20
 
 
-def test_a_checkpoint_larger_than_its_shelf_is_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays beyond the limit wait in a temporary file while the checkpoint is written, and are read one visit at a time."""
+def test_a_checkpoint_larger_than_its_shelf_is_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrays beyond the limit wait in a temporary file while the checkpoint is written, and are
+    read one visit at a time.
+    """
     X = np.random.default_rng(0).normal(size=(300, 3))
     payloads = []
     for limit in (1 << 26, 1000, 0):
         monkeypatch.setattr("stickbreak.inference.checkpoints.SHELF_BYTES", limit)
         path = tmp_path / f"{limit}.checkpoint"
-        engine = sb.MemoizedVB(n_batches=6, max_iter=4, tol=0.0, checkpoint=path, checkpoint_every=0.0, memory_limit=500)
+        engine = sb.MemoizedVB(
+            n_batches=6,
+            max_iter=4,
+            tol=0.0,
+            checkpoint=path,
+            checkpoint_every=0.0,
+            memory_limit=500,
+        )
         with pytest.warns(sb.ConvergenceWarning):
             whole = sb.DPMixture(3, inference=engine, random_state=0).fit(X)
         header, arrays = read_file(path, "checkpoint")

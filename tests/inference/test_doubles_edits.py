@@ -1,4 +1,6 @@
-"""Edits by axis name act on totals, remembered batches, warm starts and parameters of every double alike."""
+"""Edits by axis name act on totals, remembered batches, warm starts and parameters of every double
+alike.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def assert_close(first, second, rtol=1e-9):
         assert first[name].shape == second[name].shape, name
         np.testing.assert_allclose(first[name], second[name], rtol=rtol, atol=1e-9, err_msg=name)
     for name in ("local_bound", "n_units"):
-        assert getattr(first, name) == pytest.approx(getattr(second, name), rel=rtol, abs=1e-9), name
+        assert getattr(first, name) == pytest.approx(getattr(second, name), rel=rtol, abs=1e-9), (
+            name
+        )
 
 
 def assert_never_drops_from_here(model, state, batches, before, n_laps=3):
@@ -73,7 +77,7 @@ def assert_never_drops_from_here(model, state, batches, before, n_laps=3):
         ACCUMULATOR.end_lap(state)
 
 
-# ---------------------------------------------------------------------------------------------- merges
+# ---------------------------------------------------------------------------------------------- mer
 
 
 def entropy_by_hand(local, offsets, pairs):
@@ -95,23 +99,33 @@ def entropy_by_hand(local, offsets, pairs):
 
 @pytest.mark.parametrize("name", ["chain", "chain-gaussian"])
 def test_merge_tracks_the_entropy_of_a_chain_exactly(name):
-    """One and two merges in one lap: gain and cross give the entropy of the relabelled posterior."""
+    """One and two merges in one lap: gain and cross give the entropy of the relabelled
+    posterior.
+    """
     pairs = ((0, 2), (1, 3))
     state, model, batches = fit(name, n_batches=1)
     potentials = model.potentials(state.counts, state.params, RULE)
     local, _ = brute.infer(model, potentials, batches[0])
     total, _ = model.local_step(potentials, batches[0], None, [MergeWatch(pairs)])
-    assert total.local_bound == pytest.approx(entropy_by_hand(local, batches[0].offsets, ()), abs=1e-8)
+    assert total.local_bound == pytest.approx(
+        entropy_by_hand(local, batches[0].offsets, ()), abs=1e-8
+    )
     total = Merge("state", 0, 2, 0)(total)
-    assert total.local_bound == pytest.approx(entropy_by_hand(local, batches[0].offsets, pairs[:1]), abs=1e-8)
+    assert total.local_bound == pytest.approx(
+        entropy_by_hand(local, batches[0].offsets, pairs[:1]), abs=1e-8
+    )
     total = Merge("state", 1, 2, 1, (0,))(total)
-    assert total.local_bound == pytest.approx(entropy_by_hand(local, batches[0].offsets, pairs), abs=1e-8)
+    assert total.local_bound == pytest.approx(
+        entropy_by_hand(local, batches[0].offsets, pairs), abs=1e-8
+    )
     assert abs(total.sides["merge"]["cross"][0, 1]) > 1e-3  # the correction matters
 
 
 @pytest.mark.parametrize("name", WATCHED)
 def test_merges_replayed_late_add_up_to_the_total(name):
-    """Two merges and an order, decided on the total; batches that had not seen them catch up later."""
+    """Two merges and an order, decided on the total; batches that had not seen them catch
+    up later.
+    """
     state, model, batches = fit(name, watch=MergeWatch(((0, 2), (1, 3))))
     axis = model.axis
     early = [state.recall(batch) for batch in batches]
@@ -150,7 +164,9 @@ def test_merge_of_tracked_shares_equals_documents_relabelled_by_hand(name):
     expected, log_share = float(model.family.log_marginal(merged).sum()), np.zeros(3)
     for d, (lo, hi) in enumerate(pairwise(batches[0].offsets)):
         q = with_rest(counts[d] + q_prior, rest)
-        expected += brute.document_part(shares[lo:hi], batches[0].repeats[lo:hi], q, with_rest(new_pseudo, new_rest), 3)
+        expected += brute.document_part(
+            shares[lo:hi], batches[0].repeats[lo:hi], q, with_rest(new_pseudo, new_rest), 3
+        )
         log_share += (digamma(q) - digamma(q.sum()))[:3]
     np.testing.assert_allclose(merged["log_share"], log_share, rtol=1e-10)
     sticks = model.prior.bound(model.zeros(3), params)
@@ -163,7 +179,10 @@ def test_tree_tables_merge_along_all_three_axes():
     state.edit(Merge("category", 0, 2))
     fold = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     total = state.total.view()
-    np.testing.assert_allclose(total["binary_rule"], np.einsum("abc,ai,bj,ck->ijk", before["binary_rule"], fold, fold, fold))
+    np.testing.assert_allclose(
+        total["binary_rule"],
+        np.einsum("abc,ai,bj,ck->ijk", before["binary_rule"], fold, fold, fold),
+    )
     np.testing.assert_allclose(total["kind"], fold.T @ before["kind"])
     np.testing.assert_allclose(total["emission"], before["emission"] @ fold)
     assert_close(sum_of_memory(model, state), total)
@@ -178,7 +197,9 @@ def test_tree_tables_merge_along_all_three_axes():
 
 @pytest.mark.parametrize("name", ["chain", "document-rest"])
 def test_edits_inside_a_lap_keep_the_lap_total(name):
-    """An edit between two visits of a lap: the lap's end must find the same total as the remembered batches."""
+    """An edit between two visits of a lap: the lap's end must find the same total as the remembered
+    batches.
+    """
     state, model, batches = fit(name, watch=MergeWatch(((0, 2),)))
     step(model, RULE, ACCUMULATOR, state, batches[0], [MergeWatch(((0, 2),))])
     state.edit(Merge(model.axis, 0, 2))
@@ -202,14 +223,18 @@ def test_sides_survive_a_checkpoint(tmp_path):
         np.testing.assert_array_equal(here.warm["counts"], there.warm["counts"])
 
 
-# ---------------------------------------------------------------------------------------------- new components
+# ---------------------------------------------------------------------------------------------- new
 
 
 def inserted(prior_type, n_laps):
     """A fit of documents with a remainder, and the edit that cuts two topics from it."""
     case = CASES["document-rest"]
-    state, model, batches = fit("document-rest", n_laps=n_laps, model=replace(case.model, prior=prior_type(1.5)))
-    edit = document.cut_from_rest(model.prior, state.params, "topic", 0.3 * (1 - state.params["root"].sum()), 2)
+    state, model, batches = fit(
+        "document-rest", n_laps=n_laps, model=replace(case.model, prior=prior_type(1.5))
+    )
+    edit = document.cut_from_rest(
+        model.prior, state.params, "topic", 0.3 * (1 - state.params["root"].sum()), 2
+    )
     return state, model, batches, edit
 
 
@@ -226,7 +251,9 @@ def test_fillers_of_new_topics_add_up_over_batches(prior_type):
 
 
 def test_bound_with_new_topics_equals_brute_force():
-    """With the root where it was at the visits, q of each document is the Dirichlet with two more entries: recompute it whole."""
+    """With the root where it was at the visits, q of each document is the Dirichlet with two more
+    entries: recompute it whole.
+    """
     state, model, batches, edit = inserted(document.FixedRoot, 3)
     locals_ = []
     for batch in batches:  # all under the same globals, so that shares can be recomputed
@@ -262,12 +289,14 @@ def test_edits_of_a_log_may_be_replayed_in_any_portions():
     assert whole.local_bound == portions.local_bound
 
 
-# ---------------------------------------------------------------------------------------------- legal sets
+# ---------------------------------------------------------------------------------------------- leg
 
 
 @pytest.mark.parametrize("name", ["chain", "document", "tree"])
 def test_legal_sets_restrict_rows_and_follow_merges(name):
-    """Set 0 allows every component, set 1 only the last: a parameter with the component axis, edited like the rest."""
+    """Set 0 allows every component, set 1 only the last: a parameter with the component axis,
+    edited like the rest.
+    """
     case = CASES[name]
     K, model = case.n_components, case.model
     sets = (np.arange(len(case.data.rows)) % 3 == 0).astype(int)

@@ -1,4 +1,6 @@
-"""One engine serves every double, unchanged: bounds, equalities, workers, memory on disk, checkpoints."""
+"""One engine serves every double, unchanged: bounds, equalities, workers, memory on disk,
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def assert_same_counts(first, second, exact=True, tolerance=1e-8):
     assert set(first.arrays) == set(second.arrays)
     for name in first.arrays:
         assert first[name].shape == second[name].shape, name
-        np.testing.assert_allclose(first[name], second[name], rtol=0, atol=0.0 if exact else tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            first[name], second[name], rtol=0, atol=0.0 if exact else tolerance, err_msg=name
+        )
 
 
 def start_of(case, n_batches, seed=0):
@@ -65,7 +69,12 @@ def start_of(case, n_batches, seed=0):
 @pytest.mark.parametrize("name", CASES)
 def test_bound_never_decreases(name, n_batches):
     case = CASES[name]
-    result = run(case.model, MemoizedVB(n_batches=n_batches, max_iter=8, **VISITS), case.data, start_of(case, n_batches))
+    result = run(
+        case.model,
+        MemoizedVB(n_batches=n_batches, max_iter=8, **VISITS),
+        case.data,
+        start_of(case, n_batches),
+    )
     assert_never_drops(result.trace.visits)
     assert result.bound > result.trace.visits[0] + 1.0  # it learns
 
@@ -91,7 +100,14 @@ def test_own_vocabulary_changes_nothing():
     results = []
     for name in ("chain", "chain-own-vocabulary"):
         case = CASES[name]
-        results.append(run(case.model, MemoizedVB(n_batches=6, max_iter=5, **VISITS), case.data, start_of(case, 6)))
+        results.append(
+            run(
+                case.model,
+                MemoizedVB(n_batches=6, max_iter=5, **VISITS),
+                case.data,
+                start_of(case, 6),
+            )
+        )
     assert_same_counts(results[0].counts, results[1].counts, exact=False, tolerance=1e-10)
     np.testing.assert_allclose(results[0].trace.visits, results[1].trace.visits, rtol=1e-12)
     case = CASES["chain-own-vocabulary"]
@@ -103,7 +119,7 @@ def test_own_vocabulary_changes_nothing():
     assert state.total.view()["emission"].shape == (7, 4)
 
 
-# ---------------------------------------------------------------------------------------------- workers
+# ---------------------------------------------------------------------------------------------- wor
 
 
 def far(job, items):
@@ -129,7 +145,7 @@ def test_workers_do_not_change_a_bit(name, monkeypatch):
         assert results[0].bound == other.bound
 
 
-# ---------------------------------------------------------------------------------------------- memory and checkpoints
+# ---------------------------------------------------------------------------------------------- mem
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -159,13 +175,19 @@ class StopAt(Callback):
 
 
 @pytest.mark.parametrize("at", [3, 7, 8])
-@pytest.mark.parametrize("name", ["chain-own-vocabulary", "chain-gaussian", "document-rest", "tree"])
+@pytest.mark.parametrize(
+    "name", ["chain-own-vocabulary", "chain-gaussian", "document-rest", "tree"]
+)
 def test_checkpoints_resume_bit_for_bit(name, at, tmp_path):
-    """In the first lap (the seed stands in), inside a later one, at its end; warm starts included."""
+    """In the first lap (the seed stands in), inside a later one, at its end; warm starts
+    included.
+    """
     case = CASES[name]
     engine = MemoizedVB(n_batches=4, max_iter=3, **VISITS)
     whole = run(case.model, engine, case.data, start_of(case, 4), seed=1)
-    stopped = replace(engine, checkpoint=tmp_path / "fit", checkpoint_every=0.0, callbacks=(StopAt(at + 1),))
+    stopped = replace(
+        engine, checkpoint=tmp_path / "fit", checkpoint_every=0.0, callbacks=(StopAt(at + 1),)
+    )
     run(case.model, stopped, case.data, start_of(case, 4), seed=1)
     _, snapshot = read_checkpoint(tmp_path / "fit")
     assert snapshot.state.n_steps == at
@@ -177,7 +199,7 @@ def test_checkpoints_resume_bit_for_bit(name, at, tmp_path):
     assert whole.trace.visits == again.trace.visits
 
 
-# ---------------------------------------------------------------------------------------------- other rules and accumulators
+# ---------------------------------------------------------------------------------------------- oth
 
 
 @pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree"])
@@ -219,7 +241,9 @@ class Subchains(Stochastic):
 
 
 def test_subchains_scale_each_field_by_its_own_factor():
-    """Windows of a chain: rows, steps and starts occur n / part, (n - 1) / (part - 1) and 1 times as often in the whole."""
+    """Windows of a chain: rows, steps and starts occur n / part, (n - 1) / (part - 1) and 1 times
+    as often in the whole.
+    """
     case = CASES["chain-gaussian"]
     rows = case.data.rows
     n, part = len(rows), 10
@@ -228,13 +252,19 @@ def test_subchains_scale_each_field_by_its_own_factor():
     accumulator = Subchains(1.0, 1.0, PowerDecay(0.6, 0.0), n)
     start = random_start(case.model, [whole], 3)
     state = accumulator.begin(start, (0, 1, 2), len(windows))
-    log_z = lambda: brute.infer(case.model, case.model.potentials(state.total.view(), state.params, MeanLog()), whole)[0].log_z
+    log_z = lambda: (
+        brute.infer(
+            case.model, case.model.potentials(state.total.view(), state.params, MeanLog()), whole
+        )[0].log_z
+    )
     before = log_z()
     for at in np.random.default_rng(0).permutation(len(windows))[:40]:
         step(case.model, MeanLog(), accumulator, state, windows[at])
     total = state.total.view()
-    # the first step has rate one, so nothing of the seed is left: masses are those of the whole chain
+    # the first step has rate one, so nothing of the seed is left: masses are those of the whole
+    # chain
     assert total["initial"].sum() == pytest.approx(1.0, rel=1e-12)
     assert total["transition"].sum() == pytest.approx(n - 1, rel=1e-12)
     assert total["moments"][:, 0].sum() == pytest.approx(n, rel=1e-12)
-    assert log_z() > before + 20.0  # of some 570 nats, by 40 windows that each have replaced part of the others
+    # of some 570 nats, by 40 windows that each have replaced part of the others
+    assert log_z() > before + 20.0

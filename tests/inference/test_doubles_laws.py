@@ -1,4 +1,6 @@
-"""The doubles are what they say: equal to enumeration on tiny inputs, and below the exact evidence."""
+"""The doubles are what they say: equal to enumeration on tiny inputs, and below the exact
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,12 @@ def enumerate_units(name, model, potentials, batch, n_components):
 def test_doubles_satisfy_the_protocols():
     for structure in (chain.Chain(), document.Document(), tree.Tree()):
         assert isinstance(structure, Structure)
-    for prior in (chain.ChainRows(), document.FiniteTopics(), document.RestTopics(), tree.GrammarRows()):
+    for prior in (
+        chain.ChainRows(),
+        document.FiniteTopics(),
+        document.RestTopics(),
+        tree.GrammarRows(),
+    ):
         assert isinstance(prior, Prior)
     assert isinstance(sweep.SweepingChain(), Sweeping)
     assert isinstance(sweep.SweepingChain(), Structure)
@@ -94,8 +101,11 @@ def test_samples_have_the_posterior_shares(name):
     potentials = model.potentials(counts, model.start_params(3), MeanLog())
     local, _ = brute.infer(model, potentials, batch)
     rng, block = np.random.default_rng(0), brute.prepared(model, batch)
-    seen = np.mean([np.eye(3)[model.structure.sample(potentials, block, rng)] for _ in range(600)], axis=0)
-    np.testing.assert_allclose(seen, local.shares, atol=0.1)  # five standard deviations of a mean of 600 draws
+    seen = np.mean(
+        [np.eye(3)[model.structure.sample(potentials, block, rng)] for _ in range(600)], axis=0
+    )
+    # five standard deviations of a mean of 600 draws
+    np.testing.assert_allclose(seen, local.shares, atol=0.1)
 
 
 @pytest.mark.parametrize("name", LABELLINGS)
@@ -105,7 +115,10 @@ def test_derivative_of_log_z_is_the_count(name):
     _, out = brute.infer(model, potentials, batch)
     for field in model.prior.fields(model.axis):
         for at in np.ndindex(out[field].shape):
-            up, down = (brute.infer(model, brute.perturbed(potentials, field, at, h), batch)[0].log_z for h in (1e-5, -1e-5))
+            up, down = (
+                brute.infer(model, brute.perturbed(potentials, field, at, h), batch)[0].log_z
+                for h in (1e-5, -1e-5)
+            )
             # a central difference of step h is off by h**2 and by rounding / h
             assert (up - down) / 2e-5 == pytest.approx(out[field][at], abs=1e-7), (field, at)
 
@@ -120,19 +133,31 @@ def test_derivative_of_log_z_along_the_family_is_its_count(name):
         for h in (1e-5, -1e-5):
             table = potentials.scores.log_table.copy()
             table[at] += h
-            ends.append(brute.infer(model, replace(potentials, scores=replace(potentials.scores, log_table=table)), batch)[0].log_z)
+            ends.append(
+                brute.infer(
+                    model,
+                    replace(potentials, scores=replace(potentials.scores, log_table=table)),
+                    batch,
+                )[0].log_z
+            )
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(found["emission"][at], abs=1e-7)
 
 
-@pytest.mark.parametrize(("name", "lengths"), [("chain", (3, 2, 1)), ("chain-gaussian", (3, 2)), ("tree", (3, 2))])
+@pytest.mark.parametrize(
+    ("name", "lengths"), [("chain", (3, 2, 1)), ("chain-gaussian", (3, 2)), ("tree", (3, 2))]
+)
 def test_bound_stays_below_the_exact_evidence(name, lengths):
     model, batch, _ = tiny(name, lengths, 2)
     data = Ragged(batch.rows, batch.offsets)
     exact = brute.log_evidence(model, batch, 2, LABELLINGS[name])
     engine = MemoizedVB(n_batches=2, max_iter=30, tol=0.0)
-    bounds = [run(model, engine, data, random_start(model, data.batches(2), 2, seed)).bound for seed in range(3)]
+    bounds = [
+        run(model, engine, data, random_start(model, data.batches(2), 2, seed)).bound
+        for seed in range(3)
+    ]
     assert max(bounds) < exact
-    assert max(bounds) > exact - 6.0  # a bound of the right data: mean field loses some nats, not tens
+    # a bound of the right data: mean field loses some nats, not tens
+    assert max(bounds) > exact - 6.0
 
 
 @pytest.mark.parametrize("name", ["document", "document-rest"])
@@ -151,7 +176,9 @@ def test_document_fixed_point_satisfies_its_equations(name):
         q = warm["counts"][d] + pseudo
         used = digamma(q) - digamma(q.sum() + rest)
         logits = evidence[lo:hi] + used
-        shares = batch.repeats[lo:hi, None] * np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+        shares = batch.repeats[lo:hi, None] * np.exp(
+            logits - logsumexp(logits, axis=1, keepdims=True)
+        )
         np.testing.assert_allclose(local.shares[lo:hi], shares, atol=1e-10)
         np.testing.assert_allclose(warm["counts"][d], shares.sum(0), atol=1e-10)
         log_share += used
@@ -175,7 +202,8 @@ def test_document_bound_equals_the_textbook_formula(name, max_steps):
     for d, (lo, hi) in enumerate(pairwise(batch.offsets)):
         q = prior + np.r_[after["counts"][d], 0.0][: len(prior)]
         expected += brute.document_part(local.shares[lo:hi], batch.repeats[lo:hi], q, prior, 3)
-    sticks = model.prior.bound(model.zeros(3), params)  # no units: what is left is the prior of the root
+    # no units: what is left is the prior of the root
+    sticks = model.prior.bound(model.zeros(3), params)
     assert model.bound(found, params) == pytest.approx(expected + sticks, rel=1e-12)
 
 
@@ -184,13 +212,17 @@ def test_doubles_pass_the_public_battery(name):
     model, batch, counts = tiny(name, (3, 1, 3), 2)
     potentials = model.potentials(counts, model.start_params(2), MeanLog())
     check_structure(model, potentials, batch)
-    alone = [brute.infer(model, potentials, batch.part(u, u + 1).alone())[0].log_z for u in range(3)]
+    alone = [
+        brute.infer(model, potentials, batch.part(u, u + 1).alone())[0].log_z for u in range(3)
+    ]
     np.testing.assert_allclose(model.log_evidence(potentials, batch), alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["document", "document-rest"])
 def test_document_evidence_is_the_local_bound(name):
-    """Of each unit, given the globals: the sum over units equals what the whole batch adds to the bound."""
+    """Of each unit, given the globals: the sum over units equals what the whole batch adds to the
+    bound.
+    """
     model, batch = CASES[name].model, CASES[name].data.whole()
     counts = random_seed(model, [batch], 3)
     potentials = model.predictive(counts, model.start_params(3))

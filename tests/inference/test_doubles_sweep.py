@@ -1,4 +1,6 @@
-"""A compiled collapsed sweep plugs in as a structure's method and a rule: the engine does not know it."""
+"""A compiled collapsed sweep plugs in as a structure's method and a rule: the engine does not know
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from doubles.data import begin, random_seed, random_start
 from doubles.sweep import ExcludeOwn
 
 import stickbreak
-from stickbreak.inference import LogMean, Memoized, MemoizedVB, MonitorStopping, SpillingMemory, read_checkpoint, run, workers
+from stickbreak.inference import (
+    LogMean,
+    Memoized,
+    MemoizedVB,
+    MonitorStopping,
+    SpillingMemory,
+    read_checkpoint,
+    run,
+    workers,
+)
 from stickbreak.inference.engine import step
 from stickbreak.kernels.compile import cache_folder
 from stickbreak.stats import Merge, Permute, Tally
@@ -37,11 +48,15 @@ class Collapsed(MemoizedVB):
 
 
 def plain_sweep(model, counts, batch, own):
-    """One lap through the contract: a unit's counts out, predictive potentials, infer, counts in."""
+    """One lap through the contract: a unit's counts out, predictive potentials, infer,
+    counts in.
+    """
     new = []
     for u in range(batch.n_spans):
         counts = counts if own is None else counts - own[u]
-        potentials = model.potentials(counts, model.start_params(counts.size(model.axis)), LogMean())
+        potentials = model.potentials(
+            counts, model.start_params(counts.size(model.axis)), LogMean()
+        )
         new.append(model.local_step(potentials, batch.part(u, u + 1).alone())[0])
         counts = counts + new[-1]
     return new
@@ -67,7 +82,9 @@ def test_compiled_sweep_equals_the_plain_loop(name):
             np.testing.assert_allclose(found[field], total[field], rtol=0, atol=1e-8, err_msg=field)
         assert found.log_z == pytest.approx(total.log_z, abs=1e-8)
         assert found.n_units == batch.n_units
-        np.testing.assert_allclose(warm["pairs"], [part["transition"] for part in expected], atol=1e-8)
+        np.testing.assert_allclose(
+            warm["pairs"], [part["transition"] for part in expected], atol=1e-8
+        )
         counts, own = found, expected
 
 
@@ -75,7 +92,9 @@ def test_sweep_of_moments_about_anchors_equals_the_plain_loop():
     """A Gaussian whose components have reference points of their own."""
     model, batch = CASES["chain-gaussian"].model, CASES["chain-gaussian"].data.whole()
     counts = random_seed(model, [batch], 3)
-    counts = stickbreak.stats.Reanchor("anchor", np.array([[0.5, -0.3], [0.0, 0.0], [2.0, 1.0]]))(counts)
+    counts = stickbreak.stats.Reanchor("anchor", np.array([[0.5, -0.3], [0.0, 0.0], [2.0, 1.0]]))(
+        counts
+    )
     expected = added(plain_sweep(model, counts, batch, None))
     found, _ = ExcludeOwn().visit(model, counts, model.start_params(3), batch, None, (), map)
     np.testing.assert_allclose(found["moments"], expected["moments"], atol=1e-8)
@@ -90,7 +109,9 @@ def test_collapsed_engine_improves_the_predictive(name, n_batches):
     result = run(case.model, Collapsed(n_batches=n_batches, max_iter=12, tol=0.0), case.data, start)
     assert result.trace.log_z[-1] > result.trace.log_z[1]
     assert np.isnan(result.trace.bound).all()
-    assert result.counts["transition"].sum() + result.counts["initial"].sum() == pytest.approx(len(case.data.rows), rel=1e-9)
+    assert result.counts["transition"].sum() + result.counts["initial"].sum() == pytest.approx(
+        len(case.data.rows), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -99,7 +120,15 @@ def test_workers_do_not_change_a_bit(name):
     for n_jobs in (1, 2):
         with workers(n_jobs) as pool:
             start = random_start(case.model, case.data.batches(2), 4)
-            results.append(run(case.model, Collapsed(n_batches=2, n_lanes=3, max_iter=3), case.data, start, pool=pool))
+            results.append(
+                run(
+                    case.model,
+                    Collapsed(n_batches=2, n_lanes=3, max_iter=3),
+                    case.data,
+                    start,
+                    pool=pool,
+                )
+            )
     for field in results[0].counts:
         np.testing.assert_array_equal(results[0].counts[field], results[1].counts[field])
     assert (results[0].trace.log_z == results[1].trace.log_z).all()
@@ -114,7 +143,9 @@ def laps(model, state, batches, n_laps):
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_own_counts_follow_the_edits(name):
-    """Own counts of units are warm starts: after a merge and an order they still add up to the batch's and to the total."""
+    """Own counts of units are warm starts: after a merge and an order they still add up to the
+    batch's and to the total.
+    """
     case = CASES[name]
     batches = case.data.batches(3)
     state = begin(case.model, batches, 4)
@@ -124,13 +155,19 @@ def test_own_counts_follow_the_edits(name):
     pairs = np.zeros((3, 3))
     for batch in batches:
         visit = state.recall(batch)
-        np.testing.assert_allclose(visit.warm["pairs"].sum(0), visit.summary["transition"], atol=1e-10)
-        np.testing.assert_allclose(visit.warm["rows"][batch.offsets[:-1]].sum(0), visit.summary["initial"], atol=1e-10)
+        np.testing.assert_allclose(
+            visit.warm["pairs"].sum(0), visit.summary["transition"], atol=1e-10
+        )
+        np.testing.assert_allclose(
+            visit.warm["rows"][batch.offsets[:-1]].sum(0), visit.summary["initial"], atol=1e-10
+        )
         pairs += visit.warm["pairs"].sum(0)
     np.testing.assert_allclose(state.total.view()["transition"], pairs, atol=1e-10)
     laps(case.model, state, batches, 2)
     found = state.total.view()
-    assert found["transition"].sum() + found["initial"].sum() == pytest.approx(len(case.data.rows), rel=1e-9)
+    assert found["transition"].sum() + found["initial"].sum() == pytest.approx(
+        len(case.data.rows), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -154,7 +191,10 @@ def test_checkpoint_keeps_own_counts(tmp_path):
     run(case.model, engine, case.data, start())
     _, snapshot = read_checkpoint(tmp_path / "fit")
     longer = replace(engine, max_iter=5, checkpoint=None)
-    again, whole = run(case.model, longer, case.data, snapshot), run(case.model, longer, case.data, start())
+    again, whole = (
+        run(case.model, longer, case.data, snapshot),
+        run(case.model, longer, case.data, start()),
+    )
     for field in whole.counts:
         np.testing.assert_array_equal(whole.counts[field], again.counts[field])
 
@@ -175,8 +215,14 @@ print(sum(found.cache_hits.values()), sum(found.cache_misses.values()))
 def run_process():
     """Hits and misses of the sweep in the on-disk cache, as a new process finds it."""
     paths = [str(Path(stickbreak.__file__).parents[1]), str(Path(__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(cache_folder())}
-    done = subprocess.run([sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "NUMBA_CACHE_DIR": str(cache_folder()),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True, check=True
+    )
     return tuple(int(number) for number in done.stdout.split())
 
 

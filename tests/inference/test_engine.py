@@ -1,4 +1,6 @@
-"""The loop that all engines share: stopping, callbacks, trace, order and ids, interruptions, workers."""
+"""The loop that all engines share: stopping, callbacks, trace, order and ids, interruptions,
+workers.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +88,15 @@ class Raise(Callback):
         self.ended += 1
 
 
-# ---- stopping ------------------------------------------------------------------------------------------------------
+# ---- stopping ------------------------------------------------------------------------------------
 def trace_of(bounds: list[float | None], log_z: list[float] | None = None) -> Trace:
     values = log_z or [0.0] * len(bounds)
-    return Trace([LapRecord(i + 1, b, z, 2, 0.0) for i, (b, z) in enumerate(zip(bounds, values, strict=True))])
+    return Trace(
+        [
+            LapRecord(i + 1, b, z, 2, 0.0)
+            for i, (b, z) in enumerate(zip(bounds, values, strict=True))
+        ]
+    )
 
 
 def test_bound_stopping_counts_nats_per_unit() -> None:
@@ -100,7 +107,8 @@ def test_bound_stopping_counts_nats_per_unit() -> None:
     assert not rule.is_converged(trace_of([-50.0, -49.0]), 100)
     assert rule.is_converged(trace_of([-50.0, -49.01]), 100)
     assert rule.is_converged(trace_of([-50.0, -49.0]), 101)
-    assert not BoundStopping(tol=0.0).is_converged(trace_of([-50.0, -50.0]), 100)  # tol=0 runs to max_iter
+    # tol=0 runs to max_iter
+    assert not BoundStopping(tol=0.0).is_converged(trace_of([-50.0, -50.0]), 100)
 
 
 def test_monitor_stopping_waits_for_laps_without_progress() -> None:
@@ -112,7 +120,9 @@ def test_monitor_stopping_waits_for_laps_without_progress() -> None:
     assert not rule.is_converged(trace_of([None] * 5, [-5.0, -1.0, -1.3, -0.85, -1.1]), 1)
 
 
-@pytest.mark.parametrize("engine", [BatchVB(max_iter=500, tol=1e-4), MemoizedVB(n_batches=4, max_iter=500, tol=1e-4)])
+@pytest.mark.parametrize(
+    "engine", [BatchVB(max_iter=500, tol=1e-4), MemoizedVB(n_batches=4, max_iter=500, tol=1e-4)]
+)
 def test_fit_ends_when_a_lap_gains_less_than_tol(engine: Any) -> None:
     found = fit(MODEL, engine, ROWS, 4)
     gains = np.diff(found.trace.bound) / 60
@@ -137,14 +147,22 @@ def test_stochastic_fit_converges_by_its_monitor() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"max_iter": 0}, {"max_iter": 2.5}, {"tol": -1.0}, {"tol": math.nan}, {"n_batches": 0}, {"n_batches": "many"}]
+    "settings",
+    [
+        {"max_iter": 0},
+        {"max_iter": 2.5},
+        {"tol": -1.0},
+        {"tol": math.nan},
+        {"n_batches": 0},
+        {"n_batches": "many"},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         fit(MODEL, MemoizedVB(**settings), ROWS, 2)
 
 
-# ---- callbacks and trace -------------------------------------------------------------------------------------------
+# ---- callbacks and trace -------------------------------------------------------------------------
 @every_engine
 def test_callbacks_hear_of_every_step_and_lap_and_the_end(engine: Any) -> None:
     recorder = Recorder()
@@ -186,12 +204,14 @@ def test_an_error_in_a_callback_is_not_swallowed_and_ends_are_told() -> None:
 
 
 def test_trace_round_trips_through_plain_values() -> None:
-    trace = fit(MODEL, MemoizedVB(n_batches=3, max_iter=3, tol=0.0, trace_visits=True), ROWS, 3).trace
+    trace = fit(
+        MODEL, MemoizedVB(n_batches=3, max_iter=3, tol=0.0, trace_visits=True), ROWS, 3
+    ).trace
     assert Trace.from_dict(trace.to_dict()) == trace
     assert len(trace.visits) == 7
 
 
-# ---- order and permanent ids ---------------------------------------------------------------------------------------
+# ---- order and permanent ids ---------------------------------------------------------------------
 @pytest.mark.parametrize("n_batches", [1, 4])
 def test_reorder_sorts_components_by_size_and_ids_follow(n_batches: int) -> None:
     rows = np.sort(blobs(90, 5, n_features=1), axis=0)
@@ -205,7 +225,9 @@ def test_reorder_sorts_components_by_size_and_ids_follow(n_batches: int) -> None
     assert (np.diff(moved.counts["share"]) <= 0).all()
     # After one lap the same components, only in another order: each keeps its id.
     for place, identity in enumerate(moved.ids):
-        np.testing.assert_array_equal(moved.counts["moments"][place], fixed.counts["moments"][identity])
+        np.testing.assert_array_equal(
+            moved.counts["moments"][place], fixed.counts["moments"][identity]
+        )
     assert moved.bound > fixed.bound
 
 
@@ -224,7 +246,7 @@ def test_counts_descend_at_the_end_of_every_lap(max_iter: int) -> None:
     assert sorted(found.ids) == list(range(6))
 
 
-# ---- interruptions -------------------------------------------------------------------------------------------------
+# ---- interruptions -------------------------------------------------------------------------------
 def assert_counts_are_whole(found: Any, n: float) -> None:
     """The counts sum over all rows, once."""
     assert found.counts.n_units == pytest.approx(n, rel=1e-9)
@@ -241,18 +263,25 @@ def test_ctrl_c_in_a_callback_leaves_a_usable_result(engine: Any, where: dict[st
     assert not found.is_converged
     assert stop.ended == 1
     assert_counts_are_whole(found, 60)
-    is_first_lap = engine is ENGINES["memoized"] and "step" in where  # the seed stands in: there is no bound yet
+    # the seed stands in: there is no bound yet
+    is_first_lap = engine is ENGINES["memoized"] and "step" in where
     if is_first_lap or engine is ENGINES["stochastic"]:
         assert math.isnan(found.bound)
     else:
-        assert found.bound == pytest.approx(engine.rule().bound(MODEL, found.counts, found.params), rel=1e-12)
-    labels = MODEL.decode(MODEL.potentials(found.counts, found.params, MeanLog()), Table(ROWS).whole())
+        assert found.bound == pytest.approx(
+            engine.rule().bound(MODEL, found.counts, found.params), rel=1e-12
+        )
+    labels = MODEL.decode(
+        MODEL.potentials(found.counts, found.params, MeanLog()), Table(ROWS).whole()
+    )
     assert ((labels >= 0) & (labels < 4)).all()
 
 
 @every_engine
 @pytest.mark.parametrize("call", [1, 3, 5])
-def test_ctrl_c_in_a_kernel_leaves_a_usable_result(engine: Any, call: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_a_kernel_leaves_a_usable_result(
+    engine: Any, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = 0
 
     def interrupted(kernel: Any) -> Any:
@@ -273,8 +302,12 @@ def test_ctrl_c_in_a_kernel_leaves_a_usable_result(engine: Any, call: int, monke
 
 
 @pytest.mark.parametrize("visit", [2, 4, 5, 10, 17])
-def test_ctrl_c_between_total_and_memory_is_repaired(visit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The total has the batch's new counts, the memory its old ones: the result is the sum of what is remembered."""
+def test_ctrl_c_between_total_and_memory_is_repaired(
+    visit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The total has the batch's new counts, the memory its old ones: the result is the sum of what
+    is remembered.
+    """
     seen, remember = 0, State.remember
 
     def interrupted(self: State, *args: Any) -> None:
@@ -290,7 +323,7 @@ def test_ctrl_c_between_total_and_memory_is_repaired(visit: int, monkeypatch: py
     assert_counts_are_whole(found, 60)
 
 
-# ---- numbers that are not ------------------------------------------------------------------------------------------
+# ---- numbers that are not ------------------------------------------------------------------------
 @every_engine
 @pytest.mark.parametrize("name", ["gaussian", "diagonal", "zero_mean", "fixed_variance"])
 @pytest.mark.parametrize("bad", [-math.inf, math.inf])
@@ -299,7 +332,14 @@ def test_an_infinite_value_raises(engine: Any, name: str, bad: float) -> None:
     rows, model = case.rows.copy(), MODELS["dp"](case.family, 1.0)
     start = random_start(model, Table(rows), 3)
     rows[17, 1] = bad
-    with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match=r"not a number|local bound is"):
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(
+            NumericalError,
+            match=r"not a number|local "
+            r"bound is",
+        ),
+    ):
         fit(model, engine, rows, start)
 
 
@@ -310,7 +350,7 @@ def test_a_row_without_a_legal_component_raises() -> None:
         fit(MODEL, ENGINES["batch"], table, start)
 
 
-# ---- workers -------------------------------------------------------------------------------------------------------
+# ---- workers -------------------------------------------------------------------------------------
 BIG = blobs(26_000, 6)
 BIG_MODEL = MODELS["dp"](families.Gaussian().resolve(measure(Table(BIG))), 1.0)
 BIG_ENGINES = {
@@ -323,7 +363,9 @@ BIG_ENGINES = {
 
 
 @pytest.mark.parametrize("engine", BIG_ENGINES.values(), ids=BIG_ENGINES.keys())
-def test_results_do_not_depend_on_the_number_of_workers(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_number_of_workers(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 2048)
     table = Table(BIG)
     start = random_start(BIG_MODEL, table, 5)
@@ -398,7 +440,9 @@ def test_the_error_of_a_job_is_raised_and_the_rest_is_left(bad: int) -> None:
 
 
 def test_overlapping_users_restore_blas_once() -> None:
-    """The one that began first ends first: the other still holds the limit, the last one restores what was there."""
+    """The one that began first ends first: the other still holds the limit, the last one restores
+    what was there.
+    """
     before = blas_threads()
     entered, leave = threading.Event(), threading.Event()
 

@@ -1,4 +1,6 @@
-"""Gibbs sampling: exact posteriors of tiny models by enumeration, repeatability, and what it finds and refuses."""
+"""Gibbs sampling: exact posteriors of tiny models by enumeration, repeatability, and what it finds
+and refuses.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ EMISSION = 0.4  # prior count of each of three symbols
 ERRORS = 5.0
 
 
-# ---- oracles: all labelings of a tiny model ------------------------------------------------------------------------
+# ---- oracles: all labelings of a tiny model ------------------------------------------------------
 def log_dirichlet_multinomial(counts: Array, alpha: Array) -> Array:
-    """(...) log probability of a sequence with these counts along the last axis, the shares integrated out."""
+    """(...) log probability of a sequence with these counts along the last axis, the shares
+    integrated out.
+    """
     rise = gammaln(counts + alpha) - gammaln(alpha)
     return rise.sum(-1) + gammaln(alpha.sum(-1)) - gammaln((counts + alpha).sum(-1))
 
@@ -57,8 +61,10 @@ def log_labels(start_prior: Array, transition_prior: Array) -> Array:
     return log_dirichlet_multinomial(START, start_prior) + rows
 
 
-# ---- long runs -----------------------------------------------------------------------------------------------------
-def sweeps(model: Any, data: Any, n_sweeps: int, seed: int = 0, n_components: int = 2) -> list[dict[str, Array]]:
+# ---- long runs -----------------------------------------------------------------------------------
+def sweeps(
+    model: Any, data: Any, n_sweeps: int, seed: int = 0, n_components: int = 2
+) -> list[dict[str, Array]]:
     """Counts, parameters and log joint after each sweep, the first 50 left out."""
     engine, model = Gibbs(max_iter=n_sweeps), model.for_draws()
     accumulator, plan = engine.accumulator(data), engine.plan(data)
@@ -71,24 +77,37 @@ def sweeps(model: Any, data: Any, n_sweeps: int, seed: int = 0, n_components: in
         (batch,) = plan.lap(seed, i)
         step(model, Draw().at(seed, i), accumulator, state, batch)
         total = state.total.snapshot()
-        found.append({**total.arrays, **state.params.arrays, "log joint": model.bound(total, state.params)})
+        found.append(
+            {**total.arrays, **state.params.arrays, "log joint": model.bound(total, state.params)}
+        )
     return found[50:]
 
 
 def from_labels(model: Any, data: Any, labels: Array, n_components: int) -> Any:
-    return Start(initialize.count_labels(model, data.whole(), labels, n_components), model.start_params(n_components))
+    return Start(
+        initialize.count_labels(model, data.whole(), labels, n_components),
+        model.start_params(n_components),
+    )
 
 
 def assert_average(values: Any, expected: Any, n_blocks: int = 25) -> None:
-    """Within some standard errors, which are those of averages of long blocks: neighbours in a chain are alike."""
+    """Within some standard errors, which are those of averages of long blocks: neighbours in a
+    chain are alike.
+    """
     values = np.asarray(values, dtype=float)
     blocks = np.array([part.mean(0) for part in np.array_split(values, n_blocks)])
     error = blocks.std(0, ddof=1) / np.sqrt(n_blocks)
-    assert (np.abs(blocks.mean(0) - expected) <= ERRORS * error + 1e-9).all(), (blocks.mean(0), expected, error)
+    assert (np.abs(blocks.mean(0) - expected) <= ERRORS * error + 1e-9).all(), (
+        blocks.mean(0),
+        expected,
+        error,
+    )
 
 
 def tiny_family() -> Any:
-    return families.Categorical(concentration=EMISSION, n_symbols=3).resolve(measure(Table(SYMBOLS)))
+    return families.Categorical(concentration=EMISSION, n_symbols=3).resolve(
+        measure(Table(SYMBOLS))
+    )
 
 
 def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> None:
@@ -98,7 +117,11 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> N
     joint = log_labels(first, rows) + LOG_DATA
     chance = np.exp(joint - logsumexp(joint))
     seen = sweeps(model, data, 1250)
-    for name, exact in (("start", START), ("transition", TRANSITION), ("emission", EMITTED.transpose(0, 2, 1))):
+    for name, exact in (
+        ("start", START),
+        ("transition", TRANSITION),
+        ("emission", EMITTED.transpose(0, 2, 1)),
+    ):
         flat = exact.reshape(len(exact), -1)
         assert_average([s[name].ravel() for s in seen], chance @ flat)
         assert_average([s[name].ravel() ** 2 for s in seen], chance @ flat**2)
@@ -108,7 +131,12 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> N
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
 def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(stickiness: float) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""
-    numbers = {"concentration": 1.2, "start_concentration": 2.0, "top_concentration": 3.0, "stickiness": stickiness}
+    numbers = {
+        "concentration": 1.2,
+        "start_concentration": 2.0,
+        "top_concentration": 3.0,
+        "stickiness": stickiness,
+    }
     model, data = hdp_hmm(tiny_family(), **numbers), Sequences(SYMBOLS, offsets=OFFSETS)
     grid = (np.arange(400) + 0.5) / 400
     joint = []
@@ -121,7 +149,10 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(stickiness:
     seen = sweeps(model, data, 1250)
     assert_average([s["root"][0] for s in seen], chance.sum(1) @ grid)
     assert_average([s["root"][0] ** 2 for s in seen], chance.sum(1) @ grid**2)
-    assert_average([np.trace(s["transition"]) for s in seen], chance.sum(0) @ np.trace(TRANSITION, axis1=1, axis2=2))
+    assert_average(
+        [np.trace(s["transition"]) for s in seen],
+        chance.sum(0) @ np.trace(TRANSITION, axis1=1, axis2=2),
+    )
     assert_average([s["transition"].max() for s in seen], chance.sum(0) @ TRANSITION.max((1, 2)))
     exact = float((chance * (joint + gammaln(3.0) - 2 * gammaln(1.5))).sum())
     assert_average([s["log joint"] for s in seen], exact)
@@ -141,18 +172,22 @@ def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(allocation: st
     chance = np.exp(joint - logsumexp(joint))
     seen = sweeps(model, Table(SYMBOLS), 1050)
     assert_average([s["share"] for s in seen], chance @ held)
-    assert_average([s["emission"].T.ravel() ** 2 for s in seen], chance @ EMITTED.reshape(128, -1) ** 2)
+    assert_average(
+        [s["emission"].T.ravel() ** 2 for s in seen], chance @ EMITTED.reshape(128, -1) ** 2
+    )
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
-# ---- the root ------------------------------------------------------------------------------------------------------
+# ---- the root ------------------------------------------------------------------------------------
 def test_numbers_of_tables_have_their_exact_mean_and_variance() -> None:
     """sum_i c / (c + i), and sum_i c i / (c + i)**2."""
     counts, c = np.array([0.0, 1.0, 7.0, 300.0]), np.array([2.0, 0.01, 0.8, 5.0])
     rng = np.random.default_rng(0)
     found = np.array([draw_tables(counts, c, rng) for _ in range(3000)])
     means = [(x / (x + np.arange(n))).sum() for x, n in zip(c, counts, strict=True)]
-    variances = [(x * np.arange(n) / (x + np.arange(n)) ** 2).sum() for x, n in zip(c, counts, strict=True)]
+    variances = [
+        (x * np.arange(n) / (x + np.arange(n)) ** 2).sum() for x, n in zip(c, counts, strict=True)
+    ]
     assert_average(found, means)
     assert_average((found - means) ** 2, variances)
     assert (found[:, 0] == 0).all()
@@ -187,11 +222,14 @@ def test_roots_drawn_in_turn_have_their_posterior_given_the_counts(stickiness: f
     assert_average(np.square(seen), chance @ grid**2)
 
 
-# ---- fits ----------------------------------------------------------------------------------------------------------
+# ---- fits ----------------------------------------------------------------------------------------
 def toy(n_sequences: int = 6, length: int = 150, seed: int = 0) -> tuple[Sequences, Array]:
     """Four states in a plane that go round, well apart."""
     rng = np.random.default_rng(seed)
-    states = (np.cumsum(rng.random((n_sequences, length)) < 0.04, axis=1) + np.arange(n_sequences)[:, None]) % 4
+    states = (
+        np.cumsum(rng.random((n_sequences, length)) < 0.04, axis=1)
+        + np.arange(n_sequences)[:, None]
+    ) % 4
     centers = np.array([[0.0, 8.0], [8.0, 0.0], [0.0, -8.0], [-8.0, 0.0]])
     labels = states.ravel()
     rows = centers[labels] + rng.normal(size=(len(labels), 2))
@@ -206,7 +244,14 @@ def toy_fit(engine: Gibbs, n_jobs: int = 1, seed: int = 1) -> Any:
     data, _ = toy()
     model = toy_model(data)
     with workers(n_jobs) as pool:
-        return run(model, engine, data, from_blocks(model, data, 10, np.random.default_rng(3)), seed=seed, pool=pool)
+        return run(
+            model,
+            engine,
+            data,
+            from_blocks(model, data, 10, np.random.default_rng(3)),
+            seed=seed,
+            pool=pool,
+        )
 
 
 def test_states_of_a_sticky_hdp_are_found() -> None:
@@ -214,7 +259,9 @@ def test_states_of_a_sticky_hdp_are_found() -> None:
     found = toy_fit(Gibbs(max_iter=60))
     assert found.trace.n_used[-1] <= 6
     assert (found.trace.n_components == 10).all()
-    best = found.model.decode(found.model.potentials(found.counts, found.params, Gibbs().rule()), data.whole())
+    best = found.model.decode(
+        found.model.potentials(found.counts, found.params, Gibbs().rule()), data.whole()
+    )
     table = np.array([[((best == k) & (labels == j)).sum() for j in range(4)] for k in range(10)])
     assert table.max(1).sum() > 0.99 * len(labels)
     assert np.isfinite(found.trace.bound).all()
@@ -231,7 +278,10 @@ def test_counts_are_those_of_one_labeling() -> None:
         np.testing.assert_array_equal(found.counts[name], np.rint(found.counts[name]))
     assert found.counts["start"].sum() == 6
     assert found.counts["transition"].sum() == 6 * 149
-    assert found.trace.n_used[-1] == ((found.counts["start"] + found.counts["transition"].sum(0)) > 0).sum()
+    assert (
+        found.trace.n_used[-1]
+        == ((found.counts["start"] + found.counts["transition"].sum(0)) > 0).sum()
+    )
 
 
 def test_same_seed_same_result_and_another_seed_another_one(tmp_path: Any) -> None:

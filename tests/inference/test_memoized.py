@@ -45,12 +45,17 @@ from stickbreak.inference import (
 from stickbreak.initialize import from_plusplus
 from stickbreak.stats import Summary
 
-# Statistics are sums of at most a few hundred terms of size <= 1e3, subtracted and added some tens of times.
+# Statistics are sums of at most a few hundred terms of size <= 1e3, subtracted and added some tens
+# of times.
 DRIFT = 1e-9
 
 
-def walk(model: Any, table: Table, start: Any, n_batches: int, laps: int) -> Iterator[tuple[State, dict[int, np.ndarray], list]]:
-    """Visit batches by hand; after each visit the state, and the responsibilities of every visited batch."""
+def walk(
+    model: Any, table: Table, start: Any, n_batches: int, laps: int
+) -> Iterator[tuple[State, dict[int, np.ndarray], list]]:
+    """Visit batches by hand; after each visit the state, and the responsibilities of every visited
+    batch.
+    """
     batches, rule, accumulator = table.batches(n_batches), MeanLog(), Memoized()
     K = start.seed.size(model.axis)
     state = accumulator.begin(start, tuple(range(K)), len(batches))
@@ -81,21 +86,30 @@ def sum_over(model: Any, K: int, parts: list[Summary]) -> Summary:
 
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_M1_one_batch_equals_full_iterations(allocation: str) -> None:
-    """Iterate by iterate: the local step and global step of the textbook, by hand and by both engines."""
+    """Iterate by iterate: the local step and global step of the textbook, by hand and by both
+    engines.
+    """
     rows = blobs(80, 3)
     model, table = blob_model(rows, allocation), Table(rows)
     start = random_start(model, table, 4)
     counts, bounds = start.seed, []
     for _ in range(10):
-        counts = model.local_step(model.potentials(counts, start.params, MeanLog()), table.whole())[0]
+        counts = model.local_step(model.potentials(counts, start.params, MeanLog()), table.whole())[
+            0
+        ]
         bounds.append(model.bound(counts, start.params))
-    for engine in (BatchVB(max_iter=10, tol=0.0, reorder=False), MemoizedVB(n_batches=1, max_iter=10, tol=0.0, reorder=False)):
+    for engine in (
+        BatchVB(max_iter=10, tol=0.0, reorder=False),
+        MemoizedVB(n_batches=1, max_iter=10, tol=0.0, reorder=False),
+    ):
         found = fit(model, engine, table, start)
         np.testing.assert_array_equal(found.trace.bound, bounds)
         np.testing.assert_array_equal(found.counts["share"], counts["share"])
 
 
-@pytest.mark.parametrize("name", ["gaussian", "diagonal", "multinomial", "multinomial_sparse", "poisson"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "diagonal", "multinomial", "multinomial_sparse", "poisson"]
+)
 def test_M2_total_is_the_sum_of_memories_is_the_statistics_of_stored_shares(name: str) -> None:
     case, K = FAMILIES[name], 3
     model, table = MODELS["dp"](case.family, 1.0), Table(case.rows)
@@ -114,7 +128,9 @@ def test_M3_bound_of_the_total_is_the_brute_force_bound(name: str, allocation: s
     case, K = FAMILIES[name], 3
     model, table = MODELS[allocation](case.family, 1.0), Table(case.rows)
     oracle, X = mixture.ConjugateModel(case.oracle), dense(case.rows).astype(float)
-    for visit, (state, stored, batches) in enumerate(walk(model, table, random_start(model, table, K), 4, 3)):
+    for visit, (state, stored, batches) in enumerate(
+        walk(model, table, random_start(model, table, K), 4, 3)
+    ):
         if visit % 3 or len(stored) < len(batches):  # the oracle is slow: every third visit
             continue
         r = np.concatenate([stored[i] for i in range(len(batches))])
@@ -134,7 +150,9 @@ def test_M4_bound_never_drops_after_the_first_lap(n_batches: int) -> None:
 
 @pytest.mark.parametrize("offset", [1e3, 1e5])
 @pytest.mark.parametrize(
-    "family", [families.Gaussian(covariance=1.0), families.DiagonalGaussian(variance=1.0)], ids=["full", "diagonal"]
+    "family",
+    [families.Gaussian(covariance=1.0), families.DiagonalGaussian(variance=1.0)],
+    ids=["full", "diagonal"],
 )
 def test_M4_bound_never_drops_when_clusters_are_far_apart(offset: float, family: Any) -> None:
     """Components get reference points of their own on the way; remembered batches follow."""
@@ -148,19 +166,31 @@ def test_M4_bound_never_drops_when_clusters_are_far_apart(offset: float, family:
 
 @pytest.mark.parametrize("offset", [1e3, 1e5])
 @pytest.mark.parametrize("n_batches", [1, 4])
-def test_M3_bound_is_right_when_the_seed_has_reference_points(offset: float, n_batches: int) -> None:
-    """Two clusters far apart, found by seeding: the total describes its moments as the seed does, from lap 1 on."""
+def test_M3_bound_is_right_when_the_seed_has_reference_points(
+    offset: float, n_batches: int
+) -> None:
+    """Two clusters far apart, found by seeding: the total describes its moments as the seed does,
+    from lap 1 on.
+    """
     labels = np.arange(80) % 2
-    rows = np.random.default_rng(0).normal(size=(80, 2)) + offset * np.where(labels, 1.0, -1.0)[:, None]
+    rows = (
+        np.random.default_rng(0).normal(size=(80, 2))
+        + offset * np.where(labels, 1.0, -1.0)[:, None]
+    )
     model, table = blob_model(rows, "finite", families.Gaussian(covariance=1.0)), Table(rows)
     start = from_plusplus(model, table, 2, np.random.default_rng(0))
     assert (start.seed["anchor"] != 0).any()
-    found = fit(model, MemoizedVB(n_batches=n_batches, max_iter=3, tol=0.0, trace_visits=True), table, start)
+    found = fit(
+        model, MemoizedVB(n_batches=n_batches, max_iter=3, tol=0.0, trace_visits=True), table, start
+    )
     center = rows.mean(0)
     oracle = conjugate.Gaussian(np.zeros(2), 0.01, 5.0, 2.0 * np.eye(2))
     r = np.eye(2)[labels]
-    exact = mixture.bound_at_optimum(mixture.ConjugateModel(oracle), rows - center, r, 1.0, "finite").total
-    # The prior's pull, 0.01 offset**2 along one direction, rounds the scatter of the other: 2e-8 of 40 at the larger offset.
+    exact = mixture.bound_at_optimum(
+        mixture.ConjugateModel(oracle), rows - center, r, 1.0, "finite"
+    ).total
+    # The prior's pull, 0.01 offset**2 along one direction, rounds the scatter of the other: 2e-8 of
+    # 40 at the larger offset.
     np.testing.assert_allclose(found.trace.visits, exact, rtol=1e-9)
     assert_never_drops(found.trace.visits)
 
@@ -186,7 +216,9 @@ def test_M5_final_bound_does_not_depend_on_the_order_of_batches() -> None:
     start = start_from(model, table, shares)
     engine = MemoizedVB(n_batches=6, max_iter=25, tol=0.0)
     bounds = [fit(model, engine, table, start, seed=seed).bound for seed in range(5)]
-    bounds.append(fit(model, MemoizedVB(n_batches=6, max_iter=25, tol=0.0, shuffle=False), table, start).bound)
+    bounds.append(
+        fit(model, MemoizedVB(n_batches=6, max_iter=25, tol=0.0, shuffle=False), table, start).bound
+    )
     bounds.append(fit(model, BatchVB(max_iter=25, tol=0.0), table, start).bound)
     assert np.ptp(bounds) < 1e-6  # one optimum, reached to rounding of the trace
 
@@ -214,12 +246,17 @@ def test_no_bound_before_every_batch_has_been_seen() -> None:
             seen.append(info.bound)
 
     rows = blobs(60, 3)
-    fit(blob_model(rows), MemoizedVB(n_batches=4, max_iter=2, tol=0.0, trace_visits=True, callbacks=(Watch(),)), rows, 3)
+    fit(
+        blob_model(rows),
+        MemoizedVB(n_batches=4, max_iter=2, tol=0.0, trace_visits=True, callbacks=(Watch(),)),
+        rows,
+        3,
+    )
     assert seen[:3] == [None, None, None]
     assert all(bound is not None for bound in seen[3:])
 
 
-# ---- memory on disk ------------------------------------------------------------------------------------------------
+# ---- memory on disk ------------------------------------------------------------------------------
 class Folders(Callback):
     """Notes how many spilled files there are after each visit."""
 
@@ -240,7 +277,9 @@ def test_spilled_memory_gives_the_same_fit_bit_for_bit(
     model = MODELS["dp"](case.family, 1.0)
     settings = {"n_batches": 8, "max_iter": 5, "tol": 0.0, "trace_visits": True}
     folders = Folders(tmp_path)
-    spilled = fit(model, MemoizedVB(memory_limit=limit, callbacks=(folders,), **settings), case.rows, 4)
+    spilled = fit(
+        model, MemoizedVB(memory_limit=limit, callbacks=(folders,), **settings), case.rows, 4
+    )
     assert_same_fit(spilled, fit(model, MemoizedVB(**settings), case.rows, 4))
     assert max(folders.seen) > 0
     if limit == 0:
@@ -249,7 +288,9 @@ def test_spilled_memory_gives_the_same_fit_bit_for_bit(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_spilled_files_go_away_when_the_fit_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spilled_files_go_away_when_the_fit_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     class Trip(Callback):
@@ -269,7 +310,11 @@ def test_memories_give_back_what_they_were_given(tmp_path: Path) -> None:
     rows = blobs(60, 3)
     model, table = blob_model(rows), Table(rows)
     visits = [
-        Visit(count_shares(model, b, np.full((b.n_rows, 3), 1 / 3)), model.start_params(3, np.eye(3)), i)
+        Visit(
+            count_shares(model, b, np.full((b.n_rows, 3), 1 / 3)),
+            model.start_params(3, np.eye(3)),
+            i,
+        )
         for i, b in enumerate(table.batches(5))
     ]
     size = sum(a.nbytes for a in visits[0].summary.arrays.values()) + 72
@@ -282,7 +327,11 @@ def test_memories_give_back_what_they_were_given(tmp_path: Path) -> None:
         assert list(memory) == list(plain) == [0, 1, 2, 3, 4]
         for i in memory:
             a, b = memory.recall(i), plain.recall(i)
-            assert (a.version, a.summary.local_bound, a.summary.n_units) == (b.version, b.summary.local_bound, b.summary.n_units)
+            assert (a.version, a.summary.local_bound, a.summary.n_units) == (
+                b.version,
+                b.summary.local_bound,
+                b.summary.n_units,
+            )
             for name in b.summary.arrays:
                 np.testing.assert_array_equal(a.summary[name], b.summary[name])
             np.testing.assert_array_equal(a.warm["legal"], b.warm["legal"])
@@ -290,7 +339,7 @@ def test_memories_give_back_what_they_were_given(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.safetensors"))) == 3
 
 
-# ---- sparse rows with a vocabulary of their own in each batch --------------------------------------------------------
+# ---- sparse rows with a vocabulary of their own in each batch ------------------------------------
 def test_compact_batches_give_the_same_bounds_as_dense_rows() -> None:
     rng = np.random.default_rng(6)
     topics = rng.dirichlet(np.full(400, 0.02), 4)
@@ -302,6 +351,9 @@ def test_compact_batches_give_the_same_bounds_as_dense_rows() -> None:
     start = random_start(model, table, 5)
     engine = MemoizedVB(n_batches=10, max_iter=6, tol=0.0, trace_visits=True)
     compact, plain = fit(model, engine, Table(wide), start), fit(model, engine, table, start)
-    np.testing.assert_allclose(compact.trace.visits, plain.trace.visits, rtol=1e-11)  # the same sums, zeros left out
-    np.testing.assert_allclose(compact.counts["emission"], plain.counts["emission"], rtol=1e-9, atol=1e-9)
+    # the same sums, zeros left out
+    np.testing.assert_allclose(compact.trace.visits, plain.trace.visits, rtol=1e-11)
+    np.testing.assert_allclose(
+        compact.counts["emission"], plain.counts["emission"], rtol=1e-9, atol=1e-9
+    )
     assert_never_drops(compact.trace.visits)

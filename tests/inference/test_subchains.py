@@ -1,4 +1,6 @@
-"""Stochastic variational Bayes over sequences and over windows of long ones: checks 5.6i and 5.6j."""
+"""Stochastic variational Bayes over sequences and over windows of long ones: checks 5.6i
+and 5.6j.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from fitting import assert_same_fit, slack
 
 from stickbreak import families
 from stickbreak.data import Sequences, Table, measure
-from stickbreak.inference import BatchVB, MeanLog, Start, Stochastic, StochasticVB, SubchainVB, WindowMeanLog, run, workers
+from stickbreak.inference import (
+    BatchVB,
+    MeanLog,
+    Start,
+    Stochastic,
+    StochasticVB,
+    SubchainVB,
+    WindowMeanLog,
+    run,
+    workers,
+)
 from stickbreak.inference.schedules import PowerDecay
 from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import dp_mixture, finite_hmm, hdp_hmm
@@ -20,7 +32,10 @@ from stickbreak.priors.rows import stationary
 from stickbreak.stats import Tally
 
 Array = np.ndarray
-PRIORS: dict[str, Any] = {"finite": lambda family: finite_hmm(family), "hdp": lambda family: hdp_hmm(family, stickiness=5.0)}
+PRIORS: dict[str, Any] = {
+    "finite": lambda family: finite_hmm(family),
+    "hdp": lambda family: hdp_hmm(family, stickiness=5.0),
+}
 every_prior = pytest.mark.parametrize("prior", PRIORS)
 
 
@@ -32,12 +47,16 @@ def chains(lengths: list[int], seed: int = 0, stay: float = 0.9, spread: float =
     return Sequences(rows, offsets=np.r_[0, np.cumsum(lengths)])
 
 
-def start_of(data: Sequences, prior: str = "finite", n_components: int = 3, seed: int = 0) -> tuple[Any, Any]:
+def start_of(
+    data: Sequences, prior: str = "finite", n_components: int = 3, seed: int = 0
+) -> tuple[Any, Any]:
     model = PRIORS[prior](families.DiagonalGaussian().resolve(measure(data)))
     return model, from_blocks(model, data, n_components, np.random.default_rng(seed), length=10)
 
 
-def windows_of(data: Sequences, length: int, buffer: int, shift: int, edge_tol: float | None = None) -> Any:
+def windows_of(
+    data: Sequences, length: int, buffer: int, shift: int, edge_tol: float | None = None
+) -> Any:
     """All windows of one cut: every sequence after `shift` rows, and then every `length`."""
 
     class Shift:
@@ -46,10 +65,12 @@ def windows_of(data: Sequences, length: int, buffer: int, shift: int, edge_tol: 
             return np.full(size, shift)
 
     bounds = data.cut_windows(length, Shift())  # type: ignore[arg-type]
-    return data.take_windows(bounds, buffer, n_windows=len(bounds), pair_share=1.0 - 1.0 / length, edge_tol=edge_tol), bounds
+    return data.take_windows(
+        bounds, buffer, n_windows=len(bounds), pair_share=1.0 - 1.0 / length, edge_tol=edge_tol
+    ), bounds
 
 
-# ---- whole sequences of unequal lengths ----------------------------------------------------------------------------
+# ---- whole sequences of unequal lengths ----------------------------------------------------------
 @every_prior
 def test_minibatches_of_sequences_average_to_the_statistics_of_all(prior: str) -> None:
     """Over all pairs of five sequences, scaled by their number and not by their rows."""
@@ -60,7 +81,8 @@ def test_minibatches_of_sequences_average_to_the_statistics_of_all(prior: str) -
     mean, pairs = Tally(model.zeros(3)), list(combinations(range(5), 2))
     for pair in pairs:
         batch = data.take(np.array(pair))
-        accumulator = Stochastic(data.n_spans, data.n_units, PowerDecay(0.0, 0.0))  # rate 1: the total is the scaled batch
+        # rate 1: the total is the scaled batch
+        accumulator = Stochastic(data.n_spans, data.n_units, PowerDecay(0.0, 0.0))
         state = accumulator.begin(start, (0, 1, 2), 1)
         accumulator.combine(state, batch, None, model.local_step(potentials, batch)[0], None)
         mean.add(state.total.view().scale(1.0 / len(pairs)))
@@ -75,7 +97,8 @@ def test_rate_one_on_all_data_is_a_step_of_variational_bayes(prior: str, engine:
     data = chains([30, 7, 63, 1])
     model, start = start_of(data, prior)
     labels = np.random.default_rng(1).integers(0, 3, data.n_rows)
-    start = Start(count_labels(model, data.whole(), labels, 3), start.params)  # of all rows: nothing is scaled to begin with
+    # of all rows: nothing is scaled to begin with
+    start = Start(count_labels(model, data.whole(), labels, 3), start.params)
     settings: dict[str, Any] = {"kappa": 0.0, "delay": 0.0, "max_iter": 3, "tol": 0.0}
     made = {
         "sequences": StochasticVB(batch_size=4, **settings),
@@ -84,13 +107,15 @@ def test_rate_one_on_all_data_is_a_step_of_variational_bayes(prior: str, engine:
     stochastic = run(model, made[engine], data, start)
     batch = run(model, BatchVB(max_iter=3, tol=0.0), data, start)
     for name, array in batch.counts.arrays.items():
-        np.testing.assert_allclose(stochastic.counts[name], array, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            stochastic.counts[name], array, rtol=1e-9, atol=1e-9, err_msg=name
+        )
     np.testing.assert_allclose(stochastic.trace.log_z, batch.trace.log_z, rtol=1e-10)
     following = run(model, BatchVB(max_iter=4, tol=0.0), data, start).bound
     assert batch.bound - slack(batch.bound) <= stochastic.bound <= following + slack(batch.bound)
 
 
-# ---- windows -------------------------------------------------------------------------------------------------------
+# ---- windows -------------------------------------------------------------------------------------
 def test_cuts_hold_every_row_once_and_every_pair_equally_often() -> None:
     data, length = chains([23, 5, 1, 14]), 6
     counted = np.zeros(data.n_rows)
@@ -131,27 +156,43 @@ def test_scaled_windows_average_to_the_statistics_of_all(prior: str) -> None:
             if batch.windows.has_start[0]:
                 starts.append(found["start"].copy())
             else:
-                np.testing.assert_array_equal(found["start"], accumulator.begin(start, (0, 1, 2), 1).total.view()["start"])
+                np.testing.assert_array_equal(
+                    found["start"], accumulator.begin(start, (0, 1, 2), 1).total.view()["start"]
+                )
     for name, array in full.arrays.items():
         if name != "start":
             np.testing.assert_allclose(mean.view()[name], array, rtol=1e-9, atol=1e-9, err_msg=name)
     assert len(starts) == length * data.n_spans
-    np.testing.assert_allclose(np.mean(starts, axis=0), full["start"], rtol=1e-9)  # given that a start is seen
+    # given that a start is seen
+    np.testing.assert_allclose(np.mean(starts, axis=0), full["start"], rtol=1e-9)
 
 
-def edge_errors(data: Sequences, model: Any, start: Any, exact: Array, buffer: int, edge_tol: float | None = None) -> Array:
-    """(windows,) sum of absolute differences of the posterior in the first and last row of each window."""
+def edge_errors(
+    data: Sequences,
+    model: Any,
+    start: Any,
+    exact: Array,
+    buffer: int,
+    edge_tol: float | None = None,
+) -> Array:
+    """(windows,) sum of absolute differences of the posterior in the first and last row of each
+    window.
+    """
     potentials = WindowMeanLog().potentials(model, start.seed, start.params)
     batch, bounds = windows_of(data, 12, buffer, 5, edge_tol)
     shares = np.zeros((batch.n_rows, 3))
     block = batch.with_rows(model.family.prepare(batch.rows))
-    shares = np.asarray(model.structure.infer(potentials, block, None, dict(model.zeros(3).arrays)).shares)
+    shares = np.asarray(
+        model.structure.infer(potentials, block, None, dict(model.zeros(3).arrays)).shares
+    )
     lead = batch.offsets[:-1] + batch.windows.lead
     first, last = lead, batch.offsets[1:] - batch.windows.trail - 1
     inner = batch.repeats > 0
     assert (shares[~inner] == 0).all()
     np.testing.assert_allclose(shares[inner].sum(1), 1.0, rtol=1e-9)
-    return np.abs(shares[first] - exact[bounds[:, 0]]).sum(1) + np.abs(shares[last] - exact[bounds[:, 1] - 1]).sum(1)
+    return np.abs(shares[first] - exact[bounds[:, 0]]).sum(1) + np.abs(
+        shares[last] - exact[bounds[:, 1] - 1]
+    ).sum(1)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +218,9 @@ def test_longer_buffers_are_better_on_average(long_chain: Any) -> None:
 
 
 def test_adaptive_buffers_grow_until_the_edges_have_settled(long_chain: Any) -> None:
-    """The last change of an edge was below the tolerance, and changes shrink, so that errors are of its size."""
+    """The last change of an edge was below the tolerance, and changes shrink, so that errors are of
+    its size.
+    """
     loose, tight = (edge_errors(*long_chain, 128, tol) for tol in (0.3, 1e-4))
     assert tight.max() < 1e-3
     assert tight.mean() < loose.mean() < edge_errors(*long_chain, 8).mean() + 1e-12
@@ -188,11 +231,15 @@ def test_windows_of_a_long_chain_find_what_batch_finds() -> None:
     data = chains([12_000], seed=5, stay=0.97, spread=3.0)
     model, start = start_of(data, seed=1)
     batch = run(model, BatchVB(max_iter=40, tol=1e-7), data, start)
-    engine = SubchainVB(subchain_length=100, n_subchains=5, buffer=20, kappa=0.8, max_iter=12, tol=0.0)
+    engine = SubchainVB(
+        subchain_length=100, n_subchains=5, buffer=20, kappa=0.8, max_iter=12, tol=0.0
+    )
     found = run(model, engine, data, start, seed=1)
     assert found.bound <= batch.bound + slack(batch.bound)
     assert found.bound >= batch.bound - 2e-4 * data.n_rows  # 0.3 nats of 18,614 were seen
-    mine, theirs = (np.sort(model.family.describe(r.counts)["mean"].ravel()) for r in (found, batch))
+    mine, theirs = (
+        np.sort(model.family.describe(r.counts)["mean"].ravel()) for r in (found, batch)
+    )
     np.testing.assert_allclose(mine, theirs, atol=0.1)
     assert found.counts["transition"].sum() == pytest.approx(data.n_rows - 1, rel=0.05)
     assert 0.0 < found.counts["start"].sum() <= 1.0  # seen once a lap
@@ -207,7 +254,9 @@ def test_same_seed_same_result_for_any_number_of_workers(buffer: Any) -> None:
     with workers(2) as pool:
         assert_same_fit(first, run(model, engine, data, start, seed=3, pool=pool))
     assert np.isfinite(first.bound)
-    assert (run(model, engine, data, start, seed=4).counts["transition"] != first.counts["transition"]).any()
+    assert (
+        run(model, engine, data, start, seed=4).counts["transition"] != first.counts["transition"]
+    ).any()
 
 
 def test_sequences_without_weight_do_not_count() -> None:
@@ -258,4 +307,6 @@ def test_tables_have_no_windows() -> None:
     mixture = dp_mixture(model.family, 1.0)
     with pytest.raises(ValueError, match="SubchainVB is for hidden Markov models"):
         mixture.window_potentials(mixture.zeros(2), mixture.start_params(2), MeanLog())
-    assert HDPRows().window_tables(start.seed, HDPRows().start(3, "component"))["window_start"].shape == (3,)
+    assert HDPRows().window_tables(start.seed, HDPRows().start(3, "component"))[
+        "window_start"
+    ].shape == (3,)

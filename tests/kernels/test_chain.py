@@ -1,4 +1,6 @@
-"""Forward-backward against all paths: counts, laws, impossible events, gaps of hundreds of nats, NaN, repeatability."""
+"""Forward-backward against all paths: counts, laws, impossible events, gaps of hundreds of nats,
+NaN, repeatability.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def assert_right(case: Case, weights: Any = None) -> None:
 @LAW
 def test_all_paths(K, lengths, seed, spread, zeros, masks, weighted):
     case = make_case(K, lengths, seed, spread, zeros, masks)
-    assert_right(case, np.random.default_rng(seed).gamma(1.0, 2.0, len(lengths)) if weighted else None)
+    assert_right(
+        case, np.random.default_rng(seed).gamma(1.0, 2.0, len(lengths)) if weighted else None
+    )
 
 
 def test_gaps_of_900_nats():
@@ -51,13 +55,17 @@ def test_gaps_of_900_nats():
     assert_right(gap_case(1e5))
 
 
-@pytest.mark.parametrize("gap", [500.0, 590.0, 600.0, 650.0, 700.0, 707.0, 709.0, 720.0, 745.0, 750.0])
+@pytest.mark.parametrize(
+    "gap", [500.0, 590.0, 600.0, 650.0, 700.0, 707.0, 709.0, 720.0, 745.0, 750.0]
+)
 def test_gaps_near_the_limit_of_doubles(gap):
     assert_right(gap_case(gap))
 
 
 def test_a_lost_state_that_becomes_the_only_one():
-    """State 1 is 800 nats down in the first row, so zero in the linear domain, and the only one in the second."""
+    """State 1 is 800 nats down in the first row, so zero in the linear domain, and the only one in
+    the second.
+    """
     evidence = np.array([[0.0, -INF, 0.0], [-800.0, 0.0, 0.0]])
     transition = np.array([[0.0, -INF], [-INF, 0.0]])
     case = Case(evidence, np.zeros(2), transition, np.array([0, 3]))
@@ -85,18 +93,28 @@ def test_an_impossible_sequence_and_nan_leave_the_others_alone():
     assert (shares[:, 3:7] == 0).all()
     expected = good.oracle(np.array([1.0, 0.0, 0.0, 1.0]))
     np.testing.assert_allclose(log_z[[0, 3]], expected[0][[0, 3]], rtol=CLOSE)
-    np.testing.assert_allclose(shares[:, [0, 1, 2, 9, 10, 11, 12, 13]], expected[1][:, [0, 1, 2, 9, 10, 11, 12, 13]], rtol=CLOSE)
+    np.testing.assert_allclose(
+        shares[:, [0, 1, 2, 9, 10, 11, 12, 13]],
+        expected[1][:, [0, 1, 2, 9, 10, 11, 12, 13]],
+        rtol=CLOSE,
+    )
     np.testing.assert_allclose(start, expected[2], rtol=CLOSE)
     np.testing.assert_allclose(transition, expected[3], rtol=CLOSE)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_derivative_of_log_z_is_the_count(seed):
-    """Of every potential: start, transition, evidence. Central differences of 1e-4: truncation 1e-9, rounding 1e-11."""
+    """Of every potential: start, transition, evidence. Central differences of 1e-4: truncation
+    1e-9, rounding 1e-11.
+    """
     case = make_case(4, [6, 1, 9, 3], seed, spread=1.0)
     weights = np.array([1.0, 2.0, 0.5, 3.0])
     _, shares, start, transition = run(case, weights)
-    for values, counts in ((case.evidence_t, shares), (case.log_start, start), (case.log_transition, transition)):
+    for values, counts in (
+        (case.evidence_t, shares),
+        (case.log_start, start),
+        (case.log_transition, transition),
+    ):
         for at in list(np.ndindex(values.shape))[:: 1 + values.size // 20]:
             before = values[at]
             sides = []
@@ -107,35 +125,57 @@ def test_the_derivative_of_log_z_is_the_count(seed):
             assert (sides[0] - sides[1]) / 2e-4 == pytest.approx(counts[at], abs=1e-7)
 
 
-@given(K=st.integers(1, 20), lengths=st.lists(st.integers(1, 70), min_size=1, max_size=30), seed=seeds)
+@given(
+    K=st.integers(1, 20), lengths=st.lists(st.integers(1, 70), min_size=1, max_size=30), seed=seeds
+)
 @LAW
 def test_sums(K, lengths, seed):
-    """Rows sum to the weight, steps to the rows that have a next one, and steps into and out of states to their shares."""
+    """Rows sum to the weight, steps to the rows that have a next one, and steps into and out of
+    states to their shares.
+    """
     case, S = make_case(K, lengths, seed), len(lengths)
     weights = np.random.default_rng(seed).gamma(1.0, 2.0, S)
     _, shares, start, transition = run(case, weights)
     first, last = case.offsets[:-1], case.offsets[1:] - 1
     np.testing.assert_allclose(shares.sum(0), np.repeat(weights, lengths), rtol=CLOSE)
     np.testing.assert_allclose(start, shares[:, first].sum(1), rtol=CLOSE)
-    np.testing.assert_allclose(transition.sum(1), shares.sum(1) - shares[:, last].sum(1), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(transition.sum(0), shares.sum(1) - shares[:, first].sum(1), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        transition.sum(1), shares.sum(1) - shares[:, last].sum(1), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        transition.sum(0), shares.sum(1) - shares[:, first].sum(1), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_log_z_is_energy_plus_entropy():
     case = make_case(5, [12], 3)
     log_z, shares, start, transition = run(case)
-    energy = (shares * case.evidence_t).sum() + start @ case.log_start + (transition * case.log_transition).sum()
+    energy = (
+        (shares * case.evidence_t).sum()
+        + start @ case.log_start
+        + (transition * case.log_transition).sum()
+    )
     steps = [
-        run(case._replace(evidence_t=np.ascontiguousarray(case.evidence_t[:, :t]), offsets=np.array([0, t])))[0][0] for t in (12,)
+        run(
+            case._replace(
+                evidence_t=np.ascontiguousarray(case.evidence_t[:, :t]), offsets=np.array([0, t])
+            )
+        )[0][0]
+        for t in (12,)
     ]
     assert steps[0] == log_z[0]
     pairs = pair_posteriors(case)
-    entropy = -xlogy(shares[:, 0], shares[:, 0]).sum() - xlogy(pairs, pairs / pairs.sum(2, keepdims=True)).sum()
+    entropy = (
+        -xlogy(shares[:, 0], shares[:, 0]).sum()
+        - xlogy(pairs, pairs / pairs.sum(2, keepdims=True)).sum()
+    )
     assert log_z[0] == pytest.approx(energy + entropy, rel=1e-12)
 
 
 def pair_posteriors(case: Case) -> np.ndarray:
-    """(T - 1, K, K) of one sequence, from the derivative law: counts of the chain that ends one row later, less those before."""
+    """(T - 1, K, K) of one sequence, from the derivative law: counts of the chain that ends one row
+    later, less those before.
+    """
     K, T = case.evidence_t.shape
     _, shares, _, _ = run(case)
     out = np.empty((T - 1, K, K))
@@ -204,7 +244,9 @@ def test_shares_may_replace_the_evidence():
     expected = run(case)
     start, transition = np.zeros(7), np.zeros((7, 7))
     tables = chain.linear_tables(case.log_start, case.log_transition)
-    log_z, shares = chain.smooth(*case, start=start, transition=transition, out=case.evidence_t, tables=tables)
+    log_z, shares = chain.smooth(
+        *case, start=start, transition=transition, out=case.evidence_t, tables=tables
+    )
     assert shares is case.evidence_t
     for found, theirs in zip((log_z, shares, start, transition), expected, strict=True):
         np.testing.assert_array_equal(found, theirs)
@@ -212,14 +254,17 @@ def test_shares_may_replace_the_evidence():
 
 @pytest.mark.parametrize("K", [1, 2, 5, 12, 31, 50])
 def test_a_sequence_has_the_same_bits_in_any_company(K):
-    """Alone, in blocks of any size, in any order: nothing that is computed for one sequence depends on another."""
+    """Alone, in blocks of any size, in any order: nothing that is computed for one sequence depends
+    on another.
+    """
     lengths = np.random.default_rng(K).integers(1, 50, 90)
     case = make_case(K, lengths, K)
     log_z, shares, _, _ = run(case)
     for first, last in ((0, 1), (0, 2), (1, 8), (5, 90), (40, 60)):
         part = slice(case.offsets[first], case.offsets[last])
         some = case._replace(
-            evidence_t=np.ascontiguousarray(case.evidence_t[:, part]), offsets=case.offsets[first : last + 1] - case.offsets[first]
+            evidence_t=np.ascontiguousarray(case.evidence_t[:, part]),
+            offsets=case.offsets[first : last + 1] - case.offsets[first],
         )
         found = run(some)
         np.testing.assert_array_equal(found[0], log_z[first:last])

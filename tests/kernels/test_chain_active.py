@@ -20,7 +20,9 @@ def choose_support(case: Case, L: int, seed: int) -> np.ndarray:
     """(n, L) random states in random order, some places empty."""
     K, n = case.evidence_t.shape
     rng = np.random.default_rng(seed)
-    support = np.array([np.r_[rng.permutation(K), np.full(max(L - K, 0), -1)][:L] for _ in range(n)])
+    support = np.array(
+        [np.r_[rng.permutation(K), np.full(max(L - K, 0), -1)][:L] for _ in range(n)]
+    )
     support[(rng.random((n, L)) < 0.15) & (np.arange(L) > 0)] = -1
     return support
 
@@ -38,7 +40,14 @@ def run(case: Case, support: np.ndarray, weights: Any = None) -> tuple[np.ndarra
     start, transition, dense = np.zeros(K), np.zeros((K, K)), np.zeros((K, n))
     compact = np.take_along_axis(case.evidence_t.T, np.maximum(support, 0), axis=1)
     log_z, shares = smooth_active(
-        compact, support, case.log_start, case.log_transition, case.offsets, weights, start=start, transition=transition
+        compact,
+        support,
+        case.log_start,
+        case.log_transition,
+        case.offsets,
+        weights,
+        start=start,
+        transition=transition,
     )
     assert (shares[support < 0] == 0).all() or np.isnan(shares).any()
     np.add.at(dense, (np.maximum(support, 0).T, np.arange(n)), shares.T)
@@ -46,7 +55,9 @@ def run(case: Case, support: np.ndarray, weights: Any = None) -> tuple[np.ndarra
 
 
 def assert_right(case: Case, support: np.ndarray, weights: Any = None) -> None:
-    for found, expected in zip(run(case, support, weights), masked(case, support).oracle(weights), strict=True):
+    for found, expected in zip(
+        run(case, support, weights), masked(case, support).oracle(weights), strict=True
+    ):
         np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
 
 
@@ -89,7 +100,9 @@ def test_the_bound_rises_with_the_support():
     values = [run(case, np.ascontiguousarray(order[:, :L]))[0] for L in range(1, 11)]
     assert (np.diff(values, axis=0) > 0).all()
     start, transition = np.zeros(10), np.zeros((10, 10))
-    np.testing.assert_allclose(values[-1], chain.smooth(*case, start=start, transition=transition)[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        values[-1], chain.smooth(*case, start=start, transition=transition)[0], rtol=1e-12
+    )
 
 
 def test_impossible_and_nan_leave_the_others_alone():

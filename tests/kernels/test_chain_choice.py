@@ -25,7 +25,9 @@ def choose(case: Case, L: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def log_z(case: Case, support: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     K = len(case.log_start)
     tables = case.log_start, case.log_transition, case.offsets
-    return smooth_active(evidence, support, *tables, start=np.zeros(K), transition=np.zeros((K, K)))[0]
+    return smooth_active(
+        evidence, support, *tables, start=np.zeros(K), transition=np.zeros((K, K))
+    )[0]
 
 
 @given(
@@ -38,14 +40,17 @@ def log_z(case: Case, support: np.ndarray, evidence: np.ndarray) -> np.ndarray:
 )
 @LAW
 def test_supports_are_the_best_given_all_others(K, L, lengths, seed, spread, zeros):
-    """The same states as by enumeration; log_z is that of paths within them, not less than after the first pass alone."""
+    """The same states as by enumeration; log_z is that of paths within them, not less than after
+    the first pass alone.
+    """
     case = make_case(K, lengths, seed, spread, zeros=zeros)
     support, evidence, is_bad = choose(case, L)
     found = log_z(case, support, evidence)
     for s, rows in enumerate(case.sequences()):
         first, expected = brute.choose_states(rows, case.log_start, case.log_transition, L)
         before, after = (
-            brute.smooth(brute.restrict(rows, chosen), case.log_start, case.log_transition)[0] for chosen in (first, expected)
+            brute.smooth(brute.restrict(rows, chosen), case.log_start, case.log_transition)[0]
+            for chosen in (first, expected)
         )
         assert is_bad[s] == (before == -INF)
         if not is_bad[s]:
@@ -63,14 +68,18 @@ def test_evidence_is_that_of_the_chosen():
     assert support.dtype == np.int32
     assert (support >= 0).all()
     assert all(len(set(row)) == 4 for row in support)
-    np.testing.assert_array_equal(evidence, np.take_along_axis(case.evidence_t.T, support.astype(int), axis=1))
+    np.testing.assert_array_equal(
+        evidence, np.take_along_axis(case.evidence_t.T, support.astype(int), axis=1)
+    )
 
 
 @pytest.mark.parametrize("K", [1, 7, 8, 9, 21])
 def test_all_states_are_the_dense_chain(K):
     case = make_case(K, [5, 90, 1], 4)
     support, evidence, _ = choose(case, K)
-    np.testing.assert_array_equal(np.sort(support, axis=1), np.tile(np.arange(K), (len(support), 1)))
+    np.testing.assert_array_equal(
+        np.sort(support, axis=1), np.tile(np.arange(K), (len(support), 1))
+    )
     expected = [brute.smooth(case.sequences()[2], case.log_start, case.log_transition)[0]]
     assert log_z(case, support, evidence)[2] == pytest.approx(expected[0], rel=1e-12)
 
@@ -78,7 +87,14 @@ def test_all_states_are_the_dense_chain(K):
 def test_later_rows_bring_back_what_earlier_ones_dropped():
     """The first row prefers states 0 and 1; only state 2 leads to where the last row must be."""
     evidence = np.array([[0.0, 0.0, -5.0, -9.0], [-50.0, -50.0, -50.0, 0.0]])
-    transition = np.array([[0.0, 0.0, 0.0, -30.0], [0.0, 0.0, 0.0, -30.0], [-1.0, -1.0, -1.0, 0.0], [0.0, 0.0, 0.0, -30.0]])
+    transition = np.array(
+        [
+            [0.0, 0.0, 0.0, -30.0],
+            [0.0, 0.0, 0.0, -30.0],
+            [-1.0, -1.0, -1.0, 0.0],
+            [0.0, 0.0, 0.0, -30.0],
+        ]
+    )
     case = Case(np.ascontiguousarray(evidence.T), np.zeros(4), transition, np.array([0, 2]))
     first, _ = brute.choose_states(evidence, case.log_start, transition, 2)
     assert first[0].tolist() == [0, 1]
@@ -86,7 +102,9 @@ def test_later_rows_bring_back_what_earlier_ones_dropped():
 
 
 def test_dead_ends_gaps_and_nan_are_told():
-    """A chain whose best states lead nowhere, evidence gaps of 900 nats, NaN: other sequences are not touched."""
+    """A chain whose best states lead nowhere, evidence gaps of 900 nats, NaN: other sequences are
+    not touched.
+    """
     transition = np.array([[-INF, 0.0, -INF], [-INF, -INF, -INF], [-INF, -INF, 0.0]])
     evidence_t = np.array([[0.0, -9.0, -9.0], [-9.0, 0.0, 0.0], [-1.0, -1.0, -1.0]])
     dead = Case(evidence_t, np.zeros(3), transition, np.array([0, 3]))
@@ -99,4 +117,6 @@ def test_dead_ends_gaps_and_nan_are_told():
     case.evidence_t[3, 5] = np.nan
     found, _, is_bad = choose(case, 2)
     assert is_bad.tolist() == [False, True, False]
-    np.testing.assert_array_equal(found[[0, 1, 2, 3, 8, 9, 10, 11]], support[[0, 1, 2, 3, 8, 9, 10, 11]])
+    np.testing.assert_array_equal(
+        found[[0, 1, 2, 3, 8, 9, 10, 11]], support[[0, 1, 2, 3, 8, 9, 10, 11]]
+    )

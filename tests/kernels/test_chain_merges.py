@@ -24,8 +24,12 @@ def all_pairs(K: int) -> np.ndarray:
 
 
 def entropy(case: Case, weights: np.ndarray, merged: np.ndarray) -> float:
-    posteriors = [brute.smooth(e, case.log_start, case.log_transition)[1:] for e in case.sequences()]
-    return float(sum(w * brute.markov_entropy(*p, merged) for w, p in zip(weights, posteriors, strict=True)))
+    posteriors = [
+        brute.smooth(e, case.log_start, case.log_transition)[1:] for e in case.sequences()
+    ]
+    return float(
+        sum(w * brute.markov_entropy(*p, merged) for w, p in zip(weights, posteriors, strict=True))
+    )
 
 
 def assert_right(case: Case, weights: np.ndarray | None = None) -> None:
@@ -56,7 +60,9 @@ def assert_right(case: Case, weights: np.ndarray | None = None) -> None:
 @LAW
 def test_merged_entropies(K, lengths, seed, spread, zeros, weighted):
     case = make_case(K, lengths, seed, spread, zeros=zeros, masks=zeros)
-    assert_right(case, np.random.default_rng(seed).gamma(1.0, 2.0, len(lengths)) if weighted else None)
+    assert_right(
+        case, np.random.default_rng(seed).gamma(1.0, 2.0, len(lengths)) if weighted else None
+    )
 
 
 @pytest.mark.parametrize("gap", [300.0, 900.0])
@@ -70,7 +76,9 @@ def test_three_merges_at_once():
     pairs = np.array([[0, 3], [1, 5], [4, 2]])
     gain, cross = chain_merges.merge_gains(*case, None, pairs)
     none = entropy(case, np.ones(1), pairs[:0])
-    assert gain.sum() + cross.sum() / 2 == pytest.approx(entropy(case, np.ones(1), pairs) - none, abs=CLOSE)
+    assert gain.sum() + cross.sum() / 2 == pytest.approx(
+        entropy(case, np.ones(1), pairs) - none, abs=CLOSE
+    )
 
 
 def test_many_sequences_are_the_sum_of_each(monkeypatch):
@@ -84,15 +92,21 @@ def test_many_sequences_are_the_sum_of_each(monkeypatch):
 
 def test_impossible_sequences_add_nothing():
     case = make_case(3, [4, 3], 1)
-    alone = case._replace(evidence_t=np.ascontiguousarray(case.evidence_t[:, :4]), offsets=np.array([0, 4]))
+    alone = case._replace(
+        evidence_t=np.ascontiguousarray(case.evidence_t[:, :4]), offsets=np.array([0, 4])
+    )
     expected = chain_merges.merge_gains(*alone, None, all_pairs(3))
     case.evidence_t[:, 5] = -np.inf
-    for found, theirs in zip(chain_merges.merge_gains(*case, None, all_pairs(3)), expected, strict=True):
+    for found, theirs in zip(
+        chain_merges.merge_gains(*case, None, all_pairs(3)), expected, strict=True
+    ):
         np.testing.assert_allclose(found, theirs, rtol=1e-12, atol=1e-13)
 
 
 def test_no_pairs():
-    gain, cross = chain_merges.merge_gains(*make_case(3, [4, 3], 1), None, np.empty((0, 2), dtype=np.int64))
+    gain, cross = chain_merges.merge_gains(
+        *make_case(3, [4, 3], 1), None, np.empty((0, 2), dtype=np.int64)
+    )
     assert (gain.shape, cross.shape) == ((0,), (0, 0))
 
 
@@ -104,7 +118,13 @@ def log_all(x, out):
 
 
 def test_log_is_accurate():
-    x = np.concatenate([np.geomspace(1e-300, 1e300, 5001), np.linspace(0.5, 2.0, 5001), 1.0 + np.geomspace(1e-15, 0.1, 100)])
+    x = np.concatenate(
+        [
+            np.geomspace(1e-300, 1e300, 5001),
+            np.linspace(0.5, 2.0, 5001),
+            1.0 + np.geomspace(1e-15, 0.1, 100),
+        ]
+    )
     out = np.empty_like(x)
     log_all(x, out)
     np.testing.assert_allclose(out, np.log(x), rtol=1e-14, atol=1e-17)
@@ -125,13 +145,20 @@ def test_merged_entropies_of_few_states(K, L, lengths, seed, spread, weighted):
     """Those of the chain in which all other states are masked, also where weights underflow."""
     case, rng = make_case(K, lengths, seed, spread), np.random.default_rng(seed)
     support = np.array([rng.permutation(K) for _ in range(case.offsets[-1])])[:, :L]
-    support = np.where((rng.random(support.shape) < 0.2) & (np.arange(support.shape[1]) > 0), -1, support)
+    support = np.where(
+        (rng.random(support.shape) < 0.2) & (np.arange(support.shape[1]) > 0), -1, support
+    )
     masked = np.full_like(case.evidence_t, -np.inf)
     at, place = np.nonzero(support >= 0)
     masked[support[at, place], at] = case.evidence_t[support[at, place], at]
     weights = rng.gamma(1.0, 2.0, len(lengths)) if weighted else None
-    pairs, evidence = all_pairs(K), np.take_along_axis(case.evidence_t.T, np.maximum(support, 0), axis=1)
-    found = chain_merges.merge_gains_active(evidence, support, case.log_start, case.log_transition, case.offsets, weights, pairs)
+    pairs, evidence = (
+        all_pairs(K),
+        np.take_along_axis(case.evidence_t.T, np.maximum(support, 0), axis=1),
+    )
+    found = chain_merges.merge_gains_active(
+        evidence, support, case.log_start, case.log_transition, case.offsets, weights, pairs
+    )
     assert_right(case._replace(evidence_t=masked), weights)
     expected = chain_merges.merge_gains(masked, *case[1:], weights, pairs)
     for mine, dense in zip(found, expected, strict=True):

@@ -27,14 +27,18 @@ GAPS = [gap_case(gap) for gap in (500.0, 700.0, 745.0, 900.0, 1e5)]
 
 
 def assert_best(case: Case) -> None:
-    """The value is that of the best path, and the path has that value (another one may be as good)."""
+    """The value is that of the best path, and the path has that value (another one may be
+    as good).
+    """
     path, value = chain_paths.viterbi(*case)
     for s, evidence in enumerate(case.sequences()):
         mine = path[case.offsets[s] : case.offsets[s + 1]]
         _, best = brute.best_path(evidence, case.log_start, case.log_transition)
         assert value[s] == pytest.approx(best, rel=CLOSE, abs=CLOSE)
         reached = (
-            case.log_start[mine[0]] + evidence[np.arange(len(mine)), mine].sum() + case.log_transition[mine[:-1], mine[1:]].sum()
+            case.log_start[mine[0]]
+            + evidence[np.arange(len(mine)), mine].sum()
+            + case.log_transition[mine[:-1], mine[1:]].sum()
         )
         assert reached == pytest.approx(best, rel=CLOSE, abs=CLOSE)
 
@@ -42,8 +46,12 @@ def assert_best(case: Case) -> None:
 def assert_filtered(case: Case) -> None:
     shares, log_step = chain_paths.filtered(*case)
     expected = [brute.filtered(e, case.log_start, case.log_transition) for e in case.sequences()]
-    np.testing.assert_allclose(shares, np.concatenate([e[0] for e in expected]), rtol=CLOSE, atol=CLOSE)
-    np.testing.assert_allclose(log_step, np.concatenate([e[1] for e in expected]), rtol=CLOSE, atol=1e-10)
+    np.testing.assert_allclose(
+        shares, np.concatenate([e[0] for e in expected]), rtol=CLOSE, atol=CLOSE
+    )
+    np.testing.assert_allclose(
+        log_step, np.concatenate([e[1] for e in expected]), rtol=CLOSE, atol=1e-10
+    )
 
 
 def assert_drawn(case: Case, seed: int = 0) -> None:
@@ -51,7 +59,9 @@ def assert_drawn(case: Case, seed: int = 0) -> None:
     path, log_z = chain_paths.draw(*case, uniforms)
     np.testing.assert_allclose(log_z, case.oracle()[0], rtol=CLOSE, atol=CLOSE)
     expected = [
-        brute.draw(e, case.log_start, case.log_transition, uniforms[case.offsets[s] : case.offsets[s + 1]])
+        brute.draw(
+            e, case.log_start, case.log_transition, uniforms[case.offsets[s] : case.offsets[s + 1]]
+        )
         for s, e in enumerate(case.sequences())
     ]
     np.testing.assert_array_equal(path, np.concatenate(expected))
@@ -129,7 +139,9 @@ def test_gaps(case):
 
 
 def test_of_equal_paths_viterbi_takes_the_first_states():
-    path, value = chain_paths.viterbi(np.zeros((3, 4)), np.zeros(3), np.zeros((3, 3)), np.array([0, 4]))
+    path, value = chain_paths.viterbi(
+        np.zeros((3, 4)), np.zeros(3), np.zeros((3, 3)), np.array([0, 4])
+    )
     np.testing.assert_array_equal(path, 0)
     assert value[0] == 0.0
 
@@ -159,7 +171,9 @@ def test_filter_step_is_filtered_one_row_at_a_time():
     shares, log_step = chain_paths.filtered(*case)
     message = None
     for t in range(40):
-        message, step = chain_paths.filter_step(message, case.evidence_t[:, t], case.log_start, case.log_transition)
+        message, step = chain_paths.filter_step(
+            message, case.evidence_t[:, t], case.log_start, case.log_transition
+        )
         np.testing.assert_allclose(np.exp(message), shares[t], rtol=CLOSE, atol=CLOSE)
         assert step == pytest.approx(log_step[t], rel=CLOSE, abs=CLOSE)
 
@@ -168,7 +182,9 @@ def test_filter_step_keeps_what_is_hundreds_of_nats_down():
     case = gap_case()
     message, total = None, 0.0
     for t in range(5):
-        message, step = chain_paths.filter_step(message, case.evidence_t[:, t], case.log_start, case.log_transition)
+        message, step = chain_paths.filter_step(
+            message, case.evidence_t[:, t], case.log_start, case.log_transition
+        )
         total += step
     assert total == pytest.approx(case.oracle()[0][0], rel=CLOSE)
 

@@ -62,7 +62,9 @@ def drawn(case: Case, cuts: list[int], uniforms: np.ndarray) -> tuple[np.ndarray
     evidence = lambda begin, end: np.ascontiguousarray(case.evidence_t[:, begin:end])
     tables, path = (case.log_start, case.log_transition), np.full(n, -1)
     checkpoints = chain_pieces.forward_pieces(evidence, bounds, *tables)
-    for begin, end, part in chain_pieces.draw_pieces(evidence, bounds, checkpoints, *tables, uniforms):
+    for begin, end, part in chain_pieces.draw_pieces(
+        evidence, bounds, checkpoints, *tables, uniforms
+    ):
         path[begin:end] = part
     return path, checkpoints.exact
 
@@ -70,14 +72,23 @@ def drawn(case: Case, cuts: list[int], uniforms: np.ndarray) -> tuple[np.ndarray
 @given(**CUT_CHAINS)
 @LAW
 def test_paths_drawn_in_pieces_are_those_of_the_whole(K, T, cuts, seed, spread, zeros):
-    """A path differs only where a uniform number is within rounding of an edge: none of these is."""
-    case, uniforms = make_case(K, [T], seed, spread, zeros=zeros, masks=zeros), np.random.default_rng(seed).random(T)
-    np.testing.assert_array_equal(drawn(case, cuts, uniforms)[0], chain_paths.draw(*case, uniforms)[0])
+    """A path differs only where a uniform number is within rounding of an edge: none of
+    these is.
+    """
+    case, uniforms = (
+        make_case(K, [T], seed, spread, zeros=zeros, masks=zeros),
+        np.random.default_rng(seed).random(T),
+    )
+    np.testing.assert_array_equal(
+        drawn(case, cuts, uniforms)[0], chain_paths.draw(*case, uniforms)[0]
+    )
 
 
 def test_paths_are_drawn_in_logs_where_the_linear_domain_fails():
     case, uniforms = gap_case(), np.random.default_rng(0).random(5)
-    case = case._replace(evidence_t=np.ascontiguousarray(case.evidence_t[:, :5]), offsets=np.array([0, 5]))
+    case = case._replace(
+        evidence_t=np.ascontiguousarray(case.evidence_t[:, :5]), offsets=np.array([0, 5])
+    )
     expected = chain_paths.draw(*case, uniforms)[0]
     found = [drawn(case, cuts, uniforms) for cuts in ([1], [2], [3], [4], [1, 2, 3, 4])]
     for path, _ in found:
@@ -88,13 +99,18 @@ def test_paths_are_drawn_in_logs_where_the_linear_domain_fails():
 @pytest.mark.parametrize("cuts", [[], [1], [2], [3], [4], [1, 2, 3, 4]])
 def test_gaps_at_the_cuts(cuts):
     case = gap_case()
-    case = case._replace(evidence_t=np.ascontiguousarray(case.evidence_t[:, :5]), offsets=np.array([0, 5]))
+    case = case._replace(
+        evidence_t=np.ascontiguousarray(case.evidence_t[:, :5]), offsets=np.array([0, 5])
+    )
     assert_equal(joined(case, cuts), case.oracle()[:1] + case.oracle()[1:])
 
 
 def test_a_state_lost_in_one_piece_is_found_in_the_next():
     case = Case(
-        np.array([[0.0, -INF, 0.0], [-800.0, 0.0, 0.0]]), np.zeros(2), np.array([[0.0, -INF], [-INF, 0.0]]), np.array([0, 3])
+        np.array([[0.0, -INF, 0.0], [-800.0, 0.0, 0.0]]),
+        np.zeros(2),
+        np.array([[0.0, -INF], [-INF, 0.0]]),
+        np.array([0, 3]),
     )
     for cuts in ([1], [2], [1, 2]):
         assert_equal(joined(case, cuts), (-800.0, *case.oracle()[1:]))
@@ -102,8 +118,12 @@ def test_a_state_lost_in_one_piece_is_found_in_the_next():
 
 def test_a_piece_leaves_what_the_filter_knows():
     case = make_case(4, [30], 3)
-    message, log_scale = chain_pieces.forward_piece(case.evidence_t, None, case.log_start, case.log_transition)
-    exact, exact_scale = chain_pieces.forward_piece(case.evidence_t, None, case.log_start, case.log_transition, exact=True)
+    message, log_scale = chain_pieces.forward_piece(
+        case.evidence_t, None, case.log_start, case.log_transition
+    )
+    exact, exact_scale = chain_pieces.forward_piece(
+        case.evidence_t, None, case.log_start, case.log_transition, exact=True
+    )
     np.testing.assert_allclose(message, exact, rtol=CLOSE, atol=CLOSE)
     assert np.exp(message).sum() == pytest.approx(1.0)
     assert log_scale == pytest.approx(whole(case)[0])
@@ -121,8 +141,17 @@ def test_impossible_and_nan():
         with pytest.raises(ValueError, match="has no posterior"):
             list(
                 chain_pieces.smooth_pieces(
-                    evidence, [0, 5, 10, 12], checkpoints, *tables, start=np.zeros(3), transition=np.zeros((3, 3))
+                    evidence,
+                    [0, 5, 10, 12],
+                    checkpoints,
+                    *tables,
+                    start=np.zeros(3),
+                    transition=np.zeros((3, 3)),
                 )
             )
         with pytest.raises(ValueError, match="has no posterior"):
-            list(chain_pieces.draw_pieces(evidence, [0, 5, 10, 12], checkpoints, *tables, np.zeros(12)))
+            list(
+                chain_pieces.draw_pieces(
+                    evidence, [0, 5, 10, 12], checkpoints, *tables, np.zeros(12)
+                )
+            )

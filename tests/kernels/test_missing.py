@@ -1,4 +1,6 @@
-"""Rows with a missing part, under a full covariance, against a slow twin: by precision and by factor."""
+"""Rows with a missing part, under a full covariance, against a slow twin: by precision and by
+factor.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-10}
 
 
 def make_case(n: int, D: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows about the mean (n, D) with NaN, each with at least one entry, and a covariance with its lower factor."""
+    """Rows about the mean (n, D) with NaN, each with at least one entry, and a covariance with its
+    lower factor.
+    """
     rng = np.random.default_rng(seed)
     factor = np.linalg.cholesky(np.cov(rng.normal(size=(D, 3 * D))) + 0.1 * np.eye(D))
     rows = rng.normal(size=(n, D))
@@ -31,10 +35,14 @@ def make_case(n: int, D: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def divide(rows: np.ndarray) -> PartialRows:
-    return divide_rows(np.isnan(rows), np.vstack([np.ones(len(rows)), rows.T]), np.zeros(rows.shape[1]))
+    return divide_rows(
+        np.isnan(rows), np.vstack([np.ones(len(rows)), rows.T]), np.zeros(rows.shape[1])
+    )
 
 
-def judge(parts: PartialRows, covariance: np.ndarray, factor: np.ndarray, way: str) -> tuple[np.ndarray, np.ndarray]:
+def judge(
+    parts: PartialRows, covariance: np.ndarray, factor: np.ndarray, way: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Form (n,) and log det P_mm (n,) of each partial row."""
     form, log_det = np.full(len(parts.z), np.nan), np.full(len(parts.n_seen), np.nan)
     pattern = (parts.columns, parts.n_seen, parts.starts)
@@ -46,7 +54,9 @@ def judge(parts: PartialRows, covariance: np.ndarray, factor: np.ndarray, way: s
     return form, np.repeat(log_det, np.diff(parts.starts))
 
 
-def complete(parts: PartialRows, covariance: Any, factor: Any, shares: np.ndarray, way: str) -> tuple[np.ndarray, np.ndarray]:
+def complete(
+    parts: PartialRows, covariance: Any, factor: Any, shares: np.ndarray, way: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Completed rows (n, D) and the sum (D, D) of shares times covariances."""
     D = len(factor)
     away, spread = parts.z.copy(), np.zeros((D, D))
@@ -84,7 +94,9 @@ def test_partial_rows_equal_their_twin(n: int, D: int, seed: int, way: str) -> N
 def test_divided_rows_are_all_there_once(n: int, D: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     missing = rng.random((n, D)) < rng.choice([0.05, 0.5, 0.95])
-    features = np.where(np.vstack([np.zeros((1, n), dtype=bool), missing.T]), np.nan, rng.normal(size=(1 + D, n)))
+    features = np.where(
+        np.vstack([np.zeros((1, n), dtype=bool), missing.T]), np.nan, rng.normal(size=(1 + D, n))
+    )
     parts = divide_rows(missing, features, np.arange(1.0, D + 1))
     lost = missing.sum(1)
     np.testing.assert_array_equal(parts.complete, np.flatnonzero(lost == 0))
@@ -93,15 +105,23 @@ def test_divided_rows_are_all_there_once(n: int, D: int, seed: int) -> None:
     np.testing.assert_array_equal(parts.z, np.where(missing, 0.0, features[1:].T)[parts.places])
     np.testing.assert_array_equal(parts.seen, ~missing[parts.places])
     np.testing.assert_array_equal(parts.n_missing, lost[parts.places])
-    np.testing.assert_allclose(parts.log_scale, missing[parts.places] @ np.arange(1.0, D + 1), rtol=1e-12)
+    np.testing.assert_allclose(
+        parts.log_scale, missing[parts.places] @ np.arange(1.0, D + 1), rtol=1e-12
+    )
     known = [tuple(row) for row in missing[parts.places]]
     assert len(set(known)) == len(parts.n_seen)  # a pattern each
     for p, seen in enumerate(parts.n_seen):
         for i in range(parts.starts[p], parts.starts[p + 1]):
-            np.testing.assert_array_equal(parts.columns[p, :seen], np.flatnonzero(~missing[parts.places[i]]))
-            np.testing.assert_array_equal(parts.columns[p, seen:], np.flatnonzero(missing[parts.places[i]]))
+            np.testing.assert_array_equal(
+                parts.columns[p, :seen], np.flatnonzero(~missing[parts.places[i]])
+            )
+            np.testing.assert_array_equal(
+                parts.columns[p, seen:], np.flatnonzero(missing[parts.places[i]])
+            )
     whole = parts.join(np.full((2, len(parts.complete)), 1.0), np.full((2, len(parts.places)), 2.0))
-    np.testing.assert_array_equal(whole, np.tile(np.where(lost == 0, 1.0, np.where(lost < D, 2.0, 0.0)), (2, 1)))
+    np.testing.assert_array_equal(
+        whole, np.tile(np.where(lost == 0, 1.0, np.where(lost < D, 2.0, 0.0)), (2, 1))
+    )
 
 
 @pytest.mark.parametrize("way", ["factor", "precision"])
@@ -111,7 +131,9 @@ def test_rows_without_a_share_are_left_alone(way: str) -> None:
     shares = np.where(np.arange(len(parts.z)) % 2, 0.5, 0.0)
     filled, spread = complete(parts, covariance, factor, shares, way)
     np.testing.assert_array_equal(filled[::2], parts.z[::2])
-    again, half = complete(divide(rows[np.sort(parts.places[1::2])]), covariance, factor, shares[shares > 0], way)
+    again, half = complete(
+        divide(rows[np.sort(parts.places[1::2])]), covariance, factor, shares[shares > 0], way
+    )
     np.testing.assert_allclose(np.sort(filled[1::2], axis=0), np.sort(again, axis=0), **CLOSE)
     np.testing.assert_allclose(spread, half, **CLOSE)
 
@@ -125,9 +147,13 @@ def test_nan_shows(way: str) -> None:
 
 
 def test_the_factor_keeps_what_a_badly_conditioned_precision_loses() -> None:
-    """Two columns nearly equal (1e-8 apart), a third about a millionth of their width away: condition 1e16."""
+    """Two columns nearly equal (1e-8 apart), a third about a millionth of their width away:
+    condition 1e16.
+    """
     factor = np.array([[1.0, 0.0, 0.0], [1.0, 1e-8, 0.0], [1.0, 0.3e-6, 1e-6]])
-    rows = np.array([[0.7, 0.7 + 2e-8, np.nan], [np.nan, -1.2, -1.2 + 3e-6], [0.4, np.nan, 0.4 - 1e-6]])
+    rows = np.array(
+        [[0.7, 0.7 + 2e-8, np.nan], [np.nan, -1.2, -1.2 + 3e-6], [0.4, np.nan, 0.4 - 1e-6]]
+    )
     parts = divide(rows)
     form, log_det = judge(parts, factor @ factor.T, factor, "factor")
     for i, place in enumerate(parts.places):
@@ -136,7 +162,10 @@ def test_the_factor_keeps_what_a_badly_conditioned_precision_loses() -> None:
             exact = mp.matrix(factor.tolist()) * mp.matrix(factor.tolist()).T
             block = mp.matrix([[exact[a, b] for b in o] for a in o])
             a = mp.matrix([mp.mpf(float(rows[place, d])) for d in o])
-            size, volume = (a.T * mp.inverse(block) * a)[0], mp.log(mp.det(block)) - mp.log(mp.det(exact))
+            size, volume = (
+                (a.T * mp.inverse(block) * a)[0],
+                mp.log(mp.det(block)) - mp.log(mp.det(exact)),
+            )
         # the data themselves hold 1e-16 / 1e-8 of the difference of the two columns
         np.testing.assert_allclose([form[i], log_det[i]], [float(size), float(volume)], rtol=1e-7)
 

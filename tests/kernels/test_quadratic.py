@@ -13,7 +13,8 @@ from stickbreak.kernels import quadratic as fast
 
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
-# One subtraction, one product with a reciprocal, one square: a few units in the last place, and cancellation near zero.
+# One subtraction, one product with a reciprocal, one square: a few units in the last place, and
+# cancellation near zero.
 CLOSE = {"rtol": 1e-13, "atol": 1e-13}
 
 
@@ -27,31 +28,57 @@ def made(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, fill: str) -> 
     return out
 
 
-@given(n=st.integers(1, 20), D=st.integers(1, 6), seed=seeds, dtype=st.sampled_from([np.float64, np.float32]))
+@given(
+    n=st.integers(1, 20),
+    D=st.integers(1, 6),
+    seed=seeds,
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
 @LAW
 def test_features_equal_their_twins(n: int, D: int, seed: int, dtype: type) -> None:
     rng = np.random.default_rng(seed)
-    rows, center, scale = rng.normal(3, 2, (n, D)).astype(dtype), rng.normal(size=D), rng.gamma(2.0, 1.0, D) + 0.1
+    rows, center, scale = (
+        rng.normal(3, 2, (n, D)).astype(dtype),
+        rng.normal(size=D),
+        rng.gamma(2.0, 1.0, D) + 0.1,
+    )
     wide = rows.astype(float)  # rows of single precision are widened before anything is subtracted
-    np.testing.assert_allclose(made(rows, center, scale, "full"), slow.full_features(wide, center, scale), **CLOSE)
-    np.testing.assert_allclose(made(rows, center, scale, "diagonal"), slow.diagonal_features(wide, center, scale), **CLOSE)
+    np.testing.assert_allclose(
+        made(rows, center, scale, "full"), slow.full_features(wide, center, scale), **CLOSE
+    )
+    np.testing.assert_allclose(
+        made(rows, center, scale, "diagonal"), slow.diagonal_features(wide, center, scale), **CLOSE
+    )
 
 
 @given(n=st.integers(1, 20), D=st.integers(1, 5), seed=seeds)
 @LAW
 def test_prepared_rows_are_the_features(n: int, D: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows, center, scale = rng.integers(-9, 9, (n, D)), rng.normal(size=D), rng.gamma(2.0, 1.0, D) + 0.1
+    rows, center, scale = (
+        rng.integers(-9, 9, (n, D)),
+        rng.normal(size=D),
+        rng.gamma(2.0, 1.0, D) + 0.1,
+    )
     for given_rows in (rows, np.asfortranarray(rows.astype(float)), rows.astype(float)[::1]):
         np.testing.assert_allclose(
-            quadratic.prepare_full(given_rows, center, scale), slow.full_features(rows, center, scale), **CLOSE
+            quadratic.prepare_full(given_rows, center, scale),
+            slow.full_features(rows, center, scale),
+            **CLOSE,
         )
         np.testing.assert_allclose(
-            columns.prepare_diagonal(given_rows, center, scale), slow.diagonal_features(rows, center, scale), **CLOSE
+            columns.prepare_diagonal(given_rows, center, scale),
+            slow.diagonal_features(rows, center, scale),
+            **CLOSE,
         )
 
 
-@given(n=st.integers(1, 20), D=st.integers(1, 5), seed=seeds, fill=st.sampled_from(["full", "diagonal"]))
+@given(
+    n=st.integers(1, 20),
+    D=st.integers(1, 5),
+    seed=seeds,
+    fill=st.sampled_from(["full", "diagonal"]),
+)
 @LAW
 def test_shifted_features_are_those_of_another_centre(n: int, D: int, seed: int, fill: str) -> None:
     rng = np.random.default_rng(seed)
@@ -78,7 +105,9 @@ def test_unpacking_upper_triangles_gives_symmetric_matrices(D: int, K: int, seed
 def test_products_are_packed_like_matrices(D: int, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(1, D))
     features = made(rows, np.zeros(D), np.ones(D), "full")
-    np.testing.assert_allclose(quadratic.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE)
+    np.testing.assert_allclose(
+        quadratic.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE
+    )
 
 
 @pytest.mark.parametrize("fill", ["full", "diagonal"])

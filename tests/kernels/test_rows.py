@@ -1,4 +1,6 @@
-"""Row kernels against their slow twins: random shapes, one of everything, impossible events, underflow, NaN."""
+"""Row kernels against their slow twins: random shapes, one of everything, impossible events,
+underflow, NaN.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,22 @@ def softmax(logits: Any, log_share: Any = None, repeats: Any = None) -> tuple[fl
     table = np.array(logits, dtype=float, order="C")
     K, n = table.shape
     share = np.zeros(K) if log_share is None else np.asarray(log_share, dtype=float)
-    log_z = fast.softmax_rows(table, share, np.ones(n) if repeats is None else np.asarray(repeats, dtype=float))
+    log_z = fast.softmax_rows(
+        table, share, np.ones(n) if repeats is None else np.asarray(repeats, dtype=float)
+    )
     return log_z, table
 
 
 def best(logits: Any, log_share: Any = None) -> tuple[np.ndarray, np.ndarray]:
     table = np.array(logits, dtype=float, order="C")
     found, value = np.empty(table.shape[1], dtype=np.int64), np.empty(table.shape[1])
-    fast.best_rows(table, np.zeros(len(table)) if log_share is None else np.asarray(log_share), found, value)
+    fast.best_rows(
+        table, np.zeros(len(table)) if log_share is None else np.asarray(log_share), found, value
+    )
     return found, value
 
 
-# ---- exp -----------------------------------------------------------------------------------------------------------
+# ---- exp -----------------------------------------------------------------------------------------
 @kernel
 def exp_all(x, out):
     """The inlined function, over an array."""
@@ -58,7 +64,9 @@ def exp_of(values: Any) -> np.ndarray:
 def test_exp_is_accurate_to_1e_14() -> None:
     halves = np.arange(0, 1400) * np.log(2.0) / 2  # where the reduced argument is largest
     rng = np.random.default_rng(0)
-    x = -np.concatenate([halves[halves < 708], rng.uniform(0, 708, 3000), np.logspace(-20, 2, 500), [0.0, 707.999]])
+    x = -np.concatenate(
+        [halves[halves < 708], rng.uniform(0, 708, 3000), np.logspace(-20, 2, 500), [0.0, 707.999]]
+    )
     with mp.workdps(40):
         exact = np.array([float(mp.exp(mp.mpf(float(v)))) for v in x])
     np.testing.assert_allclose(exp_of(x), exact, rtol=1e-14)  # what its docstring promises
@@ -73,12 +81,16 @@ def test_exp_of_nan_is_nan() -> None:
     assert np.isnan(exp_of([NAN])[0])
 
 
-# ---- softmax -------------------------------------------------------------------------------------------------------
+# ---- softmax -------------------------------------------------------------------------------------
 @given(K=sizes, n=sizes, seed=seeds, spread=st.sampled_from([0.1, 5.0, 300.0, 2000.0]))
 @LAW
 def test_softmax_equals_its_twin(K: int, n: int, seed: int, spread: float) -> None:
     rng = np.random.default_rng(seed)
-    logits, share, repeats = rng.normal(0, spread, (K, n)), rng.normal(size=K), rng.gamma(1.0, 2.0, n)
+    logits, share, repeats = (
+        rng.normal(0, spread, (K, n)),
+        rng.normal(size=K),
+        rng.gamma(1.0, 2.0, n),
+    )
     log_z, shares = softmax(logits, share, repeats)
     exact_z, exact = slow.softmax_rows(logits, share, repeats)
     assert log_z == pytest.approx(exact_z, rel=CLOSE, abs=CLOSE)
@@ -150,7 +162,11 @@ def test_softmax_of_nothing_but_nan_or_of_infinity_shows_it(logits: Any) -> None
 
 def test_softmax_repeats_bit_for_bit() -> None:
     rng = np.random.default_rng(1)
-    logits, share, repeats = rng.normal(0, 30, (17, 301)), rng.normal(size=17), rng.gamma(1.0, 1.0, 301)
+    logits, share, repeats = (
+        rng.normal(0, 30, (17, 301)),
+        rng.normal(size=17),
+        rng.gamma(1.0, 1.0, 301),
+    )
     first_z, first = softmax(logits, share, repeats)
     for _ in range(199):
         log_z, shares = softmax(logits, share, repeats)
@@ -167,7 +183,7 @@ def test_a_row_does_not_depend_on_its_neighbours(K: int, n: int, seed: int) -> N
         np.testing.assert_array_equal(softmax(logits[:, i : i + 1])[1][:, 0], together[:, i])
 
 
-# ---- best component ------------------------------------------------------------------------------------------------
+# ---- best component ------------------------------------------------------------------------------
 @given(K=sizes, n=sizes, seed=seeds)
 @LAW
 def test_best_equals_its_twin_and_ties_go_to_the_first(K: int, n: int, seed: int) -> None:
@@ -185,15 +201,19 @@ def test_best_of_a_row_with_nan_shows_it(logits: Any) -> None:
     assert np.isnan(best(logits)[1]).all()
 
 
-# ---- tables --------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 @given(n=sizes, K=sizes, seed=seeds)
 @LAW
-def test_pairing_equals_its_twin_and_zero_silences_minus_infinity(n: int, K: int, seed: int) -> None:
+def test_pairing_equals_its_twin_and_zero_silences_minus_infinity(
+    n: int, K: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     weights, counts = rng.normal(size=(n, K)), rng.gamma(1.0, 1.0, (n, K))
     impossible = rng.random((n, K)) < 0.3
     weights[impossible], counts[impossible] = -INF, 0.0
-    assert fast.pairing(weights, counts) == pytest.approx(slow.pairing(weights, counts), rel=CLOSE, abs=CLOSE)
+    assert fast.pairing(weights, counts) == pytest.approx(
+        slow.pairing(weights, counts), rel=CLOSE, abs=CLOSE
+    )
 
 
 def test_pairing_shows_what_is_wrong() -> None:
@@ -206,7 +226,11 @@ def test_pairing_shows_what_is_wrong() -> None:
 @LAW
 def test_symbol_tables_equal_their_twins(n: int, D: int, K: int, seed: int) -> None:
     rng, V = np.random.default_rng(seed), 6
-    table, symbols, shares = rng.normal(size=(V, K)), rng.integers(-1, V, (n, D)), rng.random((n, K))
+    table, symbols, shares = (
+        rng.normal(size=(V, K)),
+        rng.integers(-1, V, (n, D)),
+        rng.random((n, K)),
+    )
     out = np.full((n, K), 99.0)  # must be overwritten
     fast.gather_symbols(table, symbols, out)
     np.testing.assert_allclose(out, slow.gather_symbols(table, symbols), rtol=CLOSE, atol=CLOSE)
@@ -215,7 +239,8 @@ def test_symbol_tables_equal_their_twins(n: int, D: int, K: int, seed: int) -> N
     exact, exact_totals = slow.scatter_symbols(symbols, shares, V)
     np.testing.assert_allclose(counts - 1, exact, rtol=CLOSE, atol=CLOSE)
     np.testing.assert_allclose(totals - 1, exact_totals, rtol=CLOSE, atol=CLOSE)
-    assert (shares * out).sum() == pytest.approx((table * (counts - 1)).sum(), abs=1e-11)  # gather and scatter are adjoint
+    # gather and scatter are adjoint
+    assert (shares * out).sum() == pytest.approx((table * (counts - 1)).sum(), abs=1e-11)
 
 
 def test_gathered_symbols_keep_minus_infinity_and_nan() -> None:
@@ -237,7 +262,10 @@ def test_factorials_equal_their_twins(n: int, V: int, K: int, seed: int) -> None
     np.testing.assert_allclose(found, slow.log_factorials(matrix), rtol=CLOSE, atol=CLOSE)
     judged = np.zeros((n, K))
     fast.dirichlet_multinomial(bounds, columns, csr.data, alpha, alpha.sum(0), judged)
-    np.testing.assert_allclose(judged, slow.dirichlet_multinomial(matrix, alpha), rtol=1e-11, atol=1e-10)  # lgammas cancel
+    # lgammas cancel
+    np.testing.assert_allclose(
+        judged, slow.dirichlet_multinomial(matrix, alpha), rtol=1e-11, atol=1e-10
+    )
 
 
 @given(n=sizes, D=st.integers(1, 4), K=sizes, seed=seeds)
@@ -249,7 +277,9 @@ def test_poisson_predictive_equals_its_twin(n: int, D: int, K: int, seed: int) -
     out = np.empty((n, K))
     fast.poisson_predictive(rows, shape, rate, out)
     # lgammas of size up to 1e3 cancel.
-    np.testing.assert_allclose(out, slow.poisson_predictive(rows, shape, rate), rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(
+        out, slow.poisson_predictive(rows, shape, rate), rtol=1e-11, atol=1e-10
+    )
 
 
 def test_nan_in_counts_shows() -> None:
@@ -257,7 +287,9 @@ def test_nan_in_counts_shows() -> None:
     fast.poisson_predictive(np.array([[NAN]]), np.ones((1, 1)), np.ones((1, 1)), out)
     assert np.isnan(out[0, 0])
     judged = np.zeros((1, 1))
-    fast.dirichlet_multinomial(np.array([0, 1]), np.array([0]), np.array([NAN]), np.ones((1, 1)), np.ones(1), judged)
+    fast.dirichlet_multinomial(
+        np.array([0, 1]), np.array([0]), np.array([NAN]), np.ones((1, 1)), np.ones(1), judged
+    )
     assert np.isnan(judged[0, 0])
 
 

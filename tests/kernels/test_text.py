@@ -1,4 +1,6 @@
-"""Numbers out of text against the standard library: every double exactly, every way to cut the text, quotes, blanks, nonsense."""
+"""Numbers out of text against the standard library: every double exactly, every way to cut the
+text, quotes, blanks, nonsense.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ LAW = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def parse(
-    text: bytes, n_fields: int, wanted: Any = None, *, separator: str = ",", is_last: bool = True, rows: int = 100, odd: int = 9
+    text: bytes,
+    n_fields: int,
+    wanted: Any = None,
+    *,
+    separator: str = ",",
+    is_last: bool = True,
+    rows: int = 100,
+    odd: int = 9,
 ):
     """Rows, odd cells, where it stopped, status, fields of the record it stopped at."""
     wanted = range(n_fields) if wanted is None else wanted
@@ -33,9 +42,17 @@ def parse(
     slots[list(wanted)] = np.arange(len(wanted))
     out, cells = np.full((rows, len(wanted)), -7.0), np.zeros((odd, 4), dtype=np.int64)
     symbols = np.frombuffer(text, dtype=np.uint8)
-    n, n_odd, end, status, fields = parse_records(symbols, 0, ord(separator), slots, is_last, decimal_powers(), out, cells)
+    n, n_odd, end, status, fields = parse_records(
+        symbols, 0, ord(separator), slots, is_last, decimal_powers(), out, cells
+    )
     assert (out[n + 1 :] == -7.0).all()  # nothing is written beyond the record in progress
-    return out[:n], [(r, f, text[a:b]) for r, f, a, b in cells[:n_odd].tolist()], end, status, fields
+    return (
+        out[:n],
+        [(r, f, text[a:b]) for r, f, a, b in cells[:n_odd].tolist()],
+        end,
+        status,
+        fields,
+    )
 
 
 def number(text: bytes) -> tuple[float, bool]:
@@ -55,16 +72,24 @@ def assert_exact(text: bytes) -> bool:
 @LAW
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_read_back_exactly(value: float) -> None:
-    certain = [assert_exact(text.encode()) for text in (repr(value), f"{value:.16e}", f"{value:.6g}", f"{value:+.3E}")]
+    certain = [
+        assert_exact(text.encode())
+        for text in (repr(value), f"{value:.16e}", f"{value:.6g}", f"{value:+.3E}")
+    ]
     assert all(certain) or not 1e-230 < abs(value) < 1e230  # the far ends are left to Python
 
 
 def test_many_doubles_of_all_sizes_are_exact_and_almost_all_are_certain() -> None:
     rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(size=4000), rng.normal(size=4000) * 10.0 ** rng.integers(-200, 200, 4000)])
+    values = np.concatenate(
+        [rng.normal(size=4000), rng.normal(size=4000) * 10.0 ** rng.integers(-200, 200, 4000)]
+    )
     assert all(assert_exact(repr(float(v)).encode()) for v in values)
     digits = rng.integers(10**17, 10**18, 4000)
-    found = [assert_exact(f"{d}e{p}".encode()) for d, p in zip(digits, rng.integers(-60, 60, 4000), strict=True)]
+    found = [
+        assert_exact(f"{d}e{p}".encode())
+        for d, p in zip(digits, rng.integers(-60, 60, 4000), strict=True)
+    ]
     assert np.mean(found) > 0.999
 
 
@@ -112,7 +137,9 @@ def test_what_is_not_a_plain_number_is_left_to_the_caller(text: str) -> None:
     assert not number(text.encode("latin1"))[1]
 
 
-CELLS = st.sampled_from(["1", "-2.5", "3e2", "", "NA", " 4 ", '"5"', '""', "0.001", "1234567890123456", "\t7"])
+CELLS = st.sampled_from(
+    ["1", "-2.5", "3e2", "", "NA", " 4 ", '"5"', '""', "0.001", "1234567890123456", "\t7"]
+)
 
 
 @LAW
@@ -121,8 +148,12 @@ CELLS = st.sampled_from(["1", "-2.5", "3e2", "", "NA", " 4 ", '"5"', '""', "0.00
     st.sampled_from(["\n", "\r\n", "\n\n", "\n \n"]),
     st.data(),
 )
-def test_records_equal_the_standard_library_however_the_text_is_cut(table: list[list[str]], newline: str, data: Any) -> None:
-    text = newline.join(",".join(row) for row in table).encode() + data.draw(st.sampled_from([b"", b"\n"]))
+def test_records_equal_the_standard_library_however_the_text_is_cut(
+    table: list[list[str]], newline: str, data: Any
+) -> None:
+    text = newline.join(",".join(row) for row in table).encode() + data.draw(
+        st.sampled_from([b"", b"\n"])
+    )
     wanted = data.draw(st.permutations(range(3)))[: data.draw(st.integers(1, 3))]
     expected = slow.parse_records(text, ",", wanted)
     whole, odd, end, status, _ = parse(text, 3, wanted)
@@ -152,7 +183,8 @@ def test_a_record_with_other_fields_or_an_open_quote_is_where_it_stops() -> None
     assert parse(b"1,2\n3,4,5\n6,7\n", 2)[1:] == ([], 4, RAGGED, 3)
     assert parse(b"1,2\n3\n", 2)[1:] == ([], 4, RAGGED, 1)
     assert parse(b'1,2\n3,"4\n5,6\n', 2)[1:] == ([], 4, UNCLOSED, 2)
-    assert parse(b'1,2\n3,"4\n5,6\n', 2, is_last=False)[1:] == ([], 4, COMPLETE, 0)  # it may be closed later
+    # it may be closed later
+    assert parse(b'1,2\n3,"4\n5,6\n', 2, is_last=False)[1:] == ([], 4, COMPLETE, 0)
 
 
 def test_full_arrays_stop_it_at_a_record() -> None:
@@ -160,7 +192,8 @@ def test_full_arrays_stop_it_at_a_record() -> None:
     assert parse(text, 2, rows=2)[2] == 8
     words = b"a,1\nb,c\nd,2\n"
     found, odd, end, status, _ = parse(words, 2, odd=2)
-    assert (len(found), odd, end, status) == (1, [(0, 0, b"a")], 4, COMPLETE)  # the second record needs two more cells
+    # the second record needs two more cells
+    assert (len(found), odd, end, status) == (1, [(0, 0, b"a")], 4, COMPLETE)
 
 
 @LAW
@@ -175,17 +208,25 @@ def test_any_bytes_are_survived(text: bytes, n_fields: int, is_last: bool) -> No
 
 @LAW
 @given(
-    cells=st.lists(st.sampled_from(["a", "ab", "b", "1", '"a"', ' "a,b" ', "", "ä"]), min_size=1, max_size=12),
+    cells=st.lists(
+        st.sampled_from(["a", "ab", "b", "1", '"a"', ' "a,b" ', "", "ä"]), min_size=1, max_size=12
+    ),
     cut=st.integers(0, 60),
     size=st.integers(1, 12),
 )
-def test_cells_of_words_come_as_they_are_and_changes_are_found(cells: list[str], cut: int, size: int) -> None:
-    """A column of words between two of numbers; the text may be cut anywhere, and `odd` be of any size."""
+def test_cells_of_words_come_as_they_are_and_changes_are_found(
+    cells: list[str], cut: int, size: int
+) -> None:
+    """A column of words between two of numbers; the text may be cut anywhere, and `odd` be of any
+    size.
+    """
     text = "".join(f"1,{cell},2\n" for cell in cells).encode()
     symbols, slots = np.frombuffer(text[: max(cut, 1)], dtype=np.uint8), np.array([-1, WORDS, -1])
     odd, at, found = np.empty((size, 4), dtype=np.int64), 0, []
     while True:
-        n, n_odd, end, status, _ = parse_records(symbols, at, 44, slots, False, decimal_powers(), np.empty((99, 0)), odd)
+        n, n_odd, end, status, _ = parse_records(
+            symbols, at, 44, slots, False, decimal_powers(), np.empty((99, 0)), odd
+        )
         assert (status, n) == (COMPLETE, n_odd)
         found += odd[:n_odd, 2:].tolist()
         if end == at:

@@ -24,16 +24,26 @@ spreads = st.sampled_from([0.1, 5.0, 300.0, 2000.0])
 CLOSE = 1e-12
 
 
-def choose(logits: Any, log_share: Any, limits: Any, most: int) -> tuple[np.ndarray, np.ndarray, int]:
+def choose(
+    logits: Any, log_share: Any, limits: Any, most: int
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Values, components and number of NaN."""
     table = np.ascontiguousarray(logits)
     n = table.shape[1]
     values, index = np.empty((n, most)), np.empty((n, most), dtype=np.int32)
-    n_nan = fast.choose_active(table, np.asarray(log_share, float), np.broadcast_to(np.asarray(limits, np.int64), n), values, index)
+    n_nan = fast.choose_active(
+        table,
+        np.asarray(log_share, float),
+        np.broadcast_to(np.asarray(limits, np.int64), n),
+        values,
+        index,
+    )
     return values, index, n_nan
 
 
-def soften(logits: Any, log_share: Any, repeats: Any, most: int) -> tuple[float, np.ndarray, np.ndarray]:
+def soften(
+    logits: Any, log_share: Any, repeats: Any, most: int
+) -> tuple[float, np.ndarray, np.ndarray]:
     """log_z, shares (n, L), index (n, L)."""
     values, index, _ = choose(logits, log_share, most, most)
     return fast.softmax_active(values, index, np.asarray(repeats, float)), values, index
@@ -45,8 +55,12 @@ def densify(values: np.ndarray, index: np.ndarray, K: int) -> np.ndarray:
     return out
 
 
-def make(K: int, n: int, seed: int, spread: float = 5.0, tied: bool = False, impossible: float = 0.0) -> tuple[np.ndarray, ...]:
-    """Logits (K, n), log shares and repeats; `tied`: whole numbers, many of them equal; some impossible, never a whole row."""
+def make(
+    K: int, n: int, seed: int, spread: float = 5.0, tied: bool = False, impossible: float = 0.0
+) -> tuple[np.ndarray, ...]:
+    """Logits (K, n), log shares and repeats; `tied`: whole numbers, many of them equal; some
+    impossible, never a whole row.
+    """
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, spread, (K, n))
     share = rng.normal(size=K)
@@ -56,8 +70,16 @@ def make(K: int, n: int, seed: int, spread: float = 5.0, tied: bool = False, imp
     return logits, share, rng.gamma(1.0, 2.0, n)
 
 
-# ---- the choice ----------------------------------------------------------------------------------------------------
-@given(K=small, n=small, L=small, seed=seeds, spread=spreads, tied=st.booleans(), impossible=st.sampled_from([0.0, 0.5, 0.95]))
+# ---- the choice ----------------------------------------------------------------------------------
+@given(
+    K=small,
+    n=small,
+    L=small,
+    seed=seeds,
+    spread=spreads,
+    tied=st.booleans(),
+    impossible=st.sampled_from([0.0, 0.5, 0.95]),
+)
 @LAW
 def test_the_best_are_chosen_and_of_equal_ones_the_first(K, n, L, seed, spread, tied, impossible):
     logits, share, _ = make(K, n, seed, spread, tied, impossible)
@@ -85,7 +107,11 @@ def test_rows_may_have_limits_of_their_own(K, n, seed, tied):
 def test_many_of_many_in_any_order(order):
     """A rising row replaces the worst at every step: the worst case of the heap."""
     K, L = 800, 100
-    row = {"rising": np.arange(K), "falling": -np.arange(K), "random": np.random.default_rng(0).permutation(K)}[order]
+    row = {
+        "rising": np.arange(K),
+        "falling": -np.arange(K),
+        "random": np.random.default_rng(0).permutation(K),
+    }[order]
     _, index, _ = choose(row[:, None].astype(float), np.zeros(K), L, L)
     assert sorted(index[0]) == brute.first_best(row.astype(float), L)
 
@@ -106,7 +132,7 @@ def test_numbers_that_are_none_are_counted_and_never_chosen():
     assert not np.isnan(values).any()
 
 
-# ---- the checks of the specification -------------------------------------------------------------------------------
+# ---- the checks of the specification -------------------------------------------------------------
 @given(K=small, n=small, seed=seeds, spread=spreads, impossible=st.sampled_from([0.0, 0.6]))
 @LAW
 def test_K1_all_components_give_the_dense_result(K, n, seed, spread, impossible):
@@ -118,7 +144,14 @@ def test_K1_all_components_give_the_dense_result(K, n, seed, spread, impossible)
     np.testing.assert_allclose(densify(values, index, K), dense.T, rtol=CLOSE, atol=CLOSE)
 
 
-@given(K=small, L=small, seed=seeds, spread=spreads, tied=st.booleans(), impossible=st.sampled_from([0.0, 0.6]))
+@given(
+    K=small,
+    L=small,
+    seed=seeds,
+    spread=spreads,
+    tied=st.booleans(),
+    impossible=st.sampled_from([0.0, 0.6]),
+)
 @LAW
 def test_K2_no_other_set_of_components_does_better(K, L, seed, spread, tied, impossible):
     """The value is the logsumexp of the best, and that of the shares themselves."""
@@ -154,10 +187,14 @@ def test_K4_one_component_is_the_best_label_without_entropy(K, n, seed, spread, 
 @given(K=st.integers(2, 9), L=small, seed=seeds)
 @LAW
 def test_K6_ties_do_not_change_the_objective(K, L, seed):
-    """Whatever order the components come in, the value is the same, and equal components are as good as each other."""
+    """Whatever order the components come in, the value is the same, and equal components are as
+    good as each other.
+    """
     logits, share, _ = make(K, 1, seed, tied=True)
     order = np.random.default_rng(seed).permutation(K)
-    assert soften(logits, share, [1.0], L)[0] == pytest.approx(soften(logits[order], share, [1.0], L)[0], rel=CLOSE, abs=CLOSE)
+    assert soften(logits, share, [1.0], L)[0] == pytest.approx(
+        soften(logits[order], share, [1.0], L)[0], rel=CLOSE, abs=CLOSE
+    )
 
 
 def test_places_without_a_component_have_no_share():
@@ -177,7 +214,7 @@ def test_shares_that_underflow_are_zero():
     assert sorted(values[0]) == [0.0, 1.0]
 
 
-# ---- statistics ----------------------------------------------------------------------------------------------------
+# ---- statistics ----------------------------------------------------------------------------------
 def some_shares(n: int, K: int, L: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Values and index of random shares, some zero."""
     rng = np.random.default_rng(seed)
@@ -187,21 +224,27 @@ def some_shares(n: int, K: int, L: int, seed: int) -> tuple[np.ndarray, np.ndarr
     return values, index
 
 
-@pytest.mark.parametrize(("n", "K", "L", "P"), [(1, 1, 1, 1), (7, 5, 2, 3), (19, 6, 6, 70), (40, 9, 3, 150)])
+@pytest.mark.parametrize(
+    ("n", "K", "L", "P"), [(1, 1, 1, 1), (7, 5, 2, 3), (19, 6, 6, 70), (40, 9, 3, 150)]
+)
 def test_K5_statistics_are_those_of_the_dense_table(n, K, L, P):
     rng = np.random.default_rng(n)
     values, index = some_shares(n, K, L, n)
     table, start = rng.normal(size=(n, P)), rng.normal(size=(K, P))
     out = start.copy()
     fast.add_active(table, values, index, out)
-    np.testing.assert_allclose(out, start + densify(values, index, K).T @ table, rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(
+        out, start + densify(values, index, K).T @ table, rtol=CLOSE, atol=CLOSE
+    )
 
 
 def full_features(rows: np.ndarray) -> np.ndarray:
     """(P, n) from rows (n, D)."""
     D = rows.shape[1]
     a, b = np.triu_indices(D)
-    return np.ascontiguousarray(np.concatenate([np.ones((len(rows), 1)), rows, rows[:, a] * rows[:, b]], axis=1).T)
+    return np.ascontiguousarray(
+        np.concatenate([np.ones((len(rows), 1)), rows, rows[:, a] * rows[:, b]], axis=1).T
+    )
 
 
 @pytest.mark.parametrize("D", [1, 2, 7, 13])
@@ -274,11 +317,14 @@ def test_counts_of_chosen_components():
 def test_pair_entropies_are_those_of_the_dense_table(K, n, seed):
     rng = np.random.default_rng(seed)
     values, index = some_shares(n, K, int(rng.integers(1, K + 1)), seed)
-    pairs = np.array([rng.choice(K, 2, replace=False) for _ in range(6)])  # in any order, some twice
+    # in any order, some twice
+    pairs = np.array([rng.choice(K, 2, replace=False) for _ in range(6)])
     low, high = pairs.min(1), pairs.max(1)
     order = np.argsort(low, kind="stable")
     found, expected = np.zeros(6), np.zeros(6)
-    fast.merge_entropy_active(values, index, np.searchsorted(low[order], np.arange(K + 1)), high[order], order, found)
+    fast.merge_entropy_active(
+        values, index, np.searchsorted(low[order], np.arange(K + 1)), high[order], order, found
+    )
     shares = densify(values, index, K)
     merge_entropy(np.ascontiguousarray(shares.T), pairs, expected)
     np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
@@ -290,4 +336,6 @@ def test_pair_entropies_are_those_of_the_dense_table(K, n, seed):
 def test_log_z_of_the_best_is_what_scipy_says():
     logits, share, repeats = make(9, 5, 11)
     top = -np.sort(-(logits + share[:, None]), axis=0)[:3]
-    assert soften(logits, share, repeats, 3)[0] == pytest.approx(repeats @ logsumexp(top, axis=0), rel=CLOSE)
+    assert soften(logits, share, repeats, 3)[0] == pytest.approx(
+        repeats @ logsumexp(top, axis=0), rel=CLOSE
+    )

@@ -54,7 +54,15 @@ def test_arithmetic(x, y):
     out = np.empty((8, EIGHT))
     arithmetic(x, y, out)
     with np.errstate(all="ignore"):
-        expected = [x + y, x - y, x * y, x / y, 2.0 * x - 1.0 / y, np.where(x > y, x, y), np.where(x >= y, x, 0.5)]
+        expected = [
+            x + y,
+            x - y,
+            x * y,
+            x / y,
+            2.0 * x - 1.0 / y,
+            np.where(x > y, x, y),
+            np.where(x >= y, x, 0.5),
+        ]
         np.testing.assert_array_equal(out, [*expected, np.where(x >= 0.0, 1.0, y)])
         np.testing.assert_array_equal(out[5], vectors.larger(x, y))
         np.testing.assert_array_equal(out[6], vectors.at_least(x, y, x, 0.5))
@@ -71,7 +79,12 @@ def parts(x, steps, out):
     store(out, 5 * EIGHT, spread(x, 5))
 
 
-@given(positive, st.lists(st.integers(-1000, 1000), min_size=EIGHT, max_size=EIGHT).map(lambda n: np.array(n, dtype=float)))
+@given(
+    positive,
+    st.lists(st.integers(-1000, 1000), min_size=EIGHT, max_size=EIGHT).map(
+        lambda n: np.array(n, dtype=float)
+    ),
+)
 @LAW
 def test_parts_of_a_number(x, steps):
     out = np.empty((6, EIGHT))
@@ -79,7 +92,11 @@ def test_parts_of_a_number(x, steps):
     np.testing.assert_array_equal(np.ldexp(out[0], out[1].astype(int)), x)
     assert ((out[0] >= 1.0) & (out[0] < 2.0)).all()
     np.testing.assert_array_equal(out[2], np.ldexp(out[0], steps.astype(int)))
-    expected = vectors.mantissa(x), vectors.exponent(x), vectors.times_power(vectors.mantissa(x), steps + ROUND)
+    expected = (
+        vectors.mantissa(x),
+        vectors.exponent(x),
+        vectors.times_power(vectors.mantissa(x), steps + ROUND),
+    )
     for found, theirs in zip(out, expected, strict=False):
         np.testing.assert_array_equal(found, theirs)
     assert out[3, 0] == vectors.first_four(x) == (x[0] + x[1]) + (x[2] + x[3])
@@ -119,7 +136,9 @@ def test_squares_are_turned():
     for i in range(EIGHT):
         np.testing.assert_array_equal(out[0, 5 + 9 * i : 13 + 9 * i], 3 + i + 11 * np.arange(EIGHT))
         np.testing.assert_array_equal(out[1, 1 + 10 * i : 9 + 10 * i], 2 + i + places)
-        np.testing.assert_array_equal(back[2 + places[i] : 10 + places[i]], source[2 + places[i] : 10 + places[i]])
+        np.testing.assert_array_equal(
+            back[2 + places[i] : 10 + places[i]], source[2 + places[i] : 10 + places[i]]
+        )
     theirs, theirs_back = np.zeros((2, 90)), np.zeros(120)
     vectors.turn(source, 3, 11, theirs[0], 5, 9)
     vectors.gather(source, 2, places, theirs[1], 1, 10)

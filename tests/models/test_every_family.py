@@ -28,13 +28,21 @@ def model_of(case: FamilyCase, allocation: str) -> Any:
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("reorder", [pytest.param(True, id="reorder"), pytest.param(False, id="fixed", marks=pytest.mark.slow)])
-def test_M4_bound_never_drops(case: FamilyCase, allocation: str, n_batches: int, reorder: bool) -> None:
+@pytest.mark.parametrize(
+    "reorder",
+    [pytest.param(True, id="reorder"), pytest.param(False, id="fixed", marks=pytest.mark.slow)],
+)
+def test_M4_bound_never_drops(
+    case: FamilyCase, allocation: str, n_batches: int, reorder: bool
+) -> None:
     """At any visit, once every batch has been seen; no moves."""
     model = model_of(case, allocation)
-    engine = MemoizedVB(n_batches=n_batches, max_iter=12, tol=0.0, reorder=reorder, trace_visits=True)
+    engine = MemoizedVB(
+        n_batches=n_batches, max_iter=12, tol=0.0, reorder=reorder, trace_visits=True
+    )
     trace = fit(model, engine, case.rows, 4, seed=3).trace
-    assert len(trace.visits) == 11 * n_batches + 1  # the last visit of lap 1 is the first with a bound
+    # the last visit of lap 1 is the first with a bound
+    assert len(trace.visits) == 11 * n_batches + 1
     assert_never_drops(trace.visits)
     assert_never_drops(trace.bound)
 
@@ -42,7 +50,9 @@ def test_M4_bound_never_drops(case: FamilyCase, allocation: str, n_batches: int,
 @every_family
 @both
 def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
-    found = fit(model_of(case, allocation), BatchVB(max_iter=30, tol=0.0, trace_visits=True), case.rows, 5)
+    found = fit(
+        model_of(case, allocation), BatchVB(max_iter=30, tol=0.0, trace_visits=True), case.rows, 5
+    )
     assert_never_drops(found.trace.visits)
     assert_never_drops(found.trace.bound)
 
@@ -61,9 +71,17 @@ def test_M1_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -
 @every_family
 @pytest.mark.parametrize(
     ("allocation", "n_components"),
-    [("finite", 1), ("finite", 2), ("dp", 1), ("dp", 2), pytest.param("dp", 4, marks=pytest.mark.slow)],
+    [
+        ("finite", 1),
+        ("finite", 2),
+        ("dp", 1),
+        ("dp", 2),
+        pytest.param("dp", 4, marks=pytest.mark.slow),
+    ],
 )
-def test_bound_never_above_the_evidence(case: FamilyCase, allocation: str, n_components: int) -> None:
+def test_bound_never_above_the_evidence(
+    case: FamilyCase, allocation: str, n_components: int
+) -> None:
     """Five rows: 2^5 labelings, or Bell(5) = 52 partitions; several starts and engines."""
     table = Table(case.rows[:5])
     model = model_of(case, allocation)
@@ -71,16 +89,21 @@ def test_bound_never_above_the_evidence(case: FamilyCase, allocation: str, n_com
     for seed in range(3):
         start = random_start(model, table, n_components, seed)
         batch = fit(model, BatchVB(max_iter=15, tol=0.0), table, start)
-        memoized = fit(model, MemoizedVB(n_batches=3, max_iter=15, tol=0.0, trace_visits=True), table, start)
+        memoized = fit(
+            model, MemoizedVB(n_batches=3, max_iter=15, tol=0.0, trace_visits=True), table, start
+        )
         highest = max(batch.trace.bound.max(), *memoized.trace.visits)
         assert highest <= exact + slack(exact)
     if n_components == 1 and allocation == "finite":
-        assert batch.bound == pytest.approx(exact, abs=slack(exact))  # one labeling: the bound is tight
+        # one labeling: the bound is tight
+        assert batch.bound == pytest.approx(exact, abs=slack(exact))
 
 
 @every_family
 @both
-@pytest.mark.parametrize("engine", [EM(max_iter=25, tol=0.0), HardEM(max_iter=25, tol=0.0)], ids=["em", "hard-em"])
+@pytest.mark.parametrize(
+    "engine", [EM(max_iter=25, tol=0.0), HardEM(max_iter=25, tol=0.0)], ids=["em", "hard-em"]
+)
 def test_em_objective_never_drops(case: FamilyCase, allocation: str, engine: Any) -> None:
     for seed in range(3):
         model = model_of(case, allocation)
@@ -97,7 +120,8 @@ def test_em_without_reordering_never_drops(case: FamilyCase, allocation: str) ->
 
 @every_family
 @both
-@pytest.mark.parametrize("engine", [BatchVB(max_iter=6, tol=0.0), EM(max_iter=6, tol=0.0), HardEM(max_iter=6, tol=0.0)],
+@pytest.mark.parametrize("engine", [BatchVB(max_iter=6, tol=0.0), EM(max_iter=6, tol=0.0),
+HardEM(max_iter=6, tol=0.0)],
                          ids=["batch", "em", "hard-em"])  # fmt: skip
 def test_weight_two_equals_two_rows(case: FamilyCase, allocation: str, engine: Any) -> None:
     """A weight is a repeat count: bound, statistics and number of units."""
@@ -109,7 +133,8 @@ def test_weight_two_equals_two_rows(case: FamilyCase, allocation: str, engine: A
     a = fit(model, engine, weighted, start_from(model, weighted, shares))
     b = fit(model, engine, repeated, start_from(model, repeated, np.repeat(shares, often, axis=0)))
     np.testing.assert_allclose(a.trace.bound, b.trace.bound, rtol=SAME)
-    np.testing.assert_allclose(a.counts["share"], b.counts["share"], rtol=1e-8, atol=1e-8)  # six steps amplify rounding
+    # six steps amplify rounding
+    np.testing.assert_allclose(a.counts["share"], b.counts["share"], rtol=1e-8, atol=1e-8)
     assert a.counts.n_units == b.counts.n_units == often.sum()
 
 
@@ -127,7 +152,9 @@ def test_weight_zero_equals_no_row(case: FamilyCase) -> None:
 
 
 def labelled(case: FamilyCase) -> tuple[Table, np.ndarray, np.ndarray]:
-    """A table in which every third row is known to belong to component 0, 1 or 2 of four; set 0 allows all."""
+    """A table in which every third row is known to belong to component 0, 1 or 2 of four; set 0
+    allows all.
+    """
     n = case.rows.shape[0]
     labels = np.where(np.arange(n) % 3 == 0, np.arange(n) // 3 % 3, -1)
     legal = np.concatenate([np.ones((1, 4)), np.eye(4)[:3]])
@@ -137,8 +164,11 @@ def labelled(case: FamilyCase) -> tuple[Table, np.ndarray, np.ndarray]:
 @every_family
 @both
 @pytest.mark.parametrize("engine", [MemoizedVB(n_batches=3, max_iter=8, tol=0.0, trace_visits=True),
-                                    BatchVB(max_iter=8, tol=0.0, trace_visits=True)], ids=["memoized", "batch"])  # fmt: skip
-def test_labelled_rows_go_to_their_component(case: FamilyCase, allocation: str, engine: Any) -> None:
+                                    BatchVB(max_iter=8, tol=0.0, trace_visits=True)],
+                                    ids=["memoized", "batch"])  # fmt: skip
+def test_labelled_rows_go_to_their_component(
+    case: FamilyCase, allocation: str, engine: Any
+) -> None:
     """Also when components are reordered: labels follow permanent ids."""
     table, labels, legal = labelled(case)
     model = model_of(case, allocation)
@@ -154,31 +184,45 @@ def test_labelled_rows_go_to_their_component(case: FamilyCase, allocation: str, 
 
 @every_family
 def test_bound_with_sets_is_below_the_bound_of_a_set_that_allows_all(case: FamilyCase) -> None:
-    """A labelled local step is a restricted maximization: never above the free one for the same globals."""
+    """A labelled local step is a restricted maximization: never above the free one for the same
+    globals.
+    """
     table, _, legal = labelled(case)
     model = model_of(case, "finite")
     start = random_start(model, table, 4, 2, legal)
     log_z = [
-        model.local_step(model.potentials(start.seed, model.start_params(4, sets), MeanLog()), table.whole())[0].log_z
+        model.local_step(
+            model.potentials(start.seed, model.start_params(4, sets), MeanLog()), table.whole()
+        )[0].log_z
         for sets in (legal, np.ones_like(legal))
     ]
     free = replace(table, sets=None).whole()
-    plain = model.local_step(model.potentials(start.seed, model.start_params(4), MeanLog()), free)[0].log_z
+    plain = model.local_step(model.potentials(start.seed, model.start_params(4), MeanLog()), free)[
+        0
+    ].log_z
     assert log_z[0] < log_z[1]
     assert log_z[1] == plain
 
 
 @every_family
 @both
-def test_labelled_bound_never_above_the_evidence_of_the_labels(case: FamilyCase, allocation: str) -> None:
-    """All rows labelled: the finite bound is exactly log p(x, z), and the sticks' is log p(x, z) with sticks integrated out."""
+def test_labelled_bound_never_above_the_evidence_of_the_labels(
+    case: FamilyCase, allocation: str
+) -> None:
+    """All rows labelled: the finite bound is exactly log p(x, z), and the sticks' is log p(x, z)
+    with sticks integrated out.
+    """
     n, K = 6, 2
     labels = np.array([0, 1, 0, 0, 1, 0])
     table = Table(case.rows[:n], sets=labels)
     model = model_of(case, allocation)
-    found = fit(model, BatchVB(max_iter=3, tol=0.0), table, random_start(model, table, K, 0, np.eye(K)))
+    found = fit(
+        model, BatchVB(max_iter=3, tol=0.0), table, random_start(model, table, K, 0, np.eye(K))
+    )
     X = case.dense[:n]
-    data = sum(case.oracle.log_marginal(X[labels == k], np.ones((labels == k).sum())) for k in range(K))
+    data = sum(
+        case.oracle.log_marginal(X[labels == k], np.ones((labels == k).sum())) for k in range(K)
+    )
     exact = data + _log_probability(labels, allocation)
     assert found.bound == pytest.approx(exact, abs=slack(exact))
 

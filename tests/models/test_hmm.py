@@ -1,4 +1,6 @@
-"""Hidden Markov models in fits: the bound is one, never drops, does not care for batches; engines agree where they must."""
+"""Hidden Markov models in fits: the bound is one, never drops, does not care for batches; engines
+agree where they must.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def test_5_4_bound_never_drops(prior, n_batches):
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_5_4_totals_are_sums_of_batches(prior):
-    """Check 5.4 a, b: at fixed potentials counts and local bound of batches add up to those of all data."""
+    """Check 5.4 a, b: at fixed potentials counts and local bound of batches add up to those of all
+    data.
+    """
     data = symbols(1)
     model = symbol_model(prior, data)
     start = random_labels_start(model, data, 3)
-    potentials = model.potentials(start.seed, model.global_step(start.seed, start.params), MeanLog())
+    potentials = model.potentials(
+        start.seed, model.global_step(start.seed, start.params), MeanLog()
+    )
     whole, _ = model.local_step(potentials, data.whole())
     parts = [model.local_step(potentials, batch)[0] for batch in data.batches(3)]
     total = parts[0] + parts[1] + parts[2]
@@ -50,12 +56,19 @@ def test_5_4_one_batch_is_batch_vb(prior):
     data = symbols(2)
     model = symbol_model(prior, data)
     start = random_labels_start(model, data, 3)
-    assert_same_fit(run(model, MemoizedVB(n_batches=1, max_iter=5), data, start), run(model, BatchVB(max_iter=5), data, start))
+    assert_same_fit(
+        run(model, MemoizedVB(n_batches=1, max_iter=5), data, start),
+        run(model, BatchVB(max_iter=5), data, start),
+    )
 
 
-@pytest.mark.parametrize("prior", [pytest.param(p, marks=[pytest.mark.slow] * (p == "hdp")) for p in PRIORS])
+@pytest.mark.parametrize(
+    "prior", [pytest.param(p, marks=[pytest.mark.slow] * (p == "hdp")) for p in PRIORS]
+)
 def test_bound_is_below_the_evidence(prior):
-    """log p(x) of a tiny symbol HMM: all paths, rows of tables integrated out; roots by drawing them from their prior."""
+    """log p(x) of a tiny symbol HMM: all paths, rows of tables integrated out; roots by drawing
+    them from their prior.
+    """
     data = symbols(3, lengths=(4, 3), n_symbols=2)
     model = symbol_model(prior, data)
     K = 2
@@ -71,11 +84,15 @@ def _log_evidence(model, data, K: int, prior: str) -> float:
     rng = np.random.default_rng(0)
     if prior == "finite":
         tables = [(np.full(K, 0.9), np.full((K, K), 0.7), None)]
-    else:  # with more states than the truncation the evidence is larger still: paths beyond it are left out here
+    # with more states than the truncation the evidence is larger still: paths beyond it are left
+    # out here
+    else:
         u = rng.beta(1.0, 3.0, (400, K))
         b = u * np.c_[np.ones(len(u)), np.cumprod(1 - u, axis=1)[:, :-1]]
         kappa = 5.0 if prior == "sticky" else 0.0
-        tables = [(2.0 * own, 0.5 * np.tile(own, (K, 1)) + kappa * np.eye(K), 1 - own.sum()) for own in b]
+        tables = [
+            (2.0 * own, 0.5 * np.tile(own, (K, 1)) + kappa * np.eye(K), 1 - own.sum()) for own in b
+        ]
     alpha = 0.6
     log_paths = []
     for path in product(range(K), repeat=n):
@@ -88,7 +105,10 @@ def _log_evidence(model, data, K: int, prior: str) -> float:
         data_part = sum(_dirichlet_rise(emission[k], np.full(2, alpha), 0.0) for k in range(K))
         own = [
             _dirichlet_rise(start, first, 0.0 if rest is None else 2.0 * rest)
-            + sum(_dirichlet_rise(transition[k], steps[k], 0.0 if rest is None else 0.5 * rest) for k in range(K))
+            + sum(
+                _dirichlet_rise(transition[k], steps[k], 0.0 if rest is None else 0.5 * rest)
+                for k in range(K)
+            )
             for first, steps, rest in tables
         ]
         log_paths.append(data_part + logsumexp(own) - np.log(len(own)))
@@ -98,13 +118,20 @@ def _log_evidence(model, data, K: int, prior: str) -> float:
 def _dirichlet_rise(counts, prior, rest: float) -> float:
     total = prior.sum() + rest
     used = counts > 0
-    return float(gammaln(total) - gammaln(total + counts.sum()) + (gammaln(prior + counts) - gammaln(prior))[used].sum())
+    return float(
+        gammaln(total)
+        - gammaln(total + counts.sum())
+        + (gammaln(prior + counts) - gammaln(prior))[used].sum()
+    )
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_weights_are_repeats(prior):
     data = symbols(4, lengths=(5, 3, 6))
-    twice = Sequences(np.concatenate([data.rows[:5], data.rows[:5], data.rows[5:]]), offsets=np.array([0, 5, 10, 13, 19]))
+    twice = Sequences(
+        np.concatenate([data.rows[:5], data.rows[:5], data.rows[5:]]),
+        offsets=np.array([0, 5, 10, 13, 19]),
+    )
     weighted = replace(data, repeats=np.repeat([2.0, 1.0, 1.0], [5, 3, 6]))
     model = symbol_model(prior, data)
     start = random_labels_start(model, twice, 3)
@@ -152,9 +179,14 @@ def test_5_6i_scaled_counts_of_batches_are_unbiased():
     start = random_labels_start(model, data, 3)
     potentials = model.potentials(start.seed, start.params, MeanLog())
     whole, _ = model.local_step(potentials, data.whole())
-    parts = [model.local_step(potentials, data.take(np.array([s])))[0].scale(data.n_spans) for s in range(data.n_spans)]
+    parts = [
+        model.local_step(potentials, data.take(np.array([s])))[0].scale(data.n_spans)
+        for s in range(data.n_spans)
+    ]
     for name in ("start", "transition"):
-        np.testing.assert_allclose(np.mean([p[name] for p in parts], axis=0), whole[name], atol=1e-11)
+        np.testing.assert_allclose(
+            np.mean([p[name] for p in parts], axis=0), whole[name], atol=1e-11
+        )
 
 
 def test_the_same_bits_for_any_number_of_jobs():
@@ -163,7 +195,9 @@ def test_the_same_bits_for_any_number_of_jobs():
     data, _ = segments(2, n_sequences=40, length=900)
     model = gaussian_model("sticky", data)
     start = random_labels_start(model, data, 4)
-    one, two = (fit(model, MemoizedVB(n_batches=2, max_iter=3), data, start, n_jobs=n) for n in (1, 2))
+    one, two = (
+        fit(model, MemoizedVB(n_batches=2, max_iter=3), data, start, n_jobs=n) for n in (1, 2)
+    )
     assert_same_fit(one, two)
 
 
@@ -172,8 +206,16 @@ def test_the_same_bits_for_any_number_of_jobs():
 def test_moves_find_the_states(prior, n_components):
     data, truth = segments(3, n_states=4, n_sequences=8, length=150)
     model = gaussian_model(prior, data)
-    engine = MemoizedVB(n_batches=2, max_iter=60, moves=(Birth(), Merge(), Delete()), trace_visits=True)
-    result = run(model, engine, data, from_blocks(model, data, n_components, np.random.default_rng(0)), seed=0)
+    engine = MemoizedVB(
+        n_batches=2, max_iter=60, moves=(Birth(), Merge(), Delete()), trace_visits=True
+    )
+    result = run(
+        model,
+        engine,
+        data,
+        from_blocks(model, data, n_components, np.random.default_rng(0)),
+        seed=0,
+    )
     assert_never_drops([b for b in result.trace.bound if b is not None])
     assert len(result.ids) == 4
     labels = model.decode(model.potentials(result.counts, result.params, MeanLog()), data.whole())

@@ -1,4 +1,6 @@
-"""Golden numbers and identities of finite and Dirichlet-process mixtures, checked on the oracle formulas."""
+"""Golden numbers and identities of finite and Dirichlet-process mixtures, checked on the oracle
+formulas.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,20 @@ MODEL = mixture.MinimalModel(FAMILY, TAU, NU)
 ROWS = np.array(X)[:, None]
 RICH = mixture.ConjugateModel(conjugate.FixedVarianceGaussian(np.array([V]), np.array([0.0]), NU))
 
-# Printed with 16-17 digits; sums of about fifty terms of size <= 40 keep 1e-12 after a few iterations.
+# Printed with 16-17 digits; sums of about fifty terms of size <= 40 keep 1e-12 after a few
+# iterations.
 GOLDEN = 1e-11
 BOTH = pytest.mark.parametrize("allocation", ["dp", "finite"])
-COUNTS = [np.array(N) for N in ([3.2, 0.5, 4.1, 0.0, 1.7], [1.0], [0.0, 2.0, 7.5], [6.0, 6.0, 1.0, 0.3])]
+COUNTS = [
+    np.array(N) for N in ([3.2, 0.5, 4.1, 0.0, 1.7], [1.0], [0.0, 2.0, 7.5], [6.0, 6.0, 1.0, 0.3])
+]
 
 
 def initial() -> np.ndarray:
     """r[n, k] proportional to ((n+1)(k+2) mod 7) + 1."""
-    r = np.array([[((n + 1) * (k + 2)) % 7 + 1 for k in range(K)] for n in range(len(X))], dtype=float)
+    r = np.array(
+        [[((n + 1) * (k + 2)) % 7 + 1 for k in range(K)] for n in range(len(X))], dtype=float
+    )
     return r / r.sum(axis=1, keepdims=True)
 
 
@@ -67,7 +74,9 @@ def test_golden_finite() -> None:
 
 
 def test_golden_dp_evidence() -> None:
-    assert mixture.dp_log_evidence(subset, len(X), GAMMA) == pytest.approx(-19.143581135034943, abs=GOLDEN)
+    assert mixture.dp_log_evidence(subset, len(X), GAMMA) == pytest.approx(
+        -19.143581135034943, abs=GOLDEN
+    )
 
 
 GAINS = {
@@ -90,7 +99,9 @@ def test_golden_merge_gains(pair: tuple[int, int]) -> None:
 @BOTH
 def test_rich_model_gives_the_same_trace(allocation: str) -> None:
     # Same formulas by another route, rounding only.
-    np.testing.assert_allclose(trace(RICH, ROWS, allocation, 3), trace(MODEL, X, allocation, 3), rtol=0, atol=GOLDEN)
+    np.testing.assert_allclose(
+        trace(RICH, ROWS, allocation, 3), trace(MODEL, X, allocation, 3), rtol=0, atol=GOLDEN
+    )
 
 
 @BOTH
@@ -118,7 +129,9 @@ def test_F3_finite_bound_below_the_evidence(components: int) -> None:
 
 
 def test_F3_finite_evidence_tends_to_the_dp_evidence() -> None:
-    """Dirichlet(gamma/K) labelings, blocks forgotten, tend to the CRP with an error of order 1/K."""
+    """Dirichlet(gamma/K) labelings, blocks forgotten, tend to the CRP with an error of
+    order 1/K.
+    """
     n = 4
     exact = mixture.dp_log_evidence(subset, n, GAMMA)
     gaps = [abs(mixture.finite_log_evidence(subset, n, size, GAMMA) - exact) for size in (4, 8, 16)]
@@ -136,20 +149,29 @@ def test_F4_finite_bound_is_permutation_invariant() -> None:
 
 @BOTH
 @pytest.mark.parametrize(("model", "rows"), [(MODEL, X), (RICH, ROWS)], ids=["minimal", "rich"])
-def test_P2_general_bound_is_the_expected_log_joint(allocation: str, model: object, rows: object) -> None:
-    """Away from the optimum: E[log p(x,z,pi,phi)] - E[log q], summed term by term, equals the bound with slack."""
+def test_P2_general_bound_is_the_expected_log_joint(
+    allocation: str, model: object, rows: object
+) -> None:
+    """Away from the optimum: E[log p(x,z,pi,phi)] - E[log q], summed term by term, equals the bound
+    with slack.
+    """
     r, other = initial(), np.roll(initial(), 1, axis=1)
     N = other.sum(axis=0)
     q = mixture.global_step(model, rows, other)
     C = np.stack([model.expected_log_likelihood(rows, qk) for qk in q], axis=1)
-    kl_phi = sum(other[:, k] @ C[:, k] - model.data_bound(rows, other[:, k], q[k]) for k in range(K))
+    kl_phi = sum(
+        other[:, k] @ C[:, k] - model.data_bound(rows, other[:, k], q[k]) for k in range(K)
+    )
     if allocation == "dp":
         eta1, eta0 = mixture.global_dp(N, GAMMA)
         bound = mixture.dp_bound(model, rows, r, q, eta1, eta0, GAMMA)
         log_weights = mixture.expected_log_weights_dp(eta1, eta0)
         log_u, log_rest = mixture.expected_log_sticks(eta1, eta0)
         kl_pi = sum((eta1 - 1) * log_u + (eta0 - 1) * log_rest - (GAMMA - 1) * log_rest)
-        kl_pi -= sum(mixture.log_beta(a, b) - mixture.log_beta(1, GAMMA) for a, b in zip(eta1, eta0, strict=True))
+        kl_pi -= sum(
+            mixture.log_beta(a, b) - mixture.log_beta(1, GAMMA)
+            for a, b in zip(eta1, eta0, strict=True)
+        )
     else:
         theta = mixture.global_finite(N, GAMMA)
         bound = mixture.finite_bound(model, rows, r, q, theta, GAMMA)
@@ -175,7 +197,9 @@ def test_P4_empty_cluster_inside_costs_a_logarithm(position: int) -> None:
     r = initial()
     tail = float(r.sum(axis=0)[position:].sum())
     before = mixture.bound_at_optimum(MODEL, X, r, GAMMA, "dp").total
-    after = mixture.bound_at_optimum(MODEL, X, np.insert(r, position, 0.0, axis=1), GAMMA, "dp").total
+    after = mixture.bound_at_optimum(
+        MODEL, X, np.insert(r, position, 0.0, axis=1), GAMMA, "dp"
+    ).total
     # Difference of two bounds of size 40.
     assert after - before == pytest.approx(-log((GAMMA + tail) / GAMMA), abs=GOLDEN)
 
@@ -224,7 +248,9 @@ def test_P8_dp_bound_below_the_evidence(n: int, bell: int) -> None:
 def test_P8_priors_of_partitions_and_labelings_sum_to_one() -> None:
     # With every marginal equal to one the evidence is the total prior mass.
     assert mixture.dp_log_evidence(lambda rows: 0.0, 6, GAMMA) == pytest.approx(0.0, abs=1e-13)
-    assert mixture.finite_log_evidence(lambda rows: 0.0, 6, 3, GAMMA) == pytest.approx(0.0, abs=1e-13)
+    assert mixture.finite_log_evidence(lambda rows: 0.0, 6, 3, GAMMA) == pytest.approx(
+        0.0, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize("N", COUNTS, ids=str)
@@ -232,13 +258,17 @@ def test_P9_expected_weights_and_leftover_sum_to_one(N: np.ndarray) -> None:
     weights, leftover = mixture.expected_weights(*mixture.global_dp(N, GAMMA))
     # A telescoping product.
     assert weights.sum() + leftover == pytest.approx(1.0, abs=1e-14)
-    assert mixture.expected_weights_finite(mixture.global_finite(N, GAMMA)).sum() == pytest.approx(1.0, abs=1e-14)
+    assert mixture.expected_weights_finite(mixture.global_finite(N, GAMMA)).sum() == pytest.approx(
+        1.0, abs=1e-14
+    )
 
 
 def test_P9_prior_weights() -> None:
     """E[pi_k] = gamma^(k-1) / (1 + gamma)^k under the prior."""
     weights, _ = mixture.expected_weights(np.ones(5), np.full(5, GAMMA))
-    np.testing.assert_allclose(weights, [GAMMA**k / (1 + GAMMA) ** (k + 1) for k in range(5)], rtol=1e-14)
+    np.testing.assert_allclose(
+        weights, [GAMMA**k / (1 + GAMMA) ** (k + 1) for k in range(5)], rtol=1e-14
+    )
 
 
 def test_P10_expected_log_weights_match_sampling() -> None:
@@ -249,7 +279,10 @@ def test_P10_expected_log_weights_match_sampling() -> None:
     log_pi = np.log(u) + np.hstack([np.zeros((draws, 1)), np.cumsum(np.log1p(-u), axis=1)[:, :-1]])
     theta = mixture.global_finite(N, GAMMA)
     log_dirichlet = np.log(rng.dirichlet(theta, size=draws))
-    exact = [mixture.expected_log_weights_dp(eta1, eta0), mixture.expected_log_weights_finite(theta)]
+    exact = [
+        mixture.expected_log_weights_dp(eta1, eta0),
+        mixture.expected_log_weights_finite(theta),
+    ]
     for sample, expected in zip([log_pi, log_dirichlet], exact, strict=True):
         error = sample.std(axis=0) / np.sqrt(draws)
         # Five standard errors, with a fixed seed.

@@ -1,4 +1,6 @@
-"""Topic models: bounds against plain sums and exact evidence, any engine, merges, labels, weights, gaps of 900 nats."""
+"""Topic models: bounds against plain sums and exact evidence, any engine, merges, labels, weights,
+gaps of 900 nats.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,16 @@ from stickbreak.structures import Document
 def fitted(kind: str, engine=None, n_components: int = 4, seed: int = 0, **settings):
     documents = Documents.from_counts(corpus(seed))
     model = make_model(kind, **settings)
-    return model, documents, run(model, engine or BatchVB(max_iter=15, tol=0), documents, random_start(model, n_components))
+    return (
+        model,
+        documents,
+        run(
+            model,
+            engine or BatchVB(max_iter=15, tol=0),
+            documents,
+            random_start(model, n_components),
+        ),
+    )
 
 
 def test_parts_follow_the_protocols():
@@ -48,7 +59,9 @@ def test_bound_is_that_of_all_shares(kind):
     shares = model.shares(potentials, documents.whole())
     old = model.prior.pseudo(found.params, 4)
     before = np.append(old.topics, old.rest) if old.rest else old.topics
-    assert model.bound(counts, params) == pytest.approx(plain_bound(model, documents, shares, before, params), abs=1e-7)
+    assert model.bound(counts, params) == pytest.approx(
+        plain_bound(model, documents, shares, before, params), abs=1e-7
+    )
     np.testing.assert_allclose(shares.sum(1), 1.0)
     np.testing.assert_allclose(counts["share"], documents.repeats @ shares)
     np.testing.assert_allclose(warm["counts"].sum(1), corpus().sum(1))
@@ -68,10 +81,16 @@ def test_bound_never_drops(kind, n_batches):
 
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_with_births_merges_and_deletes(n_batches):
-    """Documents begin afresh only while that raises the bound, and go on from those of a trial that was accepted."""
-    documents = Documents.from_counts(corpus(2, n_documents=80, n_symbols=30, n_topics=5, tokens=50))
+    """Documents begin afresh only while that raises the bound, and go on from those of a trial that
+    was accepted.
+    """
+    documents = Documents.from_counts(
+        corpus(2, n_documents=80, n_symbols=30, n_topics=5, tokens=50)
+    )
     model = make_model("hdp", 30)
-    engine = MemoizedVB(n_batches=n_batches, max_iter=60, moves=(Birth(), MergeMove(), Delete()), trace_visits=True)
+    engine = MemoizedVB(
+        n_batches=n_batches, max_iter=60, moves=(Birth(), MergeMove(), Delete()), trace_visits=True
+    )
     found = run(model, engine, documents, random_start(model, 1, 30))
     bounds = [lap.bound for lap in found.trace if lap.bound is not None]
     assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
@@ -106,10 +125,17 @@ def test_bound_is_below_the_evidence():
     model = make_model("lda", 3)
     exact = exact_evidence(counts, model, 2)
     bounds = [
-        run(model, BatchVB(max_iter=50), Documents.from_counts(counts), random_start(model, 2, 3, seed)).bound for seed in range(5)
+        run(
+            model,
+            BatchVB(max_iter=50),
+            Documents.from_counts(counts),
+            random_start(model, 2, 3, seed),
+        ).bound
+        for seed in range(5)
     ]
     assert max(bounds) < exact
-    assert max(bounds) > exact - 5.0  # loose by the topics' symmetry and the documents' ties, not by more
+    # loose by the topics' symmetry and the documents' ties, not by more
+    assert max(bounds) > exact - 5.0
 
 
 def test_one_topic_is_exact():
@@ -118,7 +144,12 @@ def test_one_topic_is_exact():
     model = make_model("lda")
     found = run(model, BatchVB(max_iter=5), Documents.from_counts(counts), random_start(model, 1))
     total, a = counts.sum(0), 0.2
-    exact = gammaln(total + a).sum() - gammaln(total.sum() + N_SYMBOLS * a) - N_SYMBOLS * gammaln(a) + gammaln(N_SYMBOLS * a)
+    exact = (
+        gammaln(total + a).sum()
+        - gammaln(total.sum() + N_SYMBOLS * a)
+        - N_SYMBOLS * gammaln(a)
+        + gammaln(N_SYMBOLS * a)
+    )
     assert found.bound == pytest.approx(exact, abs=1e-8)
 
 
@@ -130,7 +161,15 @@ def test_any_number_of_threads_gives_the_same_bits(kind, monkeypatch):
     for n_jobs in (1, 3):
         documents, model = Documents.from_counts(corpus(n_documents=60)), make_model(kind)
         with workers(n_jobs) as pool:
-            found.append(run(model, MemoizedVB(n_batches=2, max_iter=6), documents, random_start(model, 4), pool=pool))
+            found.append(
+                run(
+                    model,
+                    MemoizedVB(n_batches=2, max_iter=6),
+                    documents,
+                    random_start(model, 4),
+                    pool=pool,
+                )
+            )
     assert found[0].bound == found[1].bound
     np.testing.assert_array_equal(found[0].counts["emission"], found[1].counts["emission"])
 
@@ -141,9 +180,14 @@ def test_documents_that_count_twice_are_two(kind):
     model = make_model(kind)
     weighted = Documents.from_counts(counts, times)
     repeated = Documents.from_counts(np.repeat(counts, times.astype(int), axis=0))
-    found = [run(model, BatchVB(max_iter=10, tol=0), data, random_start(model, 3)) for data in (weighted, repeated)]
+    found = [
+        run(model, BatchVB(max_iter=10, tol=0), data, random_start(model, 3))
+        for data in (weighted, repeated)
+    ]
     assert found[0].bound == pytest.approx(found[1].bound, rel=1e-10)
-    np.testing.assert_allclose(found[0].counts["emission"], found[1].counts["emission"], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        found[0].counts["emission"], found[1].counts["emission"], rtol=1e-7, atol=1e-9
+    )
     assert weighted.n_observations == repeated.n_observations
 
 
@@ -153,14 +197,23 @@ def test_a_batch_has_its_own_vocabulary(kind):
     counts[:3, :15], counts[3:, 20:35] = corpus(0, 3, 15), corpus(1, 3, 15)
     documents, model = Documents.from_counts(counts), make_model(kind, 40)
     assert [len(batch.symbols) <= 15 for batch in documents.batches(2)] == [True, True]
-    whole, parts = (run(model, MemoizedVB(n_batches=n, max_iter=1, tol=0), documents, random_start(model, 3, 40)) for n in (1, 2))
-    np.testing.assert_allclose(whole.counts["emission"], parts.counts["emission"], rtol=1e-9, atol=1e-12)
+    whole, parts = (
+        run(
+            model, MemoizedVB(n_batches=n, max_iter=1, tol=0), documents, random_start(model, 3, 40)
+        )
+        for n in (1, 2)
+    )
+    np.testing.assert_allclose(
+        whole.counts["emission"], parts.counts["emission"], rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("pairs", [[(0, 2)], [(0, 2), (1, 3)]])
 def test_5_5b_merges_are_what_the_watch_said(kind, pairs):
-    """Counts, E[log pi] and bound of documents relabelled by hand; several merges do not touch each other."""
+    """Counts, E[log pi] and bound of documents relabelled by hand; several merges do not touch each
+    other.
+    """
     model, documents, found = fitted(kind, BatchVB(max_iter=4, tol=0), n_components=5)
     potentials = model.potentials(found.counts, found.params, MeanLog())
     ids = np.array(pairs)
@@ -181,15 +234,23 @@ def test_5_5b_merges_are_what_the_watch_said(kind, pairs):
     for keep, drop in pairs:
         before[kept.index(keep)] += old.topics[drop]
     before = np.append(before, old.rest) if old.rest else before
-    assert model.bound(merged, params) == pytest.approx(plain_bound(model, documents, joined, before, params), abs=1e-7)
+    assert model.bound(merged, params) == pytest.approx(
+        plain_bound(model, documents, joined, before, params), abs=1e-7
+    )
 
 
 def test_an_empty_topic_lowers_the_surrogate_and_raises_the_point_estimate():
     """Spec E2: documents as they are, with 0 to 3 topics more that nobody uses."""
-    model, documents, found = fitted("hdp", BatchVB(max_iter=10, tol=0), n_components=3, top_concentration=10.0)
+    model, documents, found = fitted(
+        "hdp", BatchVB(max_iter=10, tol=0), n_components=3, top_concentration=10.0
+    )
     values = {}
     for root in ("beta", "point"):
-        with pytest.warns(StickbreakWarning, match="cannot choose") if root == "point" else nullcontext():
+        with (
+            pytest.warns(StickbreakWarning, match="cannot choose")
+            if root == "point"
+            else nullcontext()
+        ):
             prior = HDPTopics(0.5, 10.0, root)
         own = replace(model, prior=prior)
         for extra in (0, 1, 2, 3):
@@ -208,15 +269,27 @@ def _best_bound(model, counts, params, documents, extra) -> float:
         shares = np.pad(shares[:, : K - extra], ((0, 0), (0, extra)))
         shares /= shares.sum(1, keepdims=True)
     of_unit = np.array(
-        [documents.repeats[a:b] @ shares[a:b] for a, b in zip(documents.offsets, documents.offsets[1:], strict=False)]
+        [
+            documents.repeats[a:b] @ shares[a:b]
+            for a, b in zip(documents.offsets, documents.offsets[1:], strict=False)
+        ]
     )
     value = -np.inf
     for _ in range(60):
         pseudo = model.prior.pseudo(params, K)
         theta = np.column_stack([of_unit + pseudo.topics, np.full(len(of_unit), pseudo.rest)])
         log_share = digamma(theta) - digamma(theta.sum(1, keepdims=True))
-        own = gammaln(theta).sum() - gammaln(theta.sum(1)).sum() - (theta * log_share).sum() + (of_unit * log_share[:, :K]).sum()
-        arrays = {**counts.arrays, "log_share": log_share.sum(0)[:K], "log_rest": log_share.sum(0)[K]}
+        own = (
+            gammaln(theta).sum()
+            - gammaln(theta.sum(1)).sum()
+            - (theta * log_share).sum()
+            + (of_unit * log_share[:, :K]).sum()
+        )
+        arrays = {
+            **counts.arrays,
+            "log_share": log_share.sum(0)[:K],
+            "log_rest": log_share.sum(0)[K],
+        }
         total = replace(counts, arrays=arrays, n_units=float(len(of_unit)))
         params = model.global_step(total, params)
         value = model.prior.bound(total, params) + own
@@ -224,11 +297,15 @@ def _best_bound(model, counts, params, documents, extra) -> float:
 
 
 def test_evidence_900_nats_apart():
-    """Words that a topic can hardly have, in documents that have hardly anything of the topic that can."""
+    """Words that a topic can hardly have, in documents that have hardly anything of the topic that
+    can.
+    """
     model = lda(Categorical(1e-3, n_symbols=(4,)), 1e-3)
     table = np.array([[50.0, 0.0], [50.0, 0.0], [0.0, 50.0], [0.0, 50.0]])
     counts = model.zeros(2)
-    counts = replace(counts, arrays={**counts.arrays, "emission": table, "emission_total": table.sum(0)[None]})
+    counts = replace(
+        counts, arrays={**counts.arrays, "emission": table, "emission_total": table.sum(0)[None]}
+    )
     potentials = model.potentials(counts, model.start_params(2), MeanLog())
     assert np.ptp(potentials.scores.log_table, axis=1).min() > 900
     documents = Documents.from_counts(np.array([[5, 4, 0, 0], [3, 0, 2, 0], [0, 0, 1, 9]]))
@@ -272,6 +349,11 @@ def test_a_learned_concentration_is_near_the_true_one():
     topics, shares = rng.dirichlet(np.full(60, 0.05), 4), rng.dirichlet(np.full(4, 1.0), 300)
     counts = rng.multinomial(80, shares @ topics)
     model = lda(Categorical(0.05, n_symbols=(60,)), GammaPrior())
-    found = run(model, BatchVB(max_iter=60, tol=0), Documents.from_counts(counts), random_start(model, 4, 60))
+    found = run(
+        model,
+        BatchVB(max_iter=60, tol=0),
+        Documents.from_counts(counts),
+        random_start(model, 4, 60),
+    )
     assert np.diff([lap.bound for lap in found.trace if lap.bound is not None]).min() >= -1e-8
     assert 0.4 < float(found.params["concentration"]) < 1.6

@@ -1,4 +1,6 @@
-"""Births: mass, entropy, gains and lazily replayed memory equal brute force on dense responsibilities (checks H1 to H6)."""
+"""Births: mass, entropy, gains and lazily replayed memory equal brute force on dense
+responsibilities (checks H1 to H6).
+"""
 
 from __future__ import annotations
 
@@ -85,12 +87,16 @@ def test_H2_holds_for_any_batches_and_repeats(name, n_batches):
     found = gains(twin, made)
     for proposal, gain in zip(made, found, strict=True):
         r = moved(twin, twin.shares, twin.ids, proposal, twin.ids, deals[proposal.watch.name])
-        assert gain == pytest.approx(twin.brute_bound(r) - twin.brute_bound(), abs=1e-9 * abs(twin.bound))
+        assert gain == pytest.approx(
+            twin.brute_bound(r) - twin.brute_bound(), abs=1e-9 * abs(twin.bound)
+        )
 
 
 @several
 def test_H3_entropy_rises_by_that_of_the_dealing(name):
-    """sum_j H_j = H_t + sum_n r_nt H(p_n), so a birth from one target always raises the local part."""
+    """sum_j H_j = H_t + sum_n r_nt H(p_n), so a birth from one target always raises the
+    local part.
+    """
     twin = make_twin(name)
     (proposal,), deals = proposals(twin, (2,))
     watched_lap(twin, [proposal])
@@ -98,7 +104,9 @@ def test_H3_entropy_rises_by_that_of_the_dealing(name):
     r = twin.shares[:, 2]
     worth = r > brute.NEXT_TO_NOTHING
     expected = float((r * -xlogy(p, p).sum(1))[worth].sum())
-    assert twin.total.sides[proposal.watch.name].local_bound == pytest.approx(expected, abs=1e-9 * abs(twin.bound))
+    assert twin.total.sides[proposal.watch.name].local_bound == pytest.approx(
+        expected, abs=1e-9 * abs(twin.bound)
+    )
     assert expected >= 0
 
 
@@ -122,7 +130,8 @@ def test_H5_memory_replayed_late_equals_memory_updated_at_once(name):
         early = {b.id: twin.state.recall(b) for b in twin.batches}
         apply_all(twin, mover, deals)
         assert_exact(twin)
-        early = {i: visit.catch_up(twin.state.log) for i, visit in early.items()}  # edits of the decision, at once
+        # edits of the decision, at once
+        early = {i: visit.catch_up(twin.state.log) for i, visit in early.items()}
         upkeep(twin)
         early = {i: visit.catch_up(twin.state.log) for i, visit in early.items()}
         for batch in twin.batches:
@@ -146,7 +155,8 @@ def test_H6_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):
     assert_never_drops(result.trace.bound[1:] if n_batches > 1 else result.trace.bound)
     accepted = [m for m in result.trace.moves if m.is_accepted]
     assert accepted
-    last = result.trace.visits[::n_batches]  # the bound before each lap's decision: the first lap has one at its end only
+    # the bound before each lap's decision: the first lap has one at its end only
+    last = result.trace.visits[::n_batches]
     for record, before in zip(result.trace, last, strict=True):
         gained = sum(m.gain for m in accepted if m.lap == record.lap)
         assert record.bound == pytest.approx(before + gained, abs=1e-8 * abs(before))
@@ -185,7 +195,12 @@ def test_a_proposal_survives_a_checkpoint(name):
 
 def test_crumbs_of_a_target_go_to_the_first_newborn():
     """Rows of which the target holds next to nothing are not dealt out, and nothing is lost."""
-    rows = np.concatenate([np.random.default_rng(0).normal(size=(12, 3)), 40 + np.random.default_rng(1).normal(size=(13, 3))])
+    rows = np.concatenate(
+        [
+            np.random.default_rng(0).normal(size=(12, 3)),
+            40 + np.random.default_rng(1).normal(size=(13, 3)),
+        ]
+    )
     case = CASES["gaussian"]
     twin = make_twin(FamilyCase(case.family, rows, case.oracle), n_components=3, n_laps=6)
     target = int(np.argmax(twin.total["share"]))
@@ -196,7 +211,9 @@ def test_crumbs_of_a_target_go_to_the_first_newborn():
 
 
 def test_what_a_birth_expects_is_what_it_gains_when_the_sample_is_all_data():
-    """expected is the gain on the sample, newborns optimal for it; judged on the same rows it must be near."""
+    """expected is the gain on the sample, newborns optimal for it; judged on the same rows it must
+    be near.
+    """
     rows = blobs(200, 1, spread=8.0)
     result = fit(blob_model(rows), BatchVB(moves=(Birth(),)), rows, 1)
     first = result.trace.moves[0]
@@ -217,12 +234,16 @@ def test_rejected_births_leave_no_trace_in_the_counts():
 
 
 def test_the_sample_of_a_wide_table_keeps_its_symbols():
-    """Rows that planning takes from a sample with a vocabulary of its own are rows of the table again."""
+    """Rows that planning takes from a sample with a vocabulary of its own are rows of the table
+    again.
+    """
     case = CASES["multinomial_wide"]
     twin = make_twin("multinomial_wide", n_components=3)
     batch = twin.table.take(np.arange(4, 7))  # of one group: few symbols
     assert batch.symbols is not None
-    shares = twin.model.shares(twin.model.potentials(twin.total.restrict(batch.symbols), twin.state.params, RULE), batch)
+    shares = twin.model.shares(
+        twin.model.potentials(twin.total.restrict(batch.symbols), twin.state.params, RULE), batch
+    )
     found = rows_of(twin.model, Sample(batch, shares, 8.0), (0, 1, 2))
     np.testing.assert_array_equal(found.rows.toarray(), case.dense[4:7])
     np.testing.assert_allclose(found.repeats, 8.0)
@@ -230,11 +251,28 @@ def test_the_sample_of_a_wide_table_keeps_its_symbols():
 
 
 def test_newborns_come_in_the_order_that_costs_least():
-    """Largest first, as the sticks like it: a small newborn before a large one would cost log(large / small) nats."""
-    rows = np.concatenate([np.random.default_rng(0).normal(c, 1.0, (n, 2)) for c, n in ((-15.0, 10), (0.0, 150), (15.0, 40))])
+    """Largest first, as the sticks like it: a small newborn before a large one would cost log(large
+    / small) nats.
+    """
+    rows = np.concatenate(
+        [
+            np.random.default_rng(0).normal(c, 1.0, (n, 2))
+            for c, n in ((-15.0, 10), (0.0, 150), (15.0, 40))
+        ]
+    )
     table, model = Table(rows), blob_model(rows)
     total = fit(model, BatchVB(), rows, 1).counts
-    scene = Scene(model, total, model.start_params(1), (0,), table, Attempts(), np.random.default_rng(0), 2, False)
+    scene = Scene(
+        model,
+        total,
+        model.start_params(1),
+        (0,),
+        table,
+        Attempts(),
+        np.random.default_rng(0),
+        2,
+        False,
+    )
     (proposal,) = Birth().plan(scene)
     sizes = proposal.watch.counts["share"]
     assert len(sizes) == 3
@@ -243,7 +281,9 @@ def test_newborns_come_in_the_order_that_costs_least():
 
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
 def test_rows_with_labels_stay_where_they_are(name):
-    """Labels name components 0 and 1; births, deletes and merges of the others are exact, and labelled rows have no newborns."""
+    """Labels name components 0 and 1; births, deletes and merges of the others are exact, and
+    labelled rows have no newborns.
+    """
     labels = np.full(CASES[name].rows.shape[0], -1)
     labels[2:8] = [0, 0, 0, 1, 1, 1]
     twin = make_twin(name, n_components=6, labels=labels)
@@ -270,7 +310,10 @@ def test_labels_of_the_only_component_are_kept():
     labels = np.where(np.arange(100) < 10, 0, -1)
     table, model = Table(rows, sets=labels + 1), blob_model(rows)
     result = fit(
-        model, MemoizedVB(n_batches=2, moves=(Birth(), Merge(), Delete())), table, random_start(model, table, 1, 0, np.ones((2, 1)))
+        model,
+        MemoizedVB(n_batches=2, moves=(Birth(), Merge(), Delete())),
+        table,
+        random_start(model, table, 1, 0, np.ones((2, 1))),
     )
     assert 0 in result.ids
     assert result.params["legal"][1].tolist() == [float(i == 0) for i in result.ids]

@@ -1,4 +1,6 @@
-"""Deletes: mass, gains and their kinship with merges by brute force, and the state that only they get out of (checks I1 to I4)."""
+"""Deletes: mass, gains and their kinship with merges by brute force, and the state that only they
+get out of (checks I1 to I4).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def test_I2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     twin = make_twin(name, allocation, n_components=5)
     upkeep(twin)  # absorbers have reference points of their own where a family needs them
     rng = np.random.default_rng(0)
-    made = [delete_proposal(twin, *slots, rng) for slots in ((1, (3,)), (4, (0, 2)), (0, (4, 2, 1, 3)), (2, (1,)))]
+    made = [
+        delete_proposal(twin, *slots, rng)
+        for slots in ((1, (3,)), (4, (0, 2)), (0, (4, 2, 1, 3)), (2, (1,)))
+    ]
     found = gains(twin, [p for p, _ in made])
     before = twin.brute_bound()
     for (proposal, deal), gain in zip(made, found, strict=True):
@@ -71,7 +76,9 @@ def test_I2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
 @several
 def test_I2_accepted_deletes_are_replayed_exactly(name):
     n = CASES[name].rows.shape[0]
-    twin = make_twin(name, n_components=6, repeats=np.random.default_rng(3).integers(1, 4, n).astype(float))
+    twin = make_twin(
+        name, n_components=6, repeats=np.random.default_rng(3).integers(1, 4, n).astype(float)
+    )
     rng = np.random.default_rng(1)
     made = [delete_proposal(twin, 1, (5, 0), rng), delete_proposal(twin, 2, (4,), rng)]
     mover = watched_lap(twin, [p for p, _ in made])
@@ -97,7 +104,9 @@ def test_deletes_that_share_a_component_exclude_each_other():
     twin = make_twin("gaussian", n_components=6)
     rng = np.random.default_rng(0)
     made = [delete_proposal(twin, t, a, rng) for t, a in ((0, (1, 2)), (3, (2, 4)), (5, (0,)))]
-    records = apply_all(twin, watched_lap(twin, [p for p, _ in made]), {p.watch.name: deal for p, deal in made})
+    records = apply_all(
+        twin, watched_lap(twin, [p for p, _ in made]), {p.watch.name: deal for p, deal in made}
+    )
     assert 1 <= len(records) <= 2
     ids = [i for r in records for i in r.parents]
     assert len(ids) == len(set(ids))
@@ -114,7 +123,7 @@ def test_a_proposal_survives_a_checkpoint(name):
     assert_exact(twin)
 
 
-# ---- the stuck state -----------------------------------------------------------------------------------------------------
+# ---- the stuck state -----------------------------------------------------------------------------
 def stuck(seed: int, max_iter: int):
     """One Gaussian that five random examples have cut in pieces; merges alone do not get out."""
     rows = np.random.default_rng(seed).normal(size=(25_000, 1))
@@ -134,7 +143,10 @@ def continue_with(delete: Delete, model, table, result, max_iter: int):
 def check_stuck(seed: int, max_iter: int) -> None:
     model, table, before = stuck(seed, max_iter)
     assert len(before.ids) > 1  # merges have not solved it
-    one = model.bound(run(model, BatchVB(), table, from_random(model, table, 1, np.random.default_rng(0))).counts, before.params)
+    one = model.bound(
+        run(model, BatchVB(), table, from_random(model, table, 1, np.random.default_rng(0))).counts,
+        before.params,
+    )
     assert one > before.bound  # though one component is better
     hasty = continue_with(Delete(n_passes=1), model, table, before, 20)
     assert len(hasty.ids) == len(before.ids)
@@ -155,19 +167,32 @@ def test_I4_delete_leaves_the_stuck_state_of_every_seed(seed):
     check_stuck(seed, 300)
 
 
-# ---- planning ------------------------------------------------------------------------------------------------------------
+# ---- planning ------------------------------------------------------------------------------------
 def test_an_empty_component_does_not_seem_worth_a_delete():
-    """It costs nothing where the order of sticks puts it, last; a lap that watches its delete would be wasted."""
-    rows = np.concatenate([np.random.default_rng(0).normal(c, 1.0, (60, 2)) for c in (-20.0, 0.0, 20.0)])
+    """It costs nothing where the order of sticks puts it, last; a lap that watches its delete would
+    be wasted.
+    """
+    rows = np.concatenate(
+        [np.random.default_rng(0).normal(c, 1.0, (60, 2)) for c in (-20.0, 0.0, 20.0)]
+    )
     table = Table(rows)
     model = dp_mixture(Gaussian().resolve(measure(table)), 1.0)
     labels = np.repeat([0, 1, 2], 60)
-    total = run(model, BatchVB(), table, Start(count_labels(model, table.whole(), labels, 4), model.start_params(4))).counts
+    total = run(
+        model,
+        BatchVB(),
+        table,
+        Start(count_labels(model, table.whole(), labels, 4), model.start_params(4)),
+    ).counts
     assert total["share"][3] < 1e-3
     params = model.start_params(4)
-    scene = Scene(model, total, params, (0, 1, 2, 3), table, Attempts(), np.random.default_rng(0), 3, False)
+    scene = Scene(
+        model, total, params, (0, 1, 2, 3), table, Attempts(), np.random.default_rng(0), 3, False
+    )
     proposals = Delete(max_targets=4).plan(scene)
-    assert max((p.expected for p in proposals), default=0.0) < 1e-6 * abs(model.bound(total, params))
+    assert max((p.expected for p in proposals), default=0.0) < 1e-6 * abs(
+        model.bound(total, params)
+    )
 
 
 @pytest.mark.parametrize("target", range(4))
@@ -181,7 +206,17 @@ def test_what_a_delete_expects_does_not_depend_on_the_order_of_components(target
     expected = []
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
         counts, params = total.permute(model.axis, order), model.start_params(4)
-        scene = Scene(model, counts, params, (0, 1, 2, 3), table, Attempts(), np.random.default_rng(0), 3, False)
+        scene = Scene(
+            model,
+            counts,
+            params,
+            (0, 1, 2, 3),
+            table,
+            Attempts(),
+            np.random.default_rng(0),
+            3,
+            False,
+        )
         proposal = Delete()._propose(scene, order.index(target))
         expected.append(proposal.expected if proposal is not None else None)
     assert expected[0] == pytest.approx(expected[1], rel=1e-6)

@@ -1,11 +1,21 @@
-"""Fits with moves: the bound never drops (check M4), books are kept, and what generated the data is found from one component."""
+"""Fits with moves: the bound never drops (check M4), books are kept, and what generated the data is
+found from one component.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from estimator_cases import CASES, NAMES
-from fitting import MODELS, assert_never_drops, assert_same_fit, blob_model, blobs, fit, random_start
+from fitting import (
+    MODELS,
+    assert_never_drops,
+    assert_same_fit,
+    blob_model,
+    blobs,
+    fit,
+    random_start,
+)
 from moving import CASES as FAMILY_CASES
 from moving import make_twin
 from sklearn.metrics import adjusted_rand_score
@@ -24,15 +34,19 @@ BATCHES = (1, 3, 10)
 
 
 def check_history(result, n_batches: int) -> None:
-    """The bound rises at every visit and every lap; gains are what the bound gained; ids follow from the records."""
+    """The bound rises at every visit and every lap; gains are what the bound gained; ids follow
+    from the records.
+    """
     trace = result.trace
     assert_never_drops(trace.visits)
     assert_never_drops(trace.bound)
     last = trace.visits[::n_batches]  # the bound before each lap's decision
     for record, before in zip(trace, last, strict=True):
         gained = sum(m.gain for m in trace.moves if m.lap == record.lap and m.is_accepted)
-        assert record.bound >= before + gained - 1e-9 * abs(before)  # the order and learned priors may add to it
-        assert gained >= -1e-10 * max(1.0, abs(before))  # components without a row go at the price of rounding
+        # the order and learned priors may add to it
+        assert record.bound >= before + gained - 1e-9 * abs(before)
+        # components without a row go at the price of rounding
+        assert gained >= -1e-10 * max(1.0, abs(before))
     alive = set(range(result.next_id)) & set(result.ids)
     assert alive == set(result.ids)
     born = [i for m in trace.moves if m.is_accepted and m.kind == "birth" for i in m.children]
@@ -47,11 +61,15 @@ def check_history(result, n_batches: int) -> None:
 @pytest.mark.parametrize(("n_batches", "n_components"), [(1, 6), (3, 1), (10, 6)])
 @pytest.mark.parametrize("name", FAMILY_CASES)
 def test_M4_bound_never_drops_with_moves(name, n_batches, n_components):
-    """From one component, which births must split, and from six, which merges and deletes must join."""
+    """From one component, which births must split, and from six, which merges and deletes must
+    join.
+    """
     case = FAMILY_CASES[name]
     model, table = MODELS["dp"](case.family, 1.0), Table(case.rows)
     engine = MemoizedVB(n_batches=n_batches, moves=QUICK, trace_visits=True, max_iter=5)
-    check_history(run(model, engine, table, random_start(model, table, n_components), seed=1), n_batches)
+    check_history(
+        run(model, engine, table, random_start(model, table, n_components), seed=1), n_batches
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide", "poisson"])
@@ -66,7 +84,12 @@ def test_M4_bound_never_drops_for_a_finite_mixture():
     """concentration / K changes with K, for all components; moves are judged with that."""
     rows = blobs(150, 3, spread=8.0)
     model, table = blob_model(rows, "finite"), Table(rows)
-    result = run(model, MemoizedVB(n_batches=3, moves=QUICK, trace_visits=True), table, random_start(model, table, 6))
+    result = run(
+        model,
+        MemoizedVB(n_batches=3, moves=QUICK, trace_visits=True),
+        table,
+        random_start(model, table, 6),
+    )
     check_history(result, 3)
     assert any(m.is_accepted for m in result.trace.moves)
 
@@ -80,11 +103,16 @@ def test_M4_bound_never_drops_for_many_fits(name, n_batches, seed):
     family = make_family(name).resolve(measure(table))
     for n_components in (1, 8):
         model = dp_mixture(family, 1.0)
-        engine = MemoizedVB(n_batches=n_batches, moves=(Birth(), Merge(), Delete()), trace_visits=True)
-        check_history(run(model, engine, table, random_start(model, table, n_components, seed), seed=seed), n_batches)
+        engine = MemoizedVB(
+            n_batches=n_batches, moves=(Birth(), Merge(), Delete()), trace_visits=True
+        )
+        check_history(
+            run(model, engine, table, random_start(model, table, n_components, seed), seed=seed),
+            n_batches,
+        )
 
 
-# ---- the same answer -------------------------------------------------------------------------------------------------
+# ---- the same answer -----------------------------------------------------------------------------
 def test_one_batch_of_memoized_equals_batch():
     rows = blobs(200, 2, spread=8.0)
     model, table = blob_model(rows), Table(rows)
@@ -108,7 +136,10 @@ def test_two_jobs_give_the_same_bits_as_one():
 
 def test_the_same_seed_gives_the_same_moves_and_another_may_not():
     rows = blobs(200, 5, spread=3.0)
-    runs = [fit(blob_model(rows), MemoizedVB(n_batches=3, moves=QUICK), rows, 1, seed=s) for s in (1, 1, 2)]
+    runs = [
+        fit(blob_model(rows), MemoizedVB(n_batches=3, moves=QUICK), rows, 1, seed=s)
+        for s in (1, 1, 2)
+    ]
     assert_same_fit(runs[0], runs[1])
     assert runs[0].trace.moves == runs[1].trace.moves
     assert [m.expected for m in runs[0].trace.moves] != [m.expected for m in runs[2].trace.moves]
@@ -125,8 +156,11 @@ def test_repeats_are_rows(n_components):
     check_history(result, 3)
     assert result.counts["share"].sum() == pytest.approx(repeats.sum(), rel=1e-12)
     repeated = Table(np.repeat(rows, repeats.astype(int), axis=0))
-    again = run(model, BatchVB(max_iter=1), repeated, sb.inference.Start(result.counts, result.params))
-    assert again.bound == pytest.approx(result.bound, abs=1e-3)  # converged: one more pass over the rows adds next to nothing
+    again = run(
+        model, BatchVB(max_iter=1), repeated, sb.inference.Start(result.counts, result.params)
+    )
+    # converged: one more pass over the rows adds next to nothing
+    assert again.bound == pytest.approx(result.bound, abs=1e-3)
     assert again.bound >= result.bound - 1e-9 * abs(result.bound)
 
 
@@ -143,7 +177,9 @@ def test_ctrl_c_in_the_middle_of_a_lap_leaves_a_consistent_fit():
     model, table = blob_model(rows), Table(rows)
     start = random_start(model, table, 1)
     for step in (5, 6, 8, 9, 12):
-        engine = MemoizedVB(n_batches=3, tol=0.0, max_iter=8, moves=QUICK, callbacks=(Interrupt(step),))
+        engine = MemoizedVB(
+            n_batches=3, tol=0.0, max_iter=8, moves=QUICK, callbacks=(Interrupt(step),)
+        )
         result = run(model, engine, table, start, seed=7)
         assert result.is_interrupted
         assert dict(result.counts.sides) == {}
@@ -152,7 +188,7 @@ def test_ctrl_c_in_the_middle_of_a_lap_leaves_a_consistent_fit():
         assert result.bound == pytest.approx(model.bound(result.counts, result.params), rel=1e-12)
 
 
-# ---- books -----------------------------------------------------------------------------------------------------------
+# ---- books ---------------------------------------------------------------------------------------
 def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
     books = Attempts({"birth": 2})
     assert books.may_try("birth", (3,), [100.0], 5, False)
@@ -163,7 +199,11 @@ def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
     assert not books.may_try("birth", (3,), [109.0], 6, False)
     books.fail("birth", (3,), [100.0], 7)
     assert books.failures("birth", (3,)) == 2
-    assert not any(books.may_try("birth", (3,), [100.0], lap, settled) for lap in (8, 50) for settled in (False, True))
+    assert not any(
+        books.may_try("birth", (3,), [100.0], lap, settled)
+        for lap in (8, 50)
+        for settled in (False, True)
+    )
     books.fail("birth", (3,), [150.0], 9)  # changed since: counted anew
     assert books.failures("birth", (3,)) == 1
     assert books.may_try("merge", (3, 4), [1.0, 2.0], 9, False)
@@ -177,7 +217,9 @@ def test_a_failed_candidate_rests_and_is_tried_again_when_it_has_changed():
 def test_a_fit_that_has_nothing_left_to_try_ends():
     """One component, one cluster: a few proposals fail, and that is all."""
     rows = np.random.default_rng(0).normal(size=(300, 2))
-    result = fit(blob_model(rows), MemoizedVB(moves=(Birth(), Merge(), Delete()), max_iter=200), rows, 1)
+    result = fit(
+        blob_model(rows), MemoizedVB(moves=(Birth(), Merge(), Delete()), max_iter=200), rows, 1
+    )
     assert len(result.ids) == 1
     assert result.is_converged
     assert len(result.trace) < 20
@@ -195,19 +237,33 @@ def test_named_components_are_left_alone_by_every_move():
     twin = make_twin("gaussian", n_components=6)
     legal = np.concatenate([np.ones((1, 6)), np.eye(6)[:2]])
     params = twin.model.start_params(6, legal)
-    scene = Scene(twin.model, twin.total, params, twin.ids, twin.table, Attempts(), np.random.default_rng(0), 2, False)
+    scene = Scene(
+        twin.model,
+        twin.total,
+        params,
+        twin.ids,
+        twin.table,
+        Attempts(),
+        np.random.default_rng(0),
+        2,
+        False,
+    )
     assert scene.protected == {0, 1}
     for move in (Birth(min_rows=1), Merge(max_pairs=15), Delete(max_targets=6)):
         for proposal in move.plan(scene):
             assert scene.protected.isdisjoint(proposal.slots)
 
 
-# ---- recovery --------------------------------------------------------------------------------------------------------
+# ---- recovery ------------------------------------------------------------------------------------
 def asterisk(n: int, seed: int):
     """Eight arms of a star."""
     rng = np.random.default_rng(seed)
     arm = rng.permutation(np.arange(n) % 8)
-    angle, along, across = arm * np.pi / 4, 1.0 + 0.25 * rng.normal(size=n), 0.05 * rng.normal(size=n)
+    angle, along, across = (
+        arm * np.pi / 4,
+        1.0 + 0.25 * rng.normal(size=n),
+        0.05 * rng.normal(size=n),
+    )
     x = along * np.cos(angle) - across * np.sin(angle)
     return np.column_stack([x, along * np.sin(angle) + across * np.cos(angle)]), arm
 
@@ -217,7 +273,9 @@ def geyser(n: int, seed: int):
     rng = np.random.default_rng(seed)
     group = (rng.random(n) < 0.36).astype(int)
     means = np.array([[4.29, 79.97], [2.04, 54.48]])
-    factors = np.linalg.cholesky(np.array([[[0.17, 0.94], [0.94, 36.0]], [[0.069, 0.435], [0.435, 33.7]]]))
+    factors = np.linalg.cholesky(
+        np.array([[[0.17, 0.94], [0.94, 36.0]], [[0.069, 0.435], [0.435, 33.7]]])
+    )
     return means[group] + np.einsum("nij,nj->ni", factors[group], rng.normal(size=(n, 2))), group
 
 
@@ -253,5 +311,7 @@ def test_a_small_cluster_beside_large_ones_is_found():
     """The birth that splits it off pays only if the order of the sticks is not held against it."""
     rng = np.random.default_rng(7)
     centers = 12 * rng.normal(size=(9, 2))
-    rows = np.concatenate([rng.normal(m, 1, (s, 2)) for m, s in zip(centers, [800] * 3 + [20] * 6, strict=True)])
+    rows = np.concatenate(
+        [rng.normal(m, 1, (s, 2)) for m, s in zip(centers, [800] * 3 + [20] * 6, strict=True)]
+    )
     assert sb.DPMixture(random_state=7).fit(rows).n_components_ == 9

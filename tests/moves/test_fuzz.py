@@ -1,4 +1,6 @@
-"""Random sequences of random moves on random batches of random data: memory, totals, bound and ids equal brute force."""
+"""Random sequences of random moves on random batches of random data: memory, totals, bound and ids
+equal brute force.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,16 @@ from moving import (
 
 from stickbreak.inference import MoveRecord
 
-QUICK = ("gaussian", "gaussian_far", "zero_mean", "categorical", "multinomial_wide", "bernoulli", "poisson", "product")
+QUICK = (
+    "gaussian",
+    "gaussian_far",
+    "zero_mean",
+    "categorical",
+    "multinomial_wide",
+    "bernoulli",
+    "poisson",
+    "product",
+)
 MAX_COMPONENTS = 9  # a fit that only grows would test little else
 
 
@@ -40,25 +51,35 @@ def propose(twin: Twin, kind: str, rng: np.random.Generator) -> tuple[list, dict
         proposal, deal = delete_proposal(twin, target, absorbers, rng)
         return [proposal], {proposal.watch.name: deal}
     if kind == "merge" and K > 1:
-        pairs = {tuple(sorted(rng.choice(K, 2, replace=False).tolist())) for _ in range(rng.integers(1, 4))}
+        pairs = {
+            tuple(sorted(rng.choice(K, 2, replace=False).tolist()))
+            for _ in range(rng.integers(1, 4))
+        }
         return pair_proposals(sorted(pairs)), {}
     return [], {}
 
 
 def round_of_moves(twin: Twin, kinds: list[str], rng: np.random.Generator) -> list[MoveRecord]:
-    """A watched lap in a random order of batches, decided in favour of everybody who does not come too late."""
+    """A watched lap in a random order of batches, decided in favour of everybody who does not come
+    too late.
+    """
     proposed, deals = [], {}
     for kind in kinds:
         found, dealt = propose(twin, kind, rng)
-        if not {p.watch.name for p in found} & {p.watch.name for p in proposed}:  # a watch has one name in a lap
+        # a watch has one name in a lap
+        if not {p.watch.name for p in found} & {p.watch.name for p in proposed}:
             proposed += found
             deals |= dealt
     mover = watched_lap(twin, proposed, order=rng.permutation(len(twin.batches)))
     return apply_all(twin, mover, deals)
 
 
-def assert_genealogy(records: list[MoveRecord], first: tuple[int, ...], last: tuple[int, ...]) -> None:
-    """Following parents and children from the first ids leads to the last; an id is born once, and dead ones stay dead."""
+def assert_genealogy(
+    records: list[MoveRecord], first: tuple[int, ...], last: tuple[int, ...]
+) -> None:
+    """Following parents and children from the first ids leads to the last; an id is born once, and
+    dead ones stay dead.
+    """
     alive, born = set(first), set(first)
     for record in records:
         assert alive.issuperset(record.parents)
@@ -85,7 +106,13 @@ def play(
     repeats = rng.integers(0, 4, n).astype(float) if repeated else None
     n_components = int(rng.integers(1, 8))
     twin = make_twin(
-        name, allocation, n_components=n_components, n_batches=n_batches, repeats=repeats, max_active=max_active, seed=seed
+        name,
+        allocation,
+        n_components=n_components,
+        n_batches=n_batches,
+        repeats=repeats,
+        max_active=max_active,
+        seed=seed,
     )
     for kinds, is_reordered in rounds:
         round_of_moves(twin, kinds, rng)
@@ -130,7 +157,9 @@ def test_random_moves_keep_everything_exact(name, allocation, n_batches, repeate
 def test_random_moves_of_rows_with_few_components_keep_everything_exact(
     name, allocation, n_batches, repeated, rounds, seed, max_active
 ):
-    """No move gives a row more components than it may use, so that the next local step cannot lower the bound."""
+    """No move gives a row more components than it may use, so that the next local step cannot lower
+    the bound.
+    """
     play(name, allocation, n_batches, repeated, rounds, seed, max_active)
 
 
@@ -138,7 +167,9 @@ def test_random_moves_of_rows_with_few_components_keep_everything_exact(
 @pytest.mark.parametrize("name", CASES)
 @settings(fuzz, max_examples=100)
 @given(**SEQUENCES, max_active=st.sampled_from([None, 1, 2, 3]))
-def test_many_random_moves_keep_everything_exact(name, allocation, n_batches, repeated, rounds, seed, max_active):
+def test_many_random_moves_keep_everything_exact(
+    name, allocation, n_batches, repeated, rounds, seed, max_active
+):
     play(name, allocation, n_batches, repeated, rounds, seed, max_active)
 
 
@@ -149,12 +180,18 @@ def test_gains_of_random_proposals_do_not_depend_on_what_else_is_watched(seed):
     proposed = [p for kind in ("birth", "delete", "merge") for p in propose(together, kind, rng)[0]]
     found = gains(together, proposed)
     merges = [p for p in proposed if p.kind == "merge"]
-    assert gains(alone, merges) == [g for p, g in zip(proposed, found, strict=True) if p.kind == "merge"]
+    assert gains(alone, merges) == [
+        g for p, g in zip(proposed, found, strict=True) if p.kind == "merge"
+    ]
 
 
 def test_the_sequences_do_something():
     """Births, merges and deletes all occur, also in the same lap."""
     rounds = [(["birth", "merge"], True), (["delete"], False), (["delete", "merge"], True)]
-    counts = [[r.kind for r in play("bernoulli", "dp", 3, False, rounds, seed).log] for seed in range(4)]
-    assert all(sum(kinds.count(kind) for kinds in counts) >= 2 for kind in ("birth", "merge", "delete"))
+    counts = [
+        [r.kind for r in play("bernoulli", "dp", 3, False, rounds, seed).log] for seed in range(4)
+    ]
+    assert all(
+        sum(kinds.count(kind) for kinds in counts) >= 2 for kind in ("birth", "merge", "delete")
+    )
     assert max(len(kinds) for kinds in counts) > 3

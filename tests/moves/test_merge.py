@@ -1,4 +1,6 @@
-"""Merges: gains, scores and accepted sequences equal brute force on dense responsibilities (checks G1 to G7)."""
+"""Merges: gains, scores and accepted sequences equal brute force on dense responsibilities (checks
+G1 to G7).
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,14 @@ def collected(model, shares, pairs, rows=GOLDEN_X) -> Summary:
     model.family.mean_log(counts).collect(model.family.prepare(rows), columns, out)
     out["share"] += shares.sum(0)
     side = MergeWatch(np.array(pairs)).empty_side(model, None)
-    model.structure.merge_terms(None, Table(rows).whole(), Local(0.0, columns), np.array(pairs), dict(side.arrays))
+    model.structure.merge_terms(
+        None, Table(rows).whole(), Local(0.0, columns), np.array(pairs), dict(side.arrays)
+    )
     local = brute.entropy(shares, np.ones(len(shares)))
     return Summary(counts.layout, out, local, n_units=float(len(shares)), sides={"merge": side})
 
 
-# ---- golden numbers ----------------------------------------------------------------------------------------------------
+# ---- golden numbers ------------------------------------------------------------------------------
 GOLDEN = {  # data, entropy, allocation at the golden responsibilities
     (0, 1): (0.8701752, -2.55304823, 3.34727056),
     (0, 2): (0.84065409, -2.62717288, 3.38859487),
@@ -70,13 +74,16 @@ def test_G1_golden_gains_of_every_pair():
     before = model.bound(total, model.start_params(4))
     for at, pair in enumerate(pairs):
         data, entropy, allocation = GOLDEN[pair]
-        assert scores[at] == pytest.approx(data + allocation, abs=2e-8)  # two numbers of eight decimals
+        # two numbers of eight decimals
+        assert scores[at] == pytest.approx(data + allocation, abs=2e-8)
         assert total.sides["merge"]["gain"][at] == pytest.approx(entropy, abs=1e-8)
         merged = MergeEdit(model.axis, *pair, at)(total)
-        assert model.bound(merged, model.start_params(3)) - before == pytest.approx(data + entropy + allocation, abs=3e-8)
+        assert model.bound(merged, model.start_params(3)) - before == pytest.approx(
+            data + entropy + allocation, abs=3e-8
+        )
 
 
-# ---- gains -------------------------------------------------------------------------------------------------------------
+# ---- gains ---------------------------------------------------------------------------------------
 @several
 @priors
 @pytest.mark.parametrize("n_batches", [1, 3])
@@ -105,7 +112,9 @@ def test_G2_entropy_falls_by_no_more_than_log_two_a_row(name):
     changes, N = twin.total.sides["merge"]["gain"], twin.total["share"]
     for (a, b), change in zip(PAIRS, changes, strict=True):
         merged = brute.merge(twin.shares, a, b)
-        assert change == pytest.approx(brute.entropy(merged, twin.w) - brute.entropy(twin.shares, twin.w), abs=1e-10)
+        assert change == pytest.approx(
+            brute.entropy(merged, twin.w) - brute.entropy(twin.shares, twin.w), abs=1e-10
+        )
         assert -(N[a] + N[b]) * np.log(2) - 1e-12 <= change <= 0.0
 
 
@@ -120,10 +129,16 @@ def test_G3_the_score_is_an_upper_bound_of_the_gain(name, allocation):
     before, N = twin.brute_bound(), twin.total["share"]
     for (a, b), score, gain in zip(PAIRS, scores, found, strict=True):
         r = brute.merge(twin.shares, a, b)
-        exact = twin.brute_bound(r) - brute.entropy(r, twin.w) - before + brute.entropy(twin.shares, twin.w)
+        exact = (
+            twin.brute_bound(r)
+            - brute.entropy(r, twin.w)
+            - before
+            + brute.entropy(twin.shares, twin.w)
+        )
         assert score == pytest.approx(exact, abs=1e-8 * max(1.0, abs(before)))
         assert score >= gain - 1e-9 * abs(before)
-        assert gain >= score - (N[a] + N[b]) * np.log(2) - 1e-9 * abs(before)  # certain when this is positive
+        # certain when this is positive
+        assert gain >= score - (N[a] + N[b]) * np.log(2) - 1e-9 * abs(before)
 
 
 def test_G3_no_pair_is_left_out_that_could_be_accepted():
@@ -132,7 +147,15 @@ def test_G3_no_pair_is_left_out_that_could_be_accepted():
         twin = make_twin("gaussian", n_components=6, seed=seed)
         every = list(combinations(range(6), 2))
         scene = Scene(
-            twin.model, twin.total, twin.state.params, twin.ids, twin.table, Attempts(), np.random.default_rng(0), 2, False
+            twin.model,
+            twin.total,
+            twin.state.params,
+            twin.ids,
+            twin.table,
+            Attempts(),
+            np.random.default_rng(0),
+            2,
+            False,
         )
         proposed = {p.slots for p in Merge(max_pairs=15).plan(scene)}
         pairs, scores = pair_scores(twin.model, twin.total, twin.state.params)
@@ -145,8 +168,13 @@ def test_G3_no_pair_is_left_out_that_could_be_accepted():
 
 
 def test_G4_two_exact_duplicates():
-    """r_a = r_b: the entropy falls by (N_a + N_b) log 2, the data term is that of the doubled counts."""
-    model, family = golden_model("dp"), conjugate.FixedVarianceGaussian(np.array([0.5]), np.zeros(1), 0.2)
+    """r_a = r_b: the entropy falls by (N_a + N_b) log 2, the data term is that of the doubled
+    counts.
+    """
+    model, family = (
+        golden_model("dp"),
+        conjugate.FixedVarianceGaussian(np.array([0.5]), np.zeros(1), 0.2),
+    )
     r = golden_shares()[:, [0, 1, 2, 1]]
     r[:, [1, 3]] *= 0.5
     r /= r.sum(1, keepdims=True)
@@ -164,13 +192,14 @@ def test_G4_two_exact_duplicates():
     assert gain == pytest.approx(expected, abs=1e-10)
 
 
-# ---- several merges in one lap -------------------------------------------------------------------------------------------
+# ---- several merges in one lap -------------------------------------------------------------------
 @several
 @priors
 def test_G5_several_disjoint_merges_equal_one_after_another(name, allocation):
     twin = make_twin(name, allocation, n_components=7, n_batches=4)
     mover = watched_lap(twin, pair_proposals([(0, 4), (1, 6), (2, 3)]))
-    records = apply_all(twin, mover, {})  # each gain is compared with brute force there, in the order of acceptance
+    # each gain is compared with brute force there, in the order of acceptance
+    records = apply_all(twin, mover, {})
     assert len(records) == 3
     assert len(twin.ids) == 4
     assert_exact(twin)
@@ -202,9 +231,11 @@ def test_G6_a_rejected_pair_leaves_its_components_free():
     assert_exact(twin)
 
 
-# ---- what the formula needs ----------------------------------------------------------------------------------------------
+# ---- what the formula needs ----------------------------------------------------------------------
 def test_G7_without_the_prior_cumulant_the_gain_is_wrong():
-    """cP(a + b) - cP(a) - cP(b) + cP(prior): the last term shifts every decision if it is left out."""
+    """cP(a + b) - cP(a) - cP(b) + cP(prior): the last term shifts every decision if it is
+    left out.
+    """
     family, tau = minimal_gaussian.FixedVarianceGaussian(0.5), np.zeros(1)
     oracle = mixture.MinimalModel(family, tau, 0.2)
     q = [oracle.posterior(GOLDEN_X[:, 0], golden_shares()[:, k]) for k in range(4)]
@@ -215,7 +246,8 @@ def test_G7_without_the_prior_cumulant_the_gain_is_wrong():
         assert abs(without - data) > 0.5
     model = golden_model("dp")
     alone = model.family.log_marginal(collected(model, golden_shares(), [(0, 1)]))
-    assert alone.shape == (4,)  # rises above the prior: the library keeps the term in every component
+    # rises above the prior: the library keeps the term in every component
+    assert alone.shape == (4,)
 
 
 def test_pairs_beyond_forty_components_are_sought_among_the_nearest():
@@ -225,7 +257,8 @@ def test_pairs_beyond_forty_components_are_sought_among_the_nearest():
     rows = np.repeat(centers, 20, axis=0) + rng.normal(size=(600, 2))
     family = Gaussian(mean=0.0, mean_strength=0.1, dof=5.0, covariance=1.0)
     model = MODELS["dp"](family.resolve(measure(Table(rows))), GAMMA)
-    labels = 2 * (np.arange(600) // 20) + np.arange(600) % 2  # each group in two halves: 60 components
+    # each group in two halves: 60 components
+    labels = 2 * (np.arange(600) // 20) + np.arange(600) % 2
     total = count_labels(model, Table(rows).whole(), labels, 60)
     pairs, scores = pair_scores(model, total, model.start_params(60))
     assert len(pairs) < 60 * 59 // 2

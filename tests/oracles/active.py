@@ -11,9 +11,15 @@ Array = np.ndarray
 
 
 def best_subset(weights: Array, size: int) -> float:
-    """Largest objective of a posterior over at most `size` of the components: max over sets of logsumexp."""
+    """Largest objective of a posterior over at most `size` of the components: max over sets of
+    logsumexp.
+    """
     K = len(weights)
-    return max(float(logsumexp(weights[list(chosen)])) for m in range(1, min(size, K) + 1) for chosen in combinations(range(K), m))
+    return max(
+        float(logsumexp(weights[list(chosen)]))
+        for m in range(1, min(size, K) + 1)
+        for chosen in combinations(range(K), m)
+    )
 
 
 def first_best(weights: Array, size: int) -> list[int]:

@@ -1,4 +1,6 @@
-"""One worked example of every minimal family: parameters, data, a prior, and the equal rich conjugate model."""
+"""One worked example of every minimal family: parameters, data, a prior, and the equal rich
+conjugate model.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from oracles.minimal import svec
 
 
 class Case(NamedTuple):
-    """A family, three natural parameters, data, an interior prior (tau, nu), and an equal rich model if any."""
+    """A family, three natural parameters, data, an interior prior (tau, nu), and an equal rich
+    model if any.
+    """
 
     family: minimal.Family
     phis: list[np.ndarray]
@@ -40,7 +44,10 @@ def cases() -> dict[str, Case]:
     v1, nu = np.array([0.5]), 0.7
     zm = [svec(-np.linalg.inv(np.array(S)) / 2) for S in SIGMAS]
     full = [gaussian_phi(m, S) for m, S in zip(MEANS, SIGMAS, strict=True)]
-    diag = [np.concatenate([np.array(m) / np.diag(S), -0.5 / np.diag(S)]) for m, S in zip(MEANS, SIGMAS, strict=True)]
+    diag = [
+        np.concatenate([np.array(m) / np.diag(S), -0.5 / np.diag(S)])
+        for m, S in zip(MEANS, SIGMAS, strict=True)
+    ]
     return {
         "categorical": Case(
             minimal.Categorical(4),
@@ -82,7 +89,14 @@ def cases() -> dict[str, Case]:
             3.0,
             conjugate.ZeroMeanGaussian(5.0, np.array([[2.0]])),
         ),
-        "zero-mean": Case(minimal.ZeroMeanGaussian(2), zm, POINTS, svec(B2), 1.3, conjugate.ZeroMeanGaussian(4.3, B2)),
+        "zero-mean": Case(
+            minimal.ZeroMeanGaussian(2),
+            zm,
+            POINTS,
+            svec(B2),
+            1.3,
+            conjugate.ZeroMeanGaussian(4.3, B2),
+        ),
         "gaussian": Case(
             minimal.Gaussian(2),
             full,

@@ -1,4 +1,6 @@
-"""Markov chains by trying every path. evidence (T, K), start (K,), transition (K, K): logarithms, of any scale, -inf allowed."""
+"""Markov chains by trying every path. evidence (T, K), start (K,), transition (K, K): logarithms,
+of any scale, -inf allowed.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,15 @@ def filtered(evidence: Array, start: Array, transition: Array) -> tuple[Array, A
 
 
 def draw(evidence: Array, start: Array, transition: Array, uniforms: Array) -> Array:
-    """A path from its last row to its first: the least k whose cumulative p(z_t | z_(t + 1) .. z_T, x) exceeds uniforms[t]."""
+    """A path from its last row to its first: the least k whose cumulative p(z_t | z_(t + 1) .. z_T,
+    x) exceeds uniforms[t].
+    """
     T, K = evidence.shape
     paths, weights = log_weights(evidence, start, transition)
     for t in range(T - 1, -1, -1):
-        chance = np.array([np.exp(logsumexp(weights[paths[:, t] == k]) - logsumexp(weights)) for k in range(K)])
+        chance = np.array(
+            [np.exp(logsumexp(weights[paths[:, t] == k]) - logsumexp(weights)) for k in range(K)]
+        )
         chosen = int(np.argmax(np.cumsum(chance) > uniforms[t]))
         keep = paths[:, t] == chosen
         paths, weights = paths[keep], weights[keep]
@@ -64,14 +70,19 @@ def draw(evidence: Array, start: Array, transition: Array, uniforms: Array) -> A
 
 
 def markov_entropy(shares: Array, pairs: Array, merged: Array) -> float:
-    """Entropy of the Markov chain that has these posteriors of neighbors, once each two states of `merged` (M, 2) are made one."""
+    """Entropy of the Markov chain that has these posteriors of neighbors, once each two states of
+    `merged` (M, 2) are made one.
+    """
     fold = np.eye(shares.shape[1])
     for a, b in merged:
         fold[b] = fold[a]
     first, steps = shares[0] @ fold, fold.T @ pairs @ fold
     whole = np.broadcast_to(steps.sum(2, keepdims=True), steps.shape)
     used = steps > 0
-    return float(-sum(p * np.log(p) for p in first if p > 0) - (steps[used] * np.log(steps[used] / whole[used])).sum())
+    return float(
+        -sum(p * np.log(p) for p in first if p > 0)
+        - (steps[used] * np.log(steps[used] / whole[used])).sum()
+    )
 
 
 def restrict(evidence: Array, support: list[Array]) -> Array:
@@ -83,22 +94,30 @@ def restrict(evidence: Array, support: list[Array]) -> Array:
 
 
 def best_states(scores: Array, size: int) -> Array:
-    """The `size` largest of scores (K,), in order of their numbers; those that are -inf are none."""
+    """The `size` largest of scores (K,), in order of their numbers; those that are -inf
+    are none.
+    """
     return np.sort([k for k in np.argsort(-scores, kind="stable")[:size] if scores[k] > -np.inf])
 
 
-def choose_states(evidence: Array, start: Array, transition: Array, size: int) -> tuple[list[Array], list[Array]]:
-    """Supports after a pass forward, and after one backward: for each row the best given those of all other rows.
+def choose_states(
+    evidence: Array, start: Array, transition: Array, size: int
+) -> tuple[list[Array], list[Array]]:
+    """Supports after a pass forward, and after one backward: for each row the best given those of
+    all other rows.
 
-    Forward, rows up to and with this one count; backward, all rows do. log_z is taken over all paths within the supports.
+    Forward, rows up to and with this one count; backward, all rows do. log_z is taken over all
+    paths within the supports.
     """
     T, K = evidence.shape
     support: list[Array] = []
 
     def scores(t: int, last: int) -> Array:
-        one = lambda k: smooth(restrict(evidence[:last], [*support[:t], np.array([k]), *support[t + 1 : last]]), start, transition)[
-            0
-        ]
+        one = lambda k: smooth(
+            restrict(evidence[:last], [*support[:t], np.array([k]), *support[t + 1 : last]]),
+            start,
+            transition,
+        )[0]
         return np.array([one(k) for k in range(K)])
 
     for t in range(T):

@@ -3,12 +3,14 @@
 Every model has, for rows X (N, D), weights w (N,) >= 0 and one row x (D,):
 
     log_marginal(X, w)              sum_n w_n h(x_n) + logZ(posterior) - logZ(prior);
-                                    for w in {0, 1} the log marginal likelihood of the rows with w = 1
+                                    for w in {0, 1} the log marginal likelihood of the rows with w =
+                                    1
     expected_log_likelihood(x, X, w)  E[log p(x | phi)] under the posterior given the weighted rows
     log_predictive(x, X, w)         log E[p(x | phi)] under the same posterior
 
-with all constants (2 pi, x!, multinomial coefficients) kept.  The Gaussian models have the same three with the
-suffix `_mp`, in 50-digit arithmetic (module `conjugate_mp`), returning an mpmath number.
+with all constants (2 pi, x!, multinomial coefficients) kept.  The Gaussian models have the same
+three with the suffix `_mp`, in 50-digit arithmetic (module `conjugate_mp`), returning an mpmath
+number.
 """
 
 from __future__ import annotations
@@ -51,12 +53,18 @@ def log_wishart(n: float, B: Array) -> float:
 def expected_logdet(n: float, B: Array) -> float:
     """sum_d psi((n+1-d)/2) + D log 2 - log|B|."""
     D = B.shape[0]
-    return float(sum(digamma((n + 1 - d) / 2) for d in range(1, D + 1)) + D * log(2.0) - np.linalg.slogdet(B)[1])
+    return float(
+        sum(digamma((n + 1 - d) / 2) for d in range(1, D + 1))
+        + D * log(2.0)
+        - np.linalg.slogdet(B)[1]
+    )
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """L ~ Wishart(dof n, inverse scale B), m | L ~ N(m0, (kappa L)^-1), x ~ N(m, L^-1); m0 (D,), B (D, D)."""
+    """L ~ Wishart(dof n, inverse scale B), m | L ~ N(m0, (kappa L)^-1), x ~ N(m, L^-1); m0 (D,), B
+    (D, D).
+    """
 
     m0: Array
     kappa: float
@@ -68,7 +76,12 @@ class Gaussian:
         N, mean, scatter = two_pass(X, weights)
         shift = mean - self.m0
         k = self.kappa + N
-        return self.m0 + N / k * shift, k, self.n + N, self.B + scatter + self.kappa * N / k * np.outer(shift, shift)
+        return (
+            self.m0 + N / k * shift,
+            k,
+            self.n + N,
+            self.B + scatter + self.kappa * N / k * np.outer(shift, shift),
+        )
 
     def log_marginal(self, X: Array, weights: Array) -> float:
         _, k, n, B = self.posterior(X, weights)
@@ -99,7 +112,9 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class DiagonalGaussian:
-    """l_d ~ Gamma(shape a/2, rate b_d/2), m_d | l_d ~ N(m0_d, 1/(kappa l_d)), x_d ~ N(m_d, 1/l_d); m0, b (D,)."""
+    """l_d ~ Gamma(shape a/2, rate b_d/2), m_d | l_d ~ N(m0_d, 1/(kappa l_d)), x_d ~ N(m_d, 1/l_d);
+    m0, b (D,).
+    """
 
     m0: Array
     kappa: float
@@ -111,7 +126,12 @@ class DiagonalGaussian:
         N, mean, scatter = two_pass(X, weights)
         shift = mean - self.m0
         k = self.kappa + N
-        return self.m0 + N / k * shift, k, self.a + N, self.b + np.diag(scatter) + self.kappa * N / k * shift**2
+        return (
+            self.m0 + N / k * shift,
+            k,
+            self.a + N,
+            self.b + np.diag(scatter) + self.kappa * N / k * shift**2,
+        )
 
     def log_marginal(self, X: Array, weights: Array) -> float:
         _, k, a, b = self.posterior(X, weights)
@@ -137,17 +157,24 @@ class DiagonalGaussian:
 
     def log_marginal_mp(self, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
-            return mp.fsum(cmp.nw_log_marginal(*self._column_mp(d), X[:, [d]], weights) for d in range(len(self.m0)))
+            return mp.fsum(
+                cmp.nw_log_marginal(*self._column_mp(d), X[:, [d]], weights)
+                for d in range(len(self.m0))
+            )
 
     def expected_log_likelihood_mp(self, x: Array, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
             D = len(self.m0)
-            return mp.fsum(cmp.nw_expected(*self._column_mp(d), [x[d]], X[:, [d]], weights) for d in range(D))
+            return mp.fsum(
+                cmp.nw_expected(*self._column_mp(d), [x[d]], X[:, [d]], weights) for d in range(D)
+            )
 
     def log_predictive_mp(self, x: Array, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
             D = len(self.m0)
-            return mp.fsum(cmp.nw_predictive(*self._column_mp(d), [x[d]], X[:, [d]], weights) for d in range(D))
+            return mp.fsum(
+                cmp.nw_predictive(*self._column_mp(d), [x[d]], X[:, [d]], weights) for d in range(D)
+            )
 
 
 @dataclass(frozen=True)
@@ -166,11 +193,15 @@ class ZeroMeanGaussian:
 
     def log_marginal(self, X: Array, weights: Array) -> float:
         n, B = self.posterior(X, weights)
-        return float(-(n - self.n) * len(B) / 2 * LOG2PI + log_wishart(n, B) - log_wishart(self.n, self.B))
+        return float(
+            -(n - self.n) * len(B) / 2 * LOG2PI + log_wishart(n, B) - log_wishart(self.n, self.B)
+        )
 
     def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
         n, B = self.posterior(X, weights)
-        return float(-len(B) * LOG2PI / 2 + expected_logdet(n, B) / 2 - n / 2 * x @ np.linalg.solve(B, x))
+        return float(
+            -len(B) * LOG2PI / 2 + expected_logdet(n, B) / 2 - n / 2 * x @ np.linalg.solve(B, x)
+        )
 
     def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
         n, B = self.posterior(X, weights)
@@ -201,11 +232,15 @@ class FixedVarianceGaussian:
         return self.m0 + N / (self.kappa + N) * (mean - self.m0), self.kappa + N
 
     def log_marginal(self, X: Array, weights: Array) -> float:
-        """Per column: -N log(2 pi v)/2 + log(kappa/(kappa+N))/2 - (scatter + kappa N/(kappa+N) shift^2)/(2 v)."""
+        """Per column: -N log(2 pi v)/2 + log(kappa/(kappa+N))/2 - (scatter + kappa N/(kappa+N)
+        shift^2)/(2 v).
+        """
         N, mean, scatter = two_pass(X, weights)
         k = self.kappa + N
         spread = np.diag(scatter) + self.kappa * N / k * (mean - self.m0) ** 2
-        return float(sum(-N / 2 * np.log(2 * pi * self.v) + log(self.kappa / k) / 2 - spread / (2 * self.v)))
+        return float(
+            sum(-N / 2 * np.log(2 * pi * self.v) + log(self.kappa / k) / 2 - spread / (2 * self.v))
+        )
 
     def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
         m, k = self.posterior(X, weights)
@@ -221,15 +256,21 @@ class FixedVarianceGaussian:
 
     def log_marginal_mp(self, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
-            return mp.fsum(cmp.fv_log_marginal(*c, X[:, d], weights) for d, c in enumerate(self._columns()))
+            return mp.fsum(
+                cmp.fv_log_marginal(*c, X[:, d], weights) for d, c in enumerate(self._columns())
+            )
 
     def expected_log_likelihood_mp(self, x: Array, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
-            return mp.fsum(cmp.fv_expected(*c, x[d], X[:, d], weights) for d, c in enumerate(self._columns()))
+            return mp.fsum(
+                cmp.fv_expected(*c, x[d], X[:, d], weights) for d, c in enumerate(self._columns())
+            )
 
     def log_predictive_mp(self, x: Array, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
-            return mp.fsum(cmp.fv_predictive(*c, x[d], X[:, d], weights) for d, c in enumerate(self._columns()))
+            return mp.fsum(
+                cmp.fv_predictive(*c, x[d], X[:, d], weights) for d, c in enumerate(self._columns())
+            )
 
 
 def log_beta_vector(lam: Array) -> float:
@@ -255,11 +296,16 @@ class Categorical:
     def log_marginal(self, X: Array, weights: Array) -> float:
         prior = [np.full(V, float(self.concentration)) for V in self.sizes]
         hats = self.posterior(X, weights)
-        return sum(log_beta_vector(hat) - log_beta_vector(bar) for hat, bar in zip(hats, prior, strict=True))
+        return sum(
+            log_beta_vector(hat) - log_beta_vector(bar)
+            for hat, bar in zip(hats, prior, strict=True)
+        )
 
     def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
         lam = self.posterior(X, weights)
-        return float(sum(digamma(lam[d][int(x[d])]) - digamma(lam[d].sum()) for d in range(len(lam))))
+        return float(
+            sum(digamma(lam[d][int(x[d])]) - digamma(lam[d].sum()) for d in range(len(lam)))
+        )
 
     def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
         lam = self.posterior(X, weights)
@@ -268,7 +314,9 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Multinomial:
-    """Count vectors x (V,), eta ~ Dirichlet with every entry = `concentration`; rows may differ in total count."""
+    """Count vectors x (V,), eta ~ Dirichlet with every entry = `concentration`; rows may differ in
+    total count.
+    """
 
     V: int
     concentration: float
@@ -292,11 +340,17 @@ class Multinomial:
 
     def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
         lam = self.posterior(X, weights)
-        return float(self.h(x) + sum(x[v] * (digamma(lam[v]) - digamma(lam.sum())) for v in range(self.V)))
+        return float(
+            self.h(x) + sum(x[v] * (digamma(lam[v]) - digamma(lam.sum())) for v in range(self.V))
+        )
 
     def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
         counts = np.asarray(x, dtype=int)
-        return float(stats.dirichlet_multinomial.logpmf(counts, self.posterior(X, weights), int(counts.sum())))
+        return float(
+            stats.dirichlet_multinomial.logpmf(
+                counts, self.posterior(X, weights), int(counts.sum())
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -370,8 +424,16 @@ class Product:
         return float(sum(model.log_marginal(X[:, list(at)], weights) for model, at in self.members))
 
     def expected_log_likelihood(self, x: Array, X: Array, weights: Array) -> float:
-        own = [model.expected_log_likelihood(x[list(at)], X[:, list(at)], weights) for model, at in self.members]
+        own = [
+            model.expected_log_likelihood(x[list(at)], X[:, list(at)], weights)
+            for model, at in self.members
+        ]
         return float(sum(own))
 
     def log_predictive(self, x: Array, X: Array, weights: Array) -> float:
-        return float(sum(model.log_predictive(x[list(at)], X[:, list(at)], weights) for model, at in self.members))
+        return float(
+            sum(
+                model.log_predictive(x[list(at)], X[:, list(at)], weights)
+                for model, at in self.members
+            )
+        )

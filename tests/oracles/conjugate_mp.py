@@ -1,7 +1,7 @@
 """Extended-precision (50 digits) conjugate formulas for the Gaussian families.
 
-Floats enter exactly.  Every function returns an mpmath `mpf`; `float(...)` rounds it once at the end.
-Weighted rows: X (N, D), weights (N,).
+Floats enter exactly.  Every function returns an mpmath `mpf`; `float(...)` rounds it once at the
+end. Weighted rows: X (N, D), weights (N,).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def quadratic(x: Any, B: Any) -> Any:
 
 
 def moments(X: Any, weights: Any, D: int) -> tuple[Any, Any, Any]:
-    """Total weight, weighted mean (D,1), scatter about that mean (D,D); the mean of nothing is 0."""
+    """Total weight, weighted mean (D,1), scatter about that mean (D,D); the mean of
+    nothing is 0.
+    """
     w = [mp.mpf(float(v)) for v in weights]
     rows = [column(x) for x in X]
     total, mean, scatter = sum(w, mp.mpf(0)), mp.zeros(D, 1), mp.zeros(D, D)
@@ -59,25 +61,35 @@ def moments(X: Any, weights: Any, D: int) -> tuple[Any, Any, Any]:
 def log_wishart(n: Any, B: Any) -> Any:
     """(nD/2) log 2 + log Gamma_D(n/2) - (n/2) log|B|."""
     D = B.rows
-    log_gamma = mp.mpf(D * (D - 1)) / 4 * mp.log(mp.pi) + sum(mp.loggamma((n + 1 - d) / 2) for d in range(1, D + 1))
+    log_gamma = mp.mpf(D * (D - 1)) / 4 * mp.log(mp.pi) + sum(
+        mp.loggamma((n + 1 - d) / 2) for d in range(1, D + 1)
+    )
     return n * D / 2 * mp.log(2) + log_gamma - n / 2 * mp.log(mp.det(B))
 
 
 def expected_logdet(n: Any, B: Any) -> Any:
     """sum_d psi((n+1-d)/2) + D log 2 - log|B|."""
     D = B.rows
-    return sum(mp.digamma((n + 1 - d) / 2) for d in range(1, D + 1)) + D * mp.log(2) - mp.log(mp.det(B))
+    return (
+        sum(mp.digamma((n + 1 - d) / 2) for d in range(1, D + 1))
+        + D * mp.log(2)
+        - mp.log(mp.det(B))
+    )
 
 
 def log_student(x: Any, dof: Any, m: Any, shape: Any) -> Any:
     """Log density of the multivariate Student-t."""
     D = shape.rows
     head = mp.loggamma((dof + D) / 2) - mp.loggamma(dof / 2) - mp.mpf(D) / 2 * mp.log(dof * mp.pi)
-    return head - mp.log(mp.det(shape)) / 2 - (dof + D) / 2 * mp.log(1 + quadratic(x - m, shape) / dof)
+    return (
+        head - mp.log(mp.det(shape)) / 2 - (dof + D) / 2 * mp.log(1 + quadratic(x - m, shape) / dof)
+    )
 
 
-# ---- Normal-Wishart --------------------------------------------------------------------------------------------
-def nw_posterior(m0: Any, kappa: float, n: float, B: Any, X: Any, weights: Any) -> tuple[Any, Any, Any, Any]:
+# ---- Normal-Wishart ------------------------------------------------------------------------------
+def nw_posterior(
+    m0: Any, kappa: float, n: float, B: Any, X: Any, weights: Any
+) -> tuple[Any, Any, Any, Any]:
     """(m, kappa, n, B) after the weighted rows."""
     m0_, B_, kappa_, n_ = column(m0), square(B), mp.mpf(float(kappa)), mp.mpf(float(n))
     total, mean, scatter = moments(X, weights, m0_.rows)
@@ -98,7 +110,11 @@ def nw_log_marginal(m0: Any, kappa: float, n: float, B: Any, X: Any, weights: An
     _, kappa_hat, n_hat, B_hat = nw_posterior(m0, kappa, n, B, X, weights)
     prior = nw_log_partition(mp.mpf(float(kappa)), mp.mpf(float(n)), square(B))
     total = kappa_hat - mp.mpf(float(kappa))
-    return nw_log_partition(kappa_hat, n_hat, B_hat) - prior - total * B_hat.rows / 2 * mp.log(2 * mp.pi)
+    return (
+        nw_log_partition(kappa_hat, n_hat, B_hat)
+        - prior
+        - total * B_hat.rows / 2 * mp.log(2 * mp.pi)
+    )
 
 
 @at_50_digits
@@ -118,7 +134,7 @@ def nw_predictive(m0: Any, kappa: float, n: float, B: Any, x: Any, X: Any, weigh
     return log_student(column(x), dof, m, B_hat * ((k + 1) / (k * dof)))
 
 
-# ---- zero mean, Wishart ----------------------------------------------------------------------------------------
+# ---- zero mean, Wishart --------------------------------------------------------------------------
 def zm_posterior(n: float, B: Any, X: Any, weights: Any) -> tuple[Any, Any]:
     """(n + N, B + sum w x x')."""
     n_hat, B_hat = mp.mpf(float(n)), square(B)
@@ -141,7 +157,11 @@ def zm_log_marginal(n: float, B: Any, X: Any, weights: Any) -> Any:
 def zm_expected(n: float, B: Any, x: Any, X: Any, weights: Any) -> Any:
     """-D log(2 pi)/2 + E[logdet]/2 - (n/2) x'B^-1 x."""
     n_hat, B_hat = zm_posterior(n, B, X, weights)
-    return (expected_logdet(n_hat, B_hat) - B_hat.rows * mp.log(2 * mp.pi) - n_hat * quadratic(column(x), B_hat)) / 2
+    return (
+        expected_logdet(n_hat, B_hat)
+        - B_hat.rows * mp.log(2 * mp.pi)
+        - n_hat * quadratic(column(x), B_hat)
+    ) / 2
 
 
 @at_50_digits
@@ -152,9 +172,11 @@ def zm_predictive(n: float, B: Any, x: Any, X: Any, weights: Any) -> Any:
     return log_student(column(x), dof, mp.zeros(B_hat.rows, 1), B_hat / dof)
 
 
-# ---- known variance, one dimension -----------------------------------------------------------------------------
+# ---- known variance, one dimension ---------------------------------------------------------------
 def fv_posterior(m0: float, kappa: float, values: Any, weights: Any) -> tuple[Any, Any, Any, Any]:
-    """(m_hat, kappa_hat, N, scatter about the weighted mean plus kappa N/(kappa+N) (mean - m0)^2)."""
+    """(m_hat, kappa_hat, N, scatter about the weighted mean plus kappa N/(kappa+N) (mean -
+    m0)^2).
+    """
     k0, m0_ = mp.mpf(float(kappa)), mp.mpf(float(m0))
     total, mean, scatter = moments([[v] for v in values], weights, 1)
     shift = mean[0] - m0_

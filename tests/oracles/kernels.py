@@ -31,7 +31,9 @@ def best_rows(logits: Array, log_share: Array) -> tuple[Array, Array]:
 
 def pairing(log_weights: Array, counts: Array) -> float:
     """Sum of log_weights * counts with 0 * -inf = 0."""
-    return float(sum(w * c for w, c in zip(log_weights.ravel(), counts.ravel(), strict=True) if c != 0))
+    return float(
+        sum(w * c for w, c in zip(log_weights.ravel(), counts.ravel(), strict=True) if c != 0)
+    )
 
 
 def gather_symbols(log_table: Array, symbols: Array) -> Array:
@@ -45,7 +47,10 @@ def gather_symbols(log_table: Array, symbols: Array) -> Array:
 
 def scatter_symbols(symbols: Array, shares: Array, n_symbols: int) -> tuple[Array, Array]:
     """Tables (V, K) and totals (D, K)."""
-    table, totals = np.zeros((n_symbols, shares.shape[1])), np.zeros((symbols.shape[1], shares.shape[1]))
+    table, totals = (
+        np.zeros((n_symbols, shares.shape[1])),
+        np.zeros((symbols.shape[1], shares.shape[1])),
+    )
     for d in range(symbols.shape[1]):
         seen = symbols[:, d] >= 0
         np.add.at(table, symbols[seen, d], shares[seen])
@@ -70,7 +75,9 @@ def poisson_predictive(rows: Array, shape: Array, rate: Array) -> Array:
     out = np.empty((len(rows), len(rate)))
     for i, x in enumerate(rows):
         for k, (a, b) in enumerate(zip(shape, rate, strict=True)):
-            out[i, k] = np.sum(gammaln(a + x) - gammaln(a) + a * np.log(b / (b + 1)) - x * np.log(b + 1))
+            out[i, k] = np.sum(
+                gammaln(a + x) - gammaln(a) + a * np.log(b / (b + 1)) - x * np.log(b + 1)
+            )
     return out
 
 
@@ -94,10 +101,17 @@ def diagonal_features(rows: Array, center: Array, scale: Array) -> Array:
 
 
 def parse_records(text: bytes, separator: str, wanted: list[int]) -> list[list[float]]:
-    """Rows of the wanted columns by the standard library: blank lines skipped, empty cells and NA and NaN missing."""
+    """Rows of the wanted columns by the standard library: blank lines skipped, empty cells and NA
+    and NaN missing.
+    """
     rows = []
     for cells in csv.reader(io.StringIO(text.decode(), newline="\n"), delimiter=separator):
         if len(cells) > 1 or any(cell.strip() for cell in cells):
             words = [cells[i].strip() for i in wanted]
-            rows.append([float("nan") if word.lower() in ("", "na", "nan") else float(word) for word in words])
+            rows.append(
+                [
+                    float("nan") if word.lower() in ("", "na", "nan") else float(word)
+                    for word in words
+                ]
+            )
     return rows

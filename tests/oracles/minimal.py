@@ -1,7 +1,8 @@
 """Minimal-form exponential families: the discrete ones here, the Gaussian ones re-exported.
 
-Every family follows `minimal_base.Family`.  Atoms x: an integer 0..V-1 (Categorical), a count vector (Multinomial),
-0 or 1 (Bernoulli), a count (Poisson), a float (the 1-D Gaussians), a vector (the D-dim Gaussians).
+Every family follows `minimal_base.Family`.  Atoms x: an integer 0..V-1 (Categorical), a count
+vector (Multinomial), 0 or 1 (Bernoulli), a count (Poisson), a float (the 1-D Gaussians), a vector
+(the D-dim Gaussians).
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ __all__ = [
 class Multinomial(Family):
     """Counts x of C tokens over V symbols.
 
-    s = first V-1 counts; phi_v = log(eta_v/eta_V); c = C log(1 + sum e^phi_v); h = log C! - sum log x_v!.
-    nu counts documents of C tokens: eta ~ Dirichlet(lambda), lambda_v = tau_v, lambda_V = C nu - sum tau.
+    s = first V-1 counts; phi_v = log(eta_v/eta_V); c = C log(1 + sum e^phi_v); h = log C! - sum log
+    x_v!. nu counts documents of C tokens: eta ~ Dirichlet(lambda), lambda_v = tau_v, lambda_V = C
+    nu - sum tau.
     """
 
     def __init__(self, V: int, C: int) -> None:
@@ -102,13 +104,17 @@ class Multinomial(Family):
         return float(self.C * (digamma(lam.sum()) - digamma(lam[-1])))
 
     def log_predictive(self, x: Any, tau: Vector, nu: float) -> float:
-        return float(stats.dirichlet_multinomial.logpmf(np.asarray(x), self.dirichlet(tau, nu), self.C))
+        return float(
+            stats.dirichlet_multinomial.logpmf(np.asarray(x), self.dirichlet(tau, nu), self.C)
+        )
 
     def textbook_log_density(self, x: Any, phi: Vector) -> float:
         return float(stats.multinomial.logpmf(np.asarray(x), self.C, self.eta(phi)))
 
     def nodes(self, phi: Vector) -> list[tuple[Any, float]]:
-        """All count vectors, weighted by the product of token probabilities times the number of orders."""
+        """All count vectors, weighted by the product of token probabilities times the number of
+        orders.
+        """
         out: list[tuple[Any, float]] = []
         for head in product(range(self.C + 1), repeat=self.V - 1):
             if sum(head) <= self.C:

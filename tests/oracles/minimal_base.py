@@ -3,7 +3,8 @@
 All of phi, mu, tau and s(x) are real vectors of one length `dim`, and
 
     log p(x | phi)        = phi.s(x) - c(phi) + h(x)
-    log P(phi | tau, nu)  = tau.phi - nu c(phi) - cP(tau, nu),   cP = log integral exp(tau.phi - nu c(phi)) dphi.
+    log P(phi | tau, nu)  = tau.phi - nu c(phi) - cP(tau, nu),   cP = log integral exp(tau.phi - nu
+    c(phi)) dphi.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Family:
 
     dim: int
 
-    # ---- supplied by each family -------------------------------------------------------------------------------
+    # ---- supplied by each family -----------------------------------------------------------------
     def s(self, x: Any) -> Vector:
         """Sufficient statistic of one atom, shape (dim,)."""
         raise NotImplementedError
@@ -43,7 +44,9 @@ class Family:
         raise NotImplementedError
 
     def gam(self, mu: Vector) -> float:
-        """Legendre dual gam(mu) = mu.phi(mu) - c(phi(mu)), by limits on the boundary of mean space."""
+        """Legendre dual gam(mu) = mu.phi(mu) - c(phi(mu)), by limits on the boundary of
+        mean space.
+        """
         raise NotImplementedError
 
     def in_mean_space(self, mu: Vector) -> bool:
@@ -63,7 +66,9 @@ class Family:
         raise NotImplementedError
 
     def log_predictive(self, x: Any, tau: Vector, nu: float) -> float:
-        """log integral p(x|phi) P(phi|tau,nu) dphi, from the textbook predictive law (not from cP)."""
+        """log integral p(x|phi) P(phi|tau,nu) dphi, from the textbook predictive law (not
+        from cP).
+        """
         raise NotImplementedError
 
     def textbook_log_density(self, x: Any, phi: Vector) -> float:
@@ -71,10 +76,12 @@ class Family:
         raise NotImplementedError
 
     def nodes(self, phi: Vector) -> list[tuple[Any, float]]:
-        """Atoms and weights with E[f(x)|phi] = sum w f(x), exact to rounding for f affine in s(x) and h(x)."""
+        """Atoms and weights with E[f(x)|phi] = sum w f(x), exact to rounding for f affine in s(x)
+        and h(x).
+        """
         raise NotImplementedError
 
-    # ---- common ------------------------------------------------------------------------------------------------
+    # ---- common ----------------------------------------------------------------------------------
     def log_density(self, x: Any, phi: Vector) -> float:
         """phi.s(x) - c(phi) + h(x)."""
         return float(phi @ self.s(x) - self.c(phi) + self.h(x))
@@ -84,7 +91,9 @@ class Family:
         return sum(w * f(x) for x, w in self.nodes(phi))
 
     def bregman(self, mu_a: Vector, mu_b: Vector) -> float:
-        """D(a, b) = gam(a) - gam(b) - (a - b).phi(b); a may lie on the boundary, b must be interior."""
+        """D(a, b) = gam(a) - gam(b) - (a - b).phi(b); a may lie on the boundary, b must be
+        interior.
+        """
         return float(self.gam(mu_a) - self.gam(mu_b) - (mu_a - mu_b) @ self.natural(mu_b))
 
     def kl(self, phi_a: Vector, phi_b: Vector) -> float:

@@ -1,8 +1,8 @@
 """Minimal-form Gaussian families.
 
-A symmetric matrix A is held as svec(A): its upper triangle, off-diagonal entries times sqrt(2), so that
-svec(A).svec(B) = tr(A B) and ordinary gradients in these coordinates are gradients in the minimal form.
-The volume element is d svec(A) = 2^(D(D-1)/4) prod_{i<=j} dA_ij.
+A symmetric matrix A is held as svec(A): its upper triangle, off-diagonal entries times sqrt(2), so
+that svec(A).svec(B) = tr(A B) and ordinary gradients in these coordinates are gradients in the
+minimal form. The volume element is d svec(A) = 2^(D(D-1)/4) prod_{i<=j} dA_ij.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ LOG2PI = log(2.0 * pi)
 def svec(A: np.ndarray) -> Vector:
     """Symmetric (D, D) -> (D(D+1)/2,)."""
     D = A.shape[0]
-    return np.array([A[i, j] * (1.0 if i == j else np.sqrt(2.0)) for i in range(D) for j in range(i, D)])
+    return np.array(
+        [A[i, j] * (1.0 if i == j else np.sqrt(2.0)) for i in range(D) for j in range(i, D)]
+    )
 
 
 def smat(a: Vector, D: int) -> np.ndarray:
@@ -70,7 +72,9 @@ def gaussian_nodes(m: Vector, Sigma: np.ndarray) -> list[tuple[Any, float]]:
     z, w = np.polynomial.hermite_e.hermegauss(4)
     w = w / w.sum()
     root = np.linalg.cholesky(Sigma)
-    return [(m + root @ z[list(i)], float(np.prod(w[list(i)]))) for i in product(range(4), repeat=D)]
+    return [
+        (m + root @ z[list(i)], float(np.prod(w[list(i)]))) for i in product(range(4), repeat=D)
+    ]
 
 
 class FixedVarianceGaussian(Family):
@@ -169,7 +173,9 @@ class ZeroMeanGaussian1D(Family):
         return float(stats.norm.logpdf(x, 0.0, np.sqrt(-1 / (2 * phi[0]))))
 
     def nodes(self, phi: Vector) -> list[tuple[Any, float]]:
-        return [(float(x[0]), w) for x, w in gaussian_nodes(np.zeros(1), np.array([self.mean(phi)]))]
+        return [
+            (float(x[0]), w) for x, w in gaussian_nodes(np.zeros(1), np.array([self.mean(phi)]))
+        ]
 
 
 class ZeroMeanGaussian(Family):
@@ -213,10 +219,14 @@ class ZeroMeanGaussian(Family):
 
     def log_predictive(self, x: Any, tau: Vector, nu: float) -> float:
         """Student-t, dof n - D + 1 = nu + 2, shape tau/(nu + 2)."""
-        return float(stats.multivariate_t.logpdf(x, np.zeros(self.D), smat(tau, self.D) / (nu + 2), nu + 2))
+        return float(
+            stats.multivariate_t.logpdf(x, np.zeros(self.D), smat(tau, self.D) / (nu + 2), nu + 2)
+        )
 
     def textbook_log_density(self, x: Any, phi: Vector) -> float:
-        return float(stats.multivariate_normal.logpdf(x, np.zeros(self.D), smat(self.mean(phi), self.D)))
+        return float(
+            stats.multivariate_normal.logpdf(x, np.zeros(self.D), smat(self.mean(phi), self.D))
+        )
 
     def nodes(self, phi: Vector) -> list[tuple[Any, float]]:
         return gaussian_nodes(np.zeros(self.D), smat(self.mean(phi), self.D))
@@ -225,7 +235,8 @@ class ZeroMeanGaussian(Family):
 class Gaussian(Family):
     """x ~ N(m, L^-1) in D dimensions: phi = (L m, -L/2), s = (x, x x'), c = m'Lm/2 - logdet(L)/2.
 
-    Prior with tau = (t, T): kappa = nu, m0 = t/nu, Wishart dof n = nu + D + 2, inverse scale B = T - t t'/nu.
+    Prior with tau = (t, T): kappa = nu, m0 = t/nu, Wishart dof n = nu + D + 2, inverse scale B = T
+    - t t'/nu.
     """
 
     def __init__(self, D: int) -> None:
@@ -304,9 +315,11 @@ class Gaussian(Family):
 
 
 class DiagonalGaussian(Family):
-    """Independent x_d ~ N(m_d, 1/l_d): phi = (l m, -l/2), s = (x, x^2), c = sum_d (l_d m_d^2 - log l_d)/2.
+    """Independent x_d ~ N(m_d, 1/l_d): phi = (l m, -l/2), s = (x, x^2), c = sum_d (l_d m_d^2 - log
+    l_d)/2.
 
-    Prior with tau = (t, T): l_d ~ Gamma((nu+3)/2, (T_d - t_d^2/nu)/2), m_d | l_d ~ N(t_d/nu, 1/(nu l_d)).
+    Prior with tau = (t, T): l_d ~ Gamma((nu+3)/2, (T_d - t_d^2/nu)/2), m_d | l_d ~ N(t_d/nu, 1/(nu
+    l_d)).
     """
 
     def __init__(self, D: int) -> None:
@@ -354,7 +367,9 @@ class DiagonalGaussian(Family):
         return t / nu, (nu + 3) / 2, (T - t**2 / nu) / 2
 
     def cP(self, tau: Vector, nu: float) -> float:
-        """Per dimension: log(1/2) (from d(-l/2)) + log sqrt(2 pi/nu) + lgamma(shape) - shape log(rate)."""
+        """Per dimension: log(1/2) (from d(-l/2)) + log sqrt(2 pi/nu) + lgamma(shape) - shape
+        log(rate).
+        """
         _, shape, rate = self.ordinary_prior(tau, nu)
         one = log(0.5) + (LOG2PI - log(nu)) / 2 + lgamma(shape)
         return float(sum(one - shape * np.log(rate)))

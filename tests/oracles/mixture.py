@@ -1,10 +1,12 @@
-"""Textbook variational Bayes for finite and Dirichlet-process mixtures, dense and slow, and exact evidence.
+"""Textbook variational Bayes for finite and Dirichlet-process mixtures, dense and slow, and exact
+evidence.
 
-Rows X (any sequence of N atoms), responsibilities r (N, K), N_k = sum_n r_nk.  An observation model supplies
+Rows X (any sequence of N atoms), responsibilities r (N, K), N_k = sum_n r_nk.  An observation model
+supplies
 
     posterior(X, w)               -> q, the optimal factor of one cluster given weights w (N,)
-    data_bound(X, w, q)           -> E_q[sum_n w_n log p(x_n | phi)] - KL(q || prior), for any factor q
-    expected_log_likelihood(X, q) -> (N,), E_q[log p(x_n | phi)]
+    data_bound(X, w, q)           -> E_q[sum_n w_n log p(x_n | phi)] - KL(q || prior), for any
+    factor q expected_log_likelihood(X, q) -> (N,), E_q[log p(x_n | phi)]
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from scipy.special import digamma, gammaln, logsumexp, xlogy
 Array = np.ndarray
 
 
-# ---- observation models ----------------------------------------------------------------------------------------
+# ---- observation models --------------------------------------------------------------------------
 class MinimalModel:
-    """A minimal family (module `minimal`) with prior (tau, nu); a factor q is a pair (tau_hat, nu_hat)."""
+    """A minimal family (module `minimal`) with prior (tau, nu); a factor q is a pair (tau_hat,
+    nu_hat).
+    """
 
     def __init__(self, family: Any, tau: Array, nu: float) -> None:
         self.family, self.tau, self.nu = family, np.asarray(tau, dtype=float), float(nu)
@@ -40,7 +44,9 @@ class MinimalModel:
         return self.tau + S, self.nu + N
 
     def data_bound(self, X: Sequence[Any], w: Array, q: tuple[Array, float]) -> float:
-        """sum w h + cP(q) - cP(prior) + (S + tau - tau_hat).E[phi] - (N + nu - nu_hat) E[c(phi)]."""
+        """sum w h + cP(q) - cP(prior) + (S + tau - tau_hat).E[phi] - (N + nu - nu_hat)
+        E[c(phi)].
+        """
         f, (tau_hat, nu_hat) = self.family, q
         S, N = self.statistics(X, w)
         base = sum(wn * f.h(x) for x, wn in zip(X, w, strict=True))
@@ -53,7 +59,9 @@ class MinimalModel:
 
 
 class ConjugateModel:
-    """A rich conjugate model (module `conjugate`); a factor q is the pair (rows, weights) it is the posterior of."""
+    """A rich conjugate model (module `conjugate`); a factor q is the pair (rows, weights) it is the
+    posterior of.
+    """
 
     def __init__(self, prior: Any) -> None:
         self.prior = prior
@@ -62,7 +70,9 @@ class ConjugateModel:
         return np.array(X), np.array(w, dtype=float)
 
     def data_bound(self, X: Array, w: Array, q: tuple[Array, Array]) -> float:
-        """KL(q || prior) = sum_m v_m E_q[log p(y_m|phi)] - log_marginal(Y, v), q the posterior of rows Y, weights v."""
+        """KL(q || prior) = sum_m v_m E_q[log p(y_m|phi)] - log_marginal(Y, v), q the posterior of
+        rows Y, weights v.
+        """
         Y, v = q
         kl = float(v @ self.expected_log_likelihood(Y, q)) - self.prior.log_marginal(Y, v)
         return float(np.asarray(w) @ self.expected_log_likelihood(X, q)) - kl
@@ -71,7 +81,7 @@ class ConjugateModel:
         return np.array([self.prior.expected_log_likelihood(x, *q) for x in X])
 
 
-# ---- allocation ------------------------------------------------------------------------------------------------
+# ---- allocation ----------------------------------------------------------------------------------
 def log_beta(a: float, b: float) -> float:
     """Log-partition of Beta(a, b)."""
     return lgamma(a) + lgamma(b) - lgamma(a + b)
@@ -110,7 +120,9 @@ def expected_weights_finite(theta: Array) -> Array:
 
 
 def expected_weights(eta1: Array, eta0: Array) -> tuple[Array, float]:
-    """Stick-breaking E[pi_k] = ubar_k prod_{l<k}(1 - ubar_l), and the leftover prod_k (1 - ubar_k)."""
+    """Stick-breaking E[pi_k] = ubar_k prod_{l<k}(1 - ubar_l), and the leftover prod_k (1 -
+    ubar_k).
+    """
     weights, rest = [], 1.0
     for a, b in zip(eta1, eta0, strict=True):
         weights.append(rest * a / (a + b))
@@ -136,7 +148,9 @@ def l_dir(N: Array, theta: Array, gamma: float) -> float:
 
 
 def l_dp(N: Array, eta1: Array, eta0: Array, gamma: float) -> float:
-    """sum_k B(eta_k) - B(1, gamma) + (N_k + 1 - eta1_k) E[log u_k] + (N>_k + gamma - eta0_k) E[log(1 - u_k)]."""
+    """sum_k B(eta_k) - B(1, gamma) + (N_k + 1 - eta1_k) E[log u_k] + (N>_k + gamma - eta0_k)
+    E[log(1 - u_k)].
+    """
     after = counts_after(N)
     log_u, log_rest = expected_log_sticks(eta1, eta0)
     total = 0.0
@@ -147,14 +161,21 @@ def l_dp(N: Array, eta1: Array, eta0: Array, gamma: float) -> float:
 
 
 def l_dp_closed_form(N: Array, gamma: float) -> float:
-    """At the optimum: sum lgamma(1+N_k) + K log gamma + lgamma(gamma) - lgamma(gamma+N) - sum log(gamma + N>=_k)."""
+    """At the optimum: sum lgamma(1+N_k) + K log gamma + lgamma(gamma) - lgamma(gamma+N) - sum
+    log(gamma + N>=_k).
+    """
     K = len(N)
     tails = [gamma + float(sum(N[k:])) for k in range(K)]
-    head = sum(lgamma(1 + Nk) for Nk in N) + K * log(gamma) + lgamma(gamma) - lgamma(gamma + float(sum(N)))
+    head = (
+        sum(lgamma(1 + Nk) for Nk in N)
+        + K * log(gamma)
+        + lgamma(gamma)
+        - lgamma(gamma + float(sum(N)))
+    )
     return head - sum(log(t) for t in tails)
 
 
-# ---- bounds ----------------------------------------------------------------------------------------------------
+# ---- bounds --------------------------------------------------------------------------------------
 class Bound(NamedTuple):
     """The three terms of a variational bound."""
 
@@ -173,14 +194,20 @@ def entropies(r: Array) -> Array:
     return -xlogy(r, r).sum(axis=0)
 
 
-def finite_bound(model: Any, X: Any, r: Array, q: Sequence[Any], theta: Array, gamma: float) -> Bound:
+def finite_bound(
+    model: Any, X: Any, r: Array, q: Sequence[Any], theta: Array, gamma: float
+) -> Bound:
     """Bound of the finite mixture for any r, any K cluster factors q and any Dirichlet theta."""
     data = sum(model.data_bound(X, r[:, k], q[k]) for k in range(r.shape[1]))
     return Bound(float(data), float(entropies(r).sum()), l_dir(r.sum(axis=0), theta, gamma))
 
 
-def dp_bound(model: Any, X: Any, r: Array, q: Sequence[Any], eta1: Array, eta0: Array, gamma: float) -> Bound:
-    """Bound of the DP mixture for any r, any K cluster factors q and any Beta factors (eta1, eta0)."""
+def dp_bound(
+    model: Any, X: Any, r: Array, q: Sequence[Any], eta1: Array, eta0: Array, gamma: float
+) -> Bound:
+    """Bound of the DP mixture for any r, any K cluster factors q and any Beta factors
+    (eta1, eta0).
+    """
     data = sum(model.data_bound(X, r[:, k], q[k]) for k in range(r.shape[1]))
     return Bound(float(data), float(entropies(r).sum()), l_dp(r.sum(axis=0), eta1, eta0, gamma))
 
@@ -221,14 +248,20 @@ def merge_columns(r: Array, a: int, b: int) -> Array:
     return merged
 
 
-def merge_gain(model: Any, X: Any, r: Array, a: int, b: int, gamma: float, allocation: str) -> Bound:
+def merge_gain(
+    model: Any, X: Any, r: Array, a: int, b: int, gamma: float, allocation: str
+) -> Bound:
     """Difference of the three terms, merged minus original, both at their optimal globals."""
     after = bound_at_optimum(model, X, merge_columns(r, a, b), gamma, allocation)
     before = bound_at_optimum(model, X, r, gamma, allocation)
-    return Bound(after.data - before.data, after.entropy - before.entropy, after.allocation - before.allocation)
+    return Bound(
+        after.data - before.data,
+        after.entropy - before.entropy,
+        after.allocation - before.allocation,
+    )
 
 
-# ---- exact evidence --------------------------------------------------------------------------------------------
+# ---- exact evidence ------------------------------------------------------------------------------
 def set_partitions(n: int) -> Iterator[list[list[int]]]:
     """All partitions of 0..n-1 into non-empty blocks."""
     if n == 0:
@@ -240,10 +273,14 @@ def set_partitions(n: int) -> Iterator[list[list[int]]]:
         yield [*smaller, [n - 1]]
 
 
-def finite_log_evidence(log_marginal_of_subset: Callable[[list[int]], float], n: int, K: int, gamma: float) -> float:
-    """log sum over K^n labelings z of p(z) prod_k m(rows with z = k); p(z) = Dirichlet-multinomial, gamma/K each.
+def finite_log_evidence(
+    log_marginal_of_subset: Callable[[list[int]], float], n: int, K: int, gamma: float
+) -> float:
+    """log sum over K^n labelings z of p(z) prod_k m(rows with z = k); p(z) = Dirichlet-multinomial,
+    gamma/K each.
 
-    `log_marginal_of_subset` gets a sorted list of row indices (never empty) and returns the log marginal likelihood.
+    `log_marginal_of_subset` gets a sorted list of row indices (never empty) and returns the log
+    marginal likelihood.
     """
     m = lru_cache(maxsize=None)(lambda rows: log_marginal_of_subset(list(rows)))
     terms = []
@@ -255,7 +292,9 @@ def finite_log_evidence(log_marginal_of_subset: Callable[[list[int]], float], n:
     return float(logsumexp(terms))
 
 
-def dp_log_evidence(log_marginal_of_subset: Callable[[list[int]], float], n: int, gamma: float) -> float:
+def dp_log_evidence(
+    log_marginal_of_subset: Callable[[list[int]], float], n: int, gamma: float
+) -> float:
     """log sum over set partitions of CRP(partition) prod m(block).
 
     CRP(partition) = gamma^K prod_k (N_k - 1)! Gamma(gamma)/Gamma(gamma + n).
@@ -263,6 +302,11 @@ def dp_log_evidence(log_marginal_of_subset: Callable[[list[int]], float], n: int
     m = lru_cache(maxsize=None)(lambda rows: log_marginal_of_subset(list(rows)))
     terms = []
     for blocks in set_partitions(n):
-        prior = len(blocks) * log(gamma) + sum(lgamma(len(b)) for b in blocks) + lgamma(gamma) - lgamma(gamma + n)
+        prior = (
+            len(blocks) * log(gamma)
+            + sum(lgamma(len(b)) for b in blocks)
+            + lgamma(gamma)
+            - lgamma(gamma + n)
+        )
         terms.append(prior + sum(m(tuple(b)) for b in blocks))
     return float(logsumexp(terms))

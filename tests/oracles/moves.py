@@ -1,7 +1,8 @@
-"""Moves on dense responsibilities, straight from their definitions, and the bound they are judged by.
+"""Moves on dense responsibilities, straight from their definitions, and the bound they are judged
+by.
 
-Rows X (n, D), repeats w (n,), responsibilities r (n, K) that sum to one in each row. A conjugate model (module `conjugate`)
-supplies log_marginal and expected_log_likelihood.
+Rows X (n, D), repeats w (n,), responsibilities r (n, K) that sum to one in each row. A conjugate
+model (module `conjugate`) supplies log_marginal and expected_log_likelihood.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from oracles import mixture
 
 Array = np.ndarray
 
-NEXT_TO_NOTHING = 1e-8  # what of a row (repeats counted) is not worth dealing out stays in one piece
-EMPTY = 1e-8  # components with fewer rows say nothing of them: what running differences leave of none, even of far rows
+# what of a row (repeats counted) is not worth dealing out stays in one piece
+NEXT_TO_NOTHING = 1e-8
+# components with fewer rows say nothing of them: what running differences leave of none, even of
+# far rows
+EMPTY = 1e-8
 
 
 def entropy(r: Array, w: Array) -> float:
@@ -26,7 +30,9 @@ def entropy(r: Array, w: Array) -> float:
 
 
 def data_term(conjugate: Any, X: Array, r: Array, w: Array) -> float:
-    """sum_k cP(posterior) - cP(prior) + sum of h: the log marginal likelihood of each component's weighted rows."""
+    """sum_k cP(posterior) - cP(prior) + sum of h: the log marginal likelihood of each component's
+    weighted rows.
+    """
     return float(sum(conjugate.log_marginal(X, w * r[:, k]) for k in np.flatnonzero(w @ r > EMPTY)))
 
 
@@ -43,14 +49,20 @@ def bound(conjugate: Any, X: Array, r: Array, w: Array, gamma: float, allocation
 
 
 def restricted(conjugate: Any, X: Array, Y: Array, q: Array, log_share: Array) -> Array:
-    """(n, J) softmax of E[log p(x_n | phi_j)] + log share_j; factor j is the posterior of rows Y with weights q[:, j]."""
-    evidence = [[conjugate.expected_log_likelihood(x, Y, q[:, j]) for j in range(q.shape[1])] for x in X]
+    """(n, J) softmax of E[log p(x_n | phi_j)] + log share_j; factor j is the posterior of rows Y
+    with weights q[:, j].
+    """
+    evidence = [
+        [conjugate.expected_log_likelihood(x, Y, q[:, j]) for j in range(q.shape[1])] for x in X
+    ]
     logits = np.array(evidence) + log_share
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
 
 def keep_best(p: Array, limits: Array) -> Array:
-    """(n, J) shares p held to the best limits[n] of each row (at least one), which then sum to one again."""
+    """(n, J) shares p held to the best limits[n] of each row (at least one), which then sum to one
+    again.
+    """
     rank = np.argsort(np.argsort(-p, axis=1, kind="stable"), axis=1)
     kept = np.where(rank < np.maximum(limits, 1)[:, None], p, 0.0)
     return kept / kept.sum(1, keepdims=True)
@@ -62,7 +74,9 @@ def merge(r: Array, a: int, b: int) -> Array:
 
 
 def birth(r: Array, w: Array, taken: Sequence[int], p: Array) -> Array:
-    """The columns `taken` give all they have to newborns, appended, as p (n, J) says; crumbs go to the first newborn."""
+    """The columns `taken` give all they have to newborns, appended, as p (n, J) says; crumbs go to
+    the first newborn.
+    """
     mass = r[:, taken].sum(1)
     born = mass[:, None] * p
     crumbs = w * mass <= NEXT_TO_NOTHING
@@ -72,7 +86,8 @@ def birth(r: Array, w: Array, taken: Sequence[int], p: Array) -> Array:
 
 
 def delete(r: Array, w: Array, target: int, absorbers: Sequence[int], p: Array) -> Array:
-    """Target and absorbers pool what they have, which goes to the absorbers as p (n, J) says; crumbs stay where they are.
+    """Target and absorbers pool what they have, which goes to the absorbers as p (n, J) says;
+    crumbs stay where they are.
 
     A crumb of the target goes to the first absorber.
     """

@@ -1,8 +1,10 @@
-"""Regression of a row's value on its context, matrix-normal-Wishart prior, straight from weighted rows.
+"""Regression of a row's value on its context, matrix-normal-Wishart prior, straight from weighted
+rows.
 
-x = A p + noise, L ~ Wishart(dof n, inverse scale B), A | L ~ MN(M, row covariance L^-1, column precision V): M (D, F), V (F, F).
-A row is (x, p); with `intercept` a 1 is appended to p, so that the last column of M and V is the intercept's.
-Methods as in `conjugate`; those with the suffix `_mp` work with 50 digits.
+x = A p + noise, L ~ Wishart(dof n, inverse scale B), A | L ~ MN(M, row covariance L^-1, column
+precision V): M (D, F), V (F, F). A row is (x, p); with `intercept` a 1 is appended to p, so that
+the last column of M and V is the intercept's. Methods as in `conjugate`; those with the suffix
+`_mp` work with 50 digits.
 """
 
 from __future__ import annotations
@@ -20,8 +22,12 @@ from oracles.conjugate import LOG2PI, expected_logdet, log_wishart
 Array = np.ndarray
 
 
-def joined_prior(mean: Array, offset: Array, precision: Array, context_mean: Array, strength: float) -> tuple[Array, Array]:
-    """M (D, E + 1) and V (E + 1, E + 1): A has this mean and column precision; A g + b, at the context mean g, this strength."""
+def joined_prior(
+    mean: Array, offset: Array, precision: Array, context_mean: Array, strength: float
+) -> tuple[Array, Array]:
+    """M (D, E + 1) and V (E + 1, E + 1): A has this mean and column precision; A g + b, at the
+    context mean g, this strength.
+    """
     g = np.append(context_mean, 1.0)
     V = strength * np.outer(g, g)
     V[:-1, :-1] += precision
@@ -72,7 +78,11 @@ class Regression:
         M, V, n, B = self.posterior(X, weights)
         (value,), (p,) = self.split(x)
         dof = n - len(B) + 1
-        return float(stats.multivariate_t.logpdf(value, M @ p, B * (1 + p @ np.linalg.solve(V, p)) / dof, dof))
+        return float(
+            stats.multivariate_t.logpdf(
+                value, M @ p, B * (1 + p @ np.linalg.solve(V, p)) / dof, dof
+            )
+        )
 
     # ---- 50 digits
 
@@ -88,7 +98,10 @@ class Regression:
     def log_marginal_mp(self, X: Array, weights: Array) -> Any:
         with mp.workdps(cmp.DIGITS):
             value = mp.mpf(0)
-            for V, n, B, sign in ((*self._posterior_mp(X, weights)[1:], 1), (*self._posterior_mp(X[:0], [])[1:], -1)):
+            for V, n, B, sign in (
+                (*self._posterior_mp(X, weights)[1:], 1),
+                (*self._posterior_mp(X[:0], [])[1:], -1),
+            ):
                 value += sign * (cmp.log_wishart(n, B) - mp.mpf(B.rows) / 2 * mp.log(mp.det(V)))
             return value - mp.fsum(map(float, weights)) * len(self.B) / 2 * mp.log(2 * mp.pi)
 
@@ -106,4 +119,6 @@ class Regression:
             (value,), (p,) = self.split(x)
             p = cmp.column(p)
             dof = n - len(self.B) + 1
-            return cmp.log_student(cmp.column(value), dof, M * p, B * ((1 + cmp.quadratic(p, V)) / dof))
+            return cmp.log_student(
+                cmp.column(value), dof, M * p, B * ((1 + cmp.quadratic(p, V)) / dof)
+            )

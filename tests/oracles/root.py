@@ -1,4 +1,6 @@
-"""HDP roots, slowly: normalizers, surrogates and bounds written term by term as the specification has them."""
+"""HDP roots, slowly: normalizers, surrogates and bounds written term by term as the specification
+has them.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ def row_surrogate(alpha: float, b: Array) -> float:
 
 
 def sticky_row_surrogate(alpha: float, kappa: float, b: Array, k: int, *, concave: bool) -> float:
-    """Lower bound on c_dir(alpha b + kappa e_k), with log(alpha b_k + kappa), or with what concavity makes of it."""
+    """Lower bound on c_dir(alpha b + kappa e_k), with log(alpha b_k + kappa), or with what
+    concavity makes of it.
+    """
     own = np.log(alpha * b[k] + kappa)
     if concave:
         own = np.log(kappa) + b[k] * (np.log(alpha + kappa) - np.log(kappa))
-    return float((len(b) - 1) * np.log(alpha) - np.log(alpha + kappa) + own + np.log(np.delete(b, k)).sum())
+    return float(
+        (len(b) - 1) * np.log(alpha) - np.log(alpha + kappa) + own + np.log(np.delete(b, k)).sum()
+    )
 
 
 def chain_normalizers(alpha0: float, alpha: float, kappa: float, b: Array) -> float:
@@ -57,7 +63,9 @@ def chain_surrogate(alpha0: float, alpha: float, kappa: float, b: Array) -> floa
     K = len(b) - 1
     if kappa == 0.0:
         return row_surrogate(alpha0, b) + K * row_surrogate(alpha, b)
-    return row_surrogate(alpha0, b) + sum(sticky_row_surrogate(alpha, kappa, b, k, concave=True) for k in range(K))
+    return row_surrogate(alpha0, b) + sum(
+        sticky_row_surrogate(alpha, kappa, b, k, concave=True) for k in range(K)
+    )
 
 
 def segment_normalizers(alpha0: float, alpha: float, b: Array) -> float:
@@ -83,8 +91,11 @@ def chain_coefficients(K: int, kappa: float, gamma: float) -> tuple[Array, Array
     return np.full(K, K + 1.0), K * (K + 1.0 - k) + 1.0 + gamma
 
 
-def chain_bound(counts: Any, shares: Array, settings: dict[str, float], theta: Array | None = None) -> float:
-    """L_trans + L_top for shares (K + 1,) in the order of the sticks, posteriors theta (K + 1, K + 1) or their optimum.
+def chain_bound(
+    counts: Any, shares: Array, settings: dict[str, float], theta: Array | None = None
+) -> float:
+    """L_trans + L_top for shares (K + 1,) in the order of the sticks, posteriors theta (K + 1, K +
+    1) or their optimum.
 
     counts : start (K,) and transition (K, K); settings: alpha0, alpha, kappa, gamma.
     """
@@ -93,7 +104,9 @@ def chain_bound(counts: Any, shares: Array, settings: dict[str, float], theta: A
     K, total = len(start), 0.0
     for j in range(K + 1):
         seen = np.append(start if j == 0 else transition[j - 1], 0.0)
-        prior = (alpha0 if j == 0 else alpha) * shares + (kappa * np.eye(K + 1)[j - 1] if j else 0.0)
+        prior = (alpha0 if j == 0 else alpha) * shares + (
+            kappa * np.eye(K + 1)[j - 1] if j else 0.0
+        )
         posterior = seen + prior if theta is None else theta[j]
         mean_log = digamma(posterior) - digamma(posterior.sum())
         total += -c_dir(posterior) + ((seen + prior - posterior) * mean_log).sum()
@@ -105,7 +118,9 @@ def chain_bound(counts: Any, shares: Array, settings: dict[str, float], theta: A
     return float(total)
 
 
-def expected_log_rows(counts: Any, shares: Array, alpha0: float, alpha: float, kappa: float) -> Array:
+def expected_log_rows(
+    counts: Any, shares: Array, alpha0: float, alpha: float, kappa: float
+) -> Array:
     """(K + 1, K + 1) E[log row] at the optimal posteriors, start row first."""
     start, transition = counts
     K = len(start)
@@ -116,7 +131,9 @@ def expected_log_rows(counts: Any, shares: Array, alpha0: float, alpha: float, k
 
 
 def log_root_density(b: Array, gamma: float) -> float:
-    """Log density of shares (K,) under sticks Beta(1, gamma): the product of the sticks' densities and of |d u / d b|."""
+    """Log density of shares (K,) under sticks Beta(1, gamma): the product of the sticks' densities
+    and of |d u / d b|.
+    """
     total, left = 0.0, 1.0
     for share in b:
         u = share / left

@@ -58,12 +58,17 @@ def test_the_whole_picture_has_all_panels(model):
 def test_strips_show_the_states_of_every_row(model):
     order = np.argsort(-model.weights_, kind="stable")
     rank = np.argsort(order)
-    for ax in (model.plot("segmentation"), model.plot("segmentation", X=CASE.stacked, lengths=CASE.lengths)):
+    for ax in (
+        model.plot("segmentation"),
+        model.plot("segmentation", X=CASE.stacked, lengths=CASE.lengths),
+    ):
         found = strips(ax)
         for s, states in enumerate(model.labels_):
             np.testing.assert_array_equal(found[s, : len(states)], rank[states])
             assert np.isnan(found[s, len(states) :]).all()
-        assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(i) for i in model.component_ids_[order]]
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+            str(i) for i in model.component_ids_[order]
+        ]
 
 
 def test_many_and_long_sequences_are_cut_with_a_note():
@@ -80,7 +85,9 @@ def test_many_and_long_sequences_are_cut_with_a_note():
 def test_a_model_from_a_file_asks_for_sequences(model, tmp_path):
     model.save(tmp_path / "m.stickbreak")
     copy = sb.load(tmp_path / "m.stickbreak")
-    assert "no sequences to draw: give them as plot(X=...)" in words(copy.plot("segmentation").figure)
+    assert "no sequences to draw: give them as plot(X=...)" in words(
+        copy.plot("segmentation").figure
+    )
     assert len(strips(copy.plot("segmentation", X=CASE.sequences))) == len(CASE.sequences)
     assert "states over time" in words(copy.plot(X=CASE.sequences[0]))
 
@@ -89,7 +96,9 @@ def test_transitions_and_stays_are_those_of_the_model(model):
     order = np.argsort(-model.weights_, kind="stable")
     ax = model.plot("transitions")
     np.testing.assert_allclose(ax.images[0].get_array(), model.transmat_[np.ix_(order, order)])
-    assert [t.get_text() for t in ax.get_yticklabels()] == [str(i) for i in model.component_ids_[order]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        str(i) for i in model.component_ids_[order]
+    ]
     bars = model.plot("durations").patches
     np.testing.assert_allclose([bar.get_height() for bar in bars], model.durations_[order])
 
@@ -110,5 +119,7 @@ def test_autoregressions_are_drawn_with_their_past():
 
 
 def test_an_unknown_panel_is_refused(model):
-    with pytest.raises(ValueError, match="panel must be one of 'segmentation', 'trace', 'weights', 'transitions'"):
+    with pytest.raises(
+        ValueError, match="panel must be one of 'segmentation', 'trace', 'weights', 'transitions'"
+    ):
         model.plot("strips")

@@ -59,11 +59,18 @@ def words(figure: Any) -> str:
 
 def test_the_whole_picture_has_a_panel_for_each_part(model: sb.DPMixture, rows: np.ndarray) -> None:
     figure = model.plot(X=rows)
-    figure.canvas.draw()  # the layout has room for everything: constrained layout warns when it has not
+    # the layout has room for everything: constrained layout warns when it has not
+    figure.canvas.draw()
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 3
     found = words(figure)
-    for text in ("trace", "converged after", "weights, with expected rows", "2 components, by weight", "180 rows"):
+    for text in (
+        "trace",
+        "converged after",
+        "weights, with expected rows",
+        "2 components, by weight",
+        "180 rows",
+    ):
         assert text in found
 
 
@@ -106,18 +113,26 @@ def test_weights_are_bars_in_order_with_ids_and_a_note_on_the_rest(model: sb.DPM
     ax = model.plot("weights")
     heights = [bar.get_height() for bar in ax.patches]
     np.testing.assert_allclose(heights, np.sort(model.weights_)[::-1][:2])
-    assert [t.get_text() for t in ax.get_xticklabels()] == [str(i) for i in model.component_ids_[np.argsort(-model.weights_)][:2]]
+    assert [t.get_text() for t in ax.get_xticklabels()] == [
+        str(i) for i in model.component_ids_[np.argsort(-model.weights_)][:2]
+    ]
     assert "not drawn: 4 components with" in words(ax.figure)
-    assert [bar.get_facecolor() for bar in ax.patches] == [matplotlib.colors.to_rgba(c) for c in PALETTE[:2]]
+    assert [bar.get_facecolor() for bar in ax.patches] == [
+        matplotlib.colors.to_rgba(c) for c in PALETTE[:2]
+    ]
 
 
-def test_ellipses_lie_at_two_deviations_of_the_posterior(model: sb.DPMixture, rows: np.ndarray) -> None:
+def test_ellipses_lie_at_two_deviations_of_the_posterior(
+    model: sb.DPMixture, rows: np.ndarray
+) -> None:
     ax = model.plot("components", rows)
     found = [p for p in ax.patches if isinstance(p, Ellipse)]
     order = np.argsort(-model.weights_)[:2][::-1]  # the largest is drawn last, on top
     np.testing.assert_allclose([p.get_center() for p in found], model.means_[order])
     for patch, k in zip(found, order, strict=True):
-        edge = patch.get_patch_transform().transform([[1, 0], [0, 1], [-0.6, 0.8]]) - model.means_[k]
+        edge = (
+            patch.get_patch_transform().transform([[1, 0], [0, 1], [-0.6, 0.8]]) - model.means_[k]
+        )
         distance = np.einsum("ni,ij,nj->n", edge, np.linalg.inv(model.covariances_[k]), edge)
         np.testing.assert_allclose(distance, DEVIATIONS**2, rtol=1e-9)  # rounding only
 
@@ -126,8 +141,12 @@ def test_rows_have_the_color_of_their_component(model: sb.DPMixture, rows: np.nd
     ax = model.plot("components", rows)
     colors = ax.collections[0].get_facecolors()[:, :3]
     largest = model.predict(rows) == model.weights_.argmax()
-    np.testing.assert_allclose(colors[largest], np.tile(matplotlib.colors.to_rgb(PALETTE[0]), (largest.sum(), 1)))
-    np.testing.assert_allclose(colors[~largest], np.tile(matplotlib.colors.to_rgb(PALETTE[1]), ((~largest).sum(), 1)))
+    np.testing.assert_allclose(
+        colors[largest], np.tile(matplotlib.colors.to_rgb(PALETTE[0]), (largest.sum(), 1))
+    )
+    np.testing.assert_allclose(
+        colors[~largest], np.tile(matplotlib.colors.to_rgb(PALETTE[1]), ((~largest).sum(), 1))
+    )
 
 
 def test_a_large_table_is_sampled(model: sb.DPMixture, rows: np.ndarray) -> None:
@@ -181,7 +200,9 @@ def test_a_heat_map_shows_the_table_with_the_largest_component_first(name: str) 
     ax = model.plot("components", case.rows)
     upper, lower = (cell for cell in ax.child_axes if cell.images)
     (table,) = model.posterior_.values()
-    np.testing.assert_allclose(upper.images[0].get_array(), table[np.argsort(-model.weights_, kind="stable")])
+    np.testing.assert_allclose(
+        upper.images[0].get_array(), table[np.argsort(-model.weights_, kind="stable")]
+    )
     assert upper.images[0].get_array().shape[1] == lower.images[0].get_array().shape[1]
     assert len(lower.images[0].get_array()) == 150
 
@@ -190,7 +211,12 @@ def test_a_categorical_heat_map_names_columns_and_symbols() -> None:
     case = CASES["categorical"]
     ax = sb.Mixture(3, family="categorical", random_state=0).fit(case.rows).plot("components")
     cell = ax.child_axes[0]
-    assert [t.get_text() for t in cell.get_xticklabels()][:4] == ["x0 = 0", "x0 = 1", "x0 = 2", "x1 = 0"]
+    assert [t.get_text() for t in cell.get_xticklabels()][:4] == [
+        "x0 = 0",
+        "x0 = 1",
+        "x0 = 2",
+        "x1 = 0",
+    ]
     np.testing.assert_allclose(cell.images[0].get_array()[:, :3].sum(1), 1.0)
 
 
@@ -222,12 +248,15 @@ def test_more_components_than_can_be_told_apart_are_left_out_with_a_note() -> No
     found = words(plots.draw_figure(fitted))
     assert f"not drawn: {20 - MAX_COMPONENTS} components with 30.0 % of the weight" in found
     assert "not converged after 2 laps" in found
-    assert "components" in [ax.get_ylabel() for ax in plt.gcf().axes]  # their number changed, so the trace shows it
+    # their number changed, so the trace shows it
+    assert "components" in [ax.get_ylabel() for ax in plt.gcf().axes]
 
 
 def test_a_model_without_rows_in_any_component_still_draws_the_largest() -> None:
     X = CASES["poisson"].rows
-    model = sb.Mixture(3, family="poisson", random_state=0).fit(X, sample_weight=np.full(len(X), 1e-3))
+    model = sb.Mixture(3, family="poisson", random_state=0).fit(
+        X, sample_weight=np.full(len(X), 1e-3)
+    )
     assert "1 component, by weight" in words(model.plot())
 
 
@@ -249,27 +278,52 @@ class Volume(BaseFamily):
 def test_structures_and_families_can_register_their_own() -> None:
     drawn = []
     plots.panels_of.register(
-        Sheets, lambda s: {**plots.panels_of(Independent()), "sheets": plots.Panel(lambda f, ax: drawn.append(f))}
+        Sheets,
+        lambda s: {
+            **plots.panels_of(Independent()),
+            "sheets": plots.Panel(lambda f, ax: drawn.append(f)),
+        },
     )
     names, half = ["a", "b"], np.array([0.5, 0.5])
-    fitted = plots.Fitted(Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.eye(2)}, names)
+    fitted = plots.Fitted(
+        Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.eye(2)}, names
+    )
     figure = plots.draw_figure(fitted)
     assert drawn == [fitted]
     assert "size" in words(figure)  # a value for each column: a heat map
-    odd = plots.Fitted(Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.ones(2)}, names)
+    odd = plots.Fitted(
+        Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.ones(2)}, names
+    )
     with pytest.raises(ValueError, match=r"Volume has no picture.*register one"):
         plots.draw_figure(odd)
 
 
-def make_fitted(family: object, posterior: dict[str, np.ndarray], names: list[str], rows: object = None) -> plots.Fitted:
+def make_fitted(
+    family: object, posterior: dict[str, np.ndarray], names: list[str], rows: object = None
+) -> plots.Fitted:
     """Two equal components; rows belong to them in turn."""
     half = np.array([0.5, 0.5])
     labels = None if rows is None else np.arange(len(rows)) % 2  # type: ignore[arg-type]
-    return plots.Fitted(Independent(), family, Trace(), half, 90 * half, np.arange(2), posterior, names, rows=rows, labels=labels)
+    return plots.Fitted(
+        Independent(),
+        family,
+        Trace(),
+        half,
+        90 * half,
+        np.arange(2),
+        posterior,
+        names,
+        rows=rows,
+        labels=labels,
+    )
 
 
 def test_members_of_a_family_are_drawn_one_below_the_other() -> None:
-    gaussian = make_fitted(sb.Gaussian(), {"mean": np.eye(2), "covariance": np.stack([np.eye(2)] * 2)}, ["height", "weight"])
+    gaussian = make_fitted(
+        sb.Gaussian(),
+        {"mean": np.eye(2), "covariance": np.stack([np.eye(2)] * 2)},
+        ["height", "weight"],
+    )
     rates = make_fitted(sb.Poisson(), {"rate": np.ones((2, 3))}, ["a", "b", "c"])
     _, ax = plt.subplots()
     plots.draw_members([gaussian, rates], ax)
@@ -288,14 +342,19 @@ def test_rows_with_missing_values_are_drawn_as_far_as_they_go() -> None:
         ax.figure.canvas.draw()
         assert np.isfinite(ax.get_xlim()).all()
         assert ax.get_xlim()[1] > 3.0
-    ax = plots.draw_panel(make_fitted(sb.Poisson(), {"rate": np.ones((2, 2))}, ["a", "b"], rows), "components")
+    ax = plots.draw_panel(
+        make_fitted(sb.Poisson(), {"rate": np.ones((2, 2))}, ["a", "b"], rows), "components"
+    )
     ax.figure.canvas.draw()
     lower = [cell for cell in ax.child_axes if cell.images][1]
     assert np.ma.count_masked(np.ma.masked_invalid(lower.images[0].get_array())) == 3
 
 
 def test_bad_arguments_name_the_value_and_the_remedy(model: sb.DPMixture, rows: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="panel must be one of 'trace', 'weights', 'components', or None for all; got 'bars'"):
+    with pytest.raises(
+        ValueError,
+        match="panel must be one of 'trace', 'weights', 'components', or None for all; got 'bars'",
+    ):
         model.plot("bars")
     with pytest.raises(ValueError, match=r"got a ndarray: rows are given as plot\(X=...\)"):
         model.plot(rows)  # type: ignore[arg-type]
@@ -308,14 +367,23 @@ def test_bad_arguments_name_the_value_and_the_remedy(model: sb.DPMixture, rows: 
     with pytest.raises(ValueError, match="X has 1 features"):
         model.plot("components", rows[:, :1])
     wide = sb.Mixture(2, random_state=0).fit(np.random.default_rng(0).normal(size=(50, 5)))
-    with pytest.raises(ValueError, match="columns has 5 entries; a picture of Gaussian components takes 1 to 4"):
+    with pytest.raises(
+        ValueError, match="columns has 5 entries; a picture of Gaussian components takes 1 to 4"
+    ):
         wide.plot("components", columns=[0, 1, 2, 3, 4])
     with pytest.raises(ValueError, match="not fitted"):
         sb.Mixture().plot()
 
 
 def test_rows_in_words_take_at_most_four_characters() -> None:
-    assert [_round_rows(n) for n in (0.4, 12.2, 9999, 12_345, 1_234_567, 2.5e9)] == ["0", "12", "9999", "12k", "1.2M", "2.5G"]
+    assert [_round_rows(n) for n in (0.4, 12.2, 9999, 12_345, 1_234_567, 2.5e9)] == [
+        "0",
+        "12",
+        "9999",
+        "12k",
+        "1.2M",
+        "2.5G",
+    ]
 
 
 def test_without_matplotlib_the_error_names_the_extra() -> None:

@@ -19,7 +19,11 @@ from stickbreak.plots.topics import MAX_TOPICS, count_cells, join_words, shorten
 from stickbreak.structures import Document
 
 matplotlib.use("Agg")
-PETS, COOKING, SEA = ["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"], ["ship", "wave", "ship", "tide"]
+PETS, COOKING, SEA = (
+    ["cat", "dog", "cat", "fur"],
+    ["salt", "soup", "salt", "pan"],
+    ["ship", "wave", "ship", "tide"],
+)
 TEXTS = [PETS * 3, COOKING * 3, SEA * 2, PETS + COOKING] * 10
 
 
@@ -46,11 +50,14 @@ def cell_words(cell) -> list[str]:
 
 
 def many_topics(n: int, names: list[str], **more) -> plots.Fitted:
-    """A view of n topics of the same size, each with one word more than the others; documents of one topic each."""
+    """A view of n topics of the same size, each with one word more than the others; documents of
+    one topic each.
+    """
     probability = np.full((n, 1, len(names)), 0.5 / len(names))
     probability[np.arange(n), 0, np.arange(n)] += 0.5
     return plots.Fitted(
-        Document(), sb.Categorical(), Trace(), np.full(n, 1 / n), np.full(n, 10.0), np.arange(n), {"probability": probability},
+        Document(), sb.Categorical(), Trace(), np.full(n, 1 / n), np.full(n, 10.0), np.arange(n),
+        {"probability": probability},
         names, noun="topic", unit="word", **more,
     )  # fmt: skip
 
@@ -58,7 +65,12 @@ def many_topics(n: int, names: list[str], **more) -> plots.Fitted:
 def test_the_whole_picture_has_all_panels(model):
     figure = model.plot(X=TEXTS)
     text = words(figure)
-    for title in ("topics: the most probable words", "shares of topics in documents", "trace", "weights, with expected words"):
+    for title in (
+        "topics: the most probable words",
+        "shares of topics in documents",
+        "trace",
+        "weights, with expected words",
+    ):
         assert title in text
     figure.canvas.draw()  # nothing is wrong with the layout
 
@@ -70,7 +82,11 @@ def test_without_documents_their_panel_is_left_out(model):
 
 
 def test_asked_for_by_name_documents_are_needed(model):
-    with pytest.raises(ValueError, match=r"panel 'documents' shows data; give them: plot\('documents', X=...\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"panel 'documents' shows data; give them: "
+        r"plot\('documents', X=...\)",
+    ):
         model.plot("documents")
     assert plt.get_fignums() == []
 
@@ -81,8 +97,13 @@ def test_topics_show_their_most_probable_words_the_largest_first(model):
     assert len(ax.child_axes) == 3
     for cell, k, top in zip(ax.child_axes, order, model.top_words(3), strict=True):
         assert cell_words(cell) == top
-        np.testing.assert_allclose([bar.get_width() for bar in cell.patches], np.sort(model.topic_word_[k])[::-1][:3])
-        assert cell.get_title(loc="left") == f"{model.component_ids_[k]}  ({100 * model.weights_[k]:.0f} %)"
+        np.testing.assert_allclose(
+            [bar.get_width() for bar in cell.patches], np.sort(model.topic_word_[k])[::-1][:3]
+        )
+        assert (
+            cell.get_title(loc="left")
+            == f"{model.component_ids_[k]}  ({100 * model.weights_[k]:.0f} %)"
+        )
     assert len({cell.get_xlim() for cell in ax.child_axes}) == 1  # one scale
 
 
@@ -161,7 +182,9 @@ def test_documents_are_columns_by_their_largest_topic(model):
 def test_topics_that_are_not_drawn_have_a_line_together():
     shares = np.full((4, 20), 0.0)
     shares[np.arange(4), [19, 0, 18, 1]] = 1.0
-    fitted = many_topics(20, [f"w{v}" for v in range(20)], shares=shares, documents=np.arange(4), n_documents=4)
+    fitted = many_topics(
+        20, [f"w{v}" for v in range(20)], shares=shares, documents=np.arange(4), n_documents=4
+    )
     ax = plots.draw_panel(fitted, "documents")
     assert [t.get_text() for t in ax.get_yticklabels()][-1] == "6 others  (30 %)"
     np.testing.assert_allclose(ax.images[0].get_array()[-1], [0, 0, 1, 1])
@@ -184,7 +207,9 @@ def test_the_number_of_topics_is_in_the_trace():
 
 
 def test_streams_and_files_have_pictures(model, tmp_path):
-    assert "fitted by partial_fit" in words(sb.LatentDirichletAllocation(2, random_state=0).partial_fit(TEXTS).plot(X=TEXTS))
+    assert "fitted by partial_fit" in words(
+        sb.LatentDirichletAllocation(2, random_state=0).partial_fit(TEXTS).plot(X=TEXTS)
+    )
     model.save(tmp_path / "m.stickbreak")
     assert words(sb.load(tmp_path / "m.stickbreak").plot(X=TEXTS)) == words(model.plot(X=TEXTS))
 
@@ -198,7 +223,9 @@ def test_a_panel_is_drawn_where_it_is_asked_for(model, panel):
 
 def test_bad_arguments_name_the_value_and_the_remedy(model):
     with pytest.raises(
-        ValueError, match="panel must be one of 'topics', 'documents', 'trace', 'weights', or None for all; got 'comp"
+        ValueError,
+        match="panel must be one of 'topics', 'documents', 'trace', 'weights', or None "
+        "for all; got 'comp",
     ):
         model.plot("components")
     with pytest.raises(ValueError, match="n_words must be a whole number of at least 1; got 0"):

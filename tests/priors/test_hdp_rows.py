@@ -1,4 +1,6 @@
-"""Rows under an HDP root: the bound is the explicit one, updates never lower it, and edits keep a valid state."""
+"""Rows under an HDP root: the bound is the explicit one, updates never lower it, and edits keep a
+valid state.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,17 @@ from scipy.stats import gamma as gamma_distribution
 from stickbreak.data import Table, measure
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Gaussian
-from stickbreak.inference import EM, BatchVB, LogMean, MeanLog, MemoizedVB, Mode, Start, StochasticVB, run
+from stickbreak.inference import (
+    EM,
+    BatchVB,
+    LogMean,
+    MeanLog,
+    MemoizedVB,
+    Mode,
+    Start,
+    StochasticVB,
+    run,
+)
 from stickbreak.models import Model
 from stickbreak.priors import DirichletRows, GammaPrior, HDPRows, linear_term
 from stickbreak.protocols import Prior, PseudoCounts
@@ -39,8 +51,16 @@ PRIORS: dict[str, HDPRows] = {
     "sticky": HDPRows(0.6, 4.0, 5.0, 30.0),
     "best": HDPRows(0.6, 4.0, 5.0, 30.0, precision="best"),
     "point": quiet(concentration=0.6, start_concentration=4.0, top_concentration=5.0, root="point"),
-    "sticky point": quiet(concentration=0.6, start_concentration=4.0, top_concentration=5.0, stickiness=30.0, root="point"),
-    "learned": HDPRows(GammaPrior(2.0, 4.0), GammaPrior(2.0, 0.5), GammaPrior(4.0, 0.5), GammaPrior(2.0, 0.1)),
+    "sticky point": quiet(
+        concentration=0.6,
+        start_concentration=4.0,
+        top_concentration=5.0,
+        stickiness=30.0,
+        root="point",
+    ),
+    "learned": HDPRows(
+        GammaPrior(2.0, 4.0), GammaPrior(2.0, 0.5), GammaPrior(4.0, 0.5), GammaPrior(2.0, 0.1)
+    ),
     "learned top": HDPRows(0.6, 4.0, GammaPrior(4.0, 0.5)),
 }
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS.keys())
@@ -51,18 +71,22 @@ def random_counts(K: int, seed: int = 0, empty: int = 0, size: float = 200.0) ->
     rng, used = np.random.default_rng(seed), K - empty
     start, transition = np.zeros(K), np.zeros((K, K))
     start[:used] = rng.gamma(0.5, 4.0, used)
-    transition[:used, :used] = rng.gamma(0.3, size / used, (used, used)) + np.diag(rng.gamma(1.0, size, used))
+    transition[:used, :used] = rng.gamma(0.3, size / used, (used, used)) + np.diag(
+        rng.gamma(1.0, size, used)
+    )
     return Summary(HDPRows().fields(AXIS), {"start": start, "transition": transition})
 
 
-def settled(prior: HDPRows, counts: Summary, params: Fields | None = None, times: int = 6) -> Fields:
+def settled(
+    prior: HDPRows, counts: Summary, params: Fields | None = None, times: int = 6
+) -> Fields:
     params = prior.start(counts.size(AXIS), AXIS) if params is None else params
     for _ in range(times):
         params = prior.update(counts, params)
     return params
 
 
-# ---- the contract --------------------------------------------------------------------------------------------------
+# ---- the contract --------------------------------------------------------------------------------
 @every_prior
 def test_travels_to_other_processes(prior: HDPRows) -> None:
     for each in (prior, prior if prior.learned else prior.for_modes()):
@@ -104,12 +128,18 @@ def test_pseudo_counts_are_those_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["plain", "sticky"])
 def test_bound_is_the_explicit_one(name: str) -> None:
-    """Every term of the specification, states listed by decreasing share; other posteriors of the rows give less."""
+    """Every term of the specification, states listed by decreasing share; other posteriors of the
+    rows give less.
+    """
     prior, rng = PRIORS[name], np.random.default_rng(3)
     settings = {"alpha0": 4.0, "alpha": 0.6, "kappa": prior.stickiness, "gamma": 5.0}
     for K in (1, 2, 5):
         counts = random_counts(K, K)
-        for params in (prior.start(K, AXIS), settled(prior, counts, times=1), settled(prior, counts)):
+        for params in (
+            prior.start(K, AXIS),
+            settled(prior, counts, times=1),
+            settled(prior, counts),
+        ):
             b = prior.shares(params)
             order = np.argsort(-b[:-1], kind="stable")
             sorted_counts = counts["start"][order], counts["transition"][np.ix_(order, order)]
@@ -130,10 +160,12 @@ def test_mean_log_is_the_derivative_of_the_bound(prior: HDPRows) -> None:
             arrays = {n: a.copy() for n, a in counts.arrays.items()}
             arrays[name][at] += by
             values.append(prior.bound(Summary(counts.layout, arrays), params))
-        assert prior.potentials(counts, params, MeanLog())[name][at] == pytest.approx((values[0] - values[1]) / (2 * h), rel=1e-5)
+        assert prior.potentials(counts, params, MeanLog())[name][at] == pytest.approx(
+            (values[0] - values[1]) / (2 * h), rel=1e-5
+        )
 
 
-# ---- updates -------------------------------------------------------------------------------------------------------
+# ---- updates -------------------------------------------------------------------------------------
 @every_prior
 def test_update_never_lowers_the_bound(prior: HDPRows) -> None:
     for K, empty, seed in ((1, 0, 0), (2, 1, 1), (6, 2, 2), (15, 4, 3)):
@@ -150,14 +182,18 @@ def test_update_never_lowers_the_bound(prior: HDPRows) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "sticky"])
 def test_update_reaches_where_rows_and_root_in_turn_end(name: str) -> None:
-    """Alternating, as published, needs many turns; one climb of the same function ends at least as high."""
+    """Alternating, as published, needs many turns; one climb of the same function ends at least as
+    high.
+    """
     prior, counts = PRIORS[name], random_counts(5, 8, 1)
     params = settled(prior, counts)
     groups, root, mean = prior.concentrations(params), prior._root(), prior.start(5, AXIS)["root"]
     in_turn = []
     for turn in range(300):
         b = root.shares(mean)
-        mean_log = oracle.expected_log_rows((counts["start"], counts["transition"]), b, 4.0, 0.6, prior.stickiness)
+        mean_log = oracle.expected_log_rows(
+            (counts["start"], counts["transition"]), b, 4.0, 0.6, prior.stickiness
+        )
         slope = np.r_[4.0, np.full(5, 0.6)] @ mean_log
         mean = root.solve(mean, groups, lambda b, slope=slope: linear_term(slope, b))
         if turn in (0, 2, 299):
@@ -181,7 +217,9 @@ def test_update_of_a_prior_for_modes_never_lowers_log_mode(name: str) -> None:
     h, arrays = 1e-4, {n: a.copy() for n, a in counts.arrays.items()}
     arrays["transition"][0, 1] += h
     slope = (prior.log_mode(Summary(counts.layout, arrays), params) - values[-1]) / h
-    assert prior.potentials(counts, params, Mode())["transition"][0, 1] == pytest.approx(slope, abs=1e-4)
+    assert prior.potentials(counts, params, Mode())["transition"][0, 1] == pytest.approx(
+        slope, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", ["plain", "sticky", "learned top"])
@@ -198,7 +236,10 @@ def test_empty_states_lower_the_bound(name: str) -> None:
 def test_empty_states_raise_the_bound_of_a_point() -> None:
     prior, counts = PRIORS["point"], random_counts(3, 5)
     grown = counts.insert(AXIS, 1)
-    assert prior.bound(grown, settled(prior, grown)) > prior.bound(counts, settled(prior, counts)) + np.log(5.0) - 1e-3
+    assert (
+        prior.bound(grown, settled(prior, grown))
+        > prior.bound(counts, settled(prior, counts)) + np.log(5.0) - 1e-3
+    )
 
 
 def test_learned_concentrations_rise_to_a_maximum() -> None:
@@ -208,7 +249,9 @@ def test_learned_concentrations_rise_to_a_maximum() -> None:
     best = prior.bound(counts, params)
     for name in prior.learned:
         assert params[name].shape == ()
-        assert float(params[name]) != pytest.approx(getattr(prior, name).shape / getattr(prior, name).rate, rel=1e-3)
+        assert float(params[name]) != pytest.approx(
+            getattr(prior, name).shape / getattr(prior, name).rate, rel=1e-3
+        )
         for factor in (0.8, 1.25):
             other = Fields(params.layout, {**params.arrays, name: params[name] * factor})
             assert prior.bound(counts, other) < best
@@ -220,20 +263,34 @@ def test_learned_concentrations_rise_to_a_maximum() -> None:
 
 
 def test_slopes_of_the_bound_vanish_at_learned_concentrations() -> None:
-    """By differences in logs; steps of Brent's method are 1e-3, where the bound bends by about 10 nats."""
+    """By differences in logs; steps of Brent's method are 1e-3, where the bound bends by about 10
+    nats.
+    """
     prior, counts, h = PRIORS["learned"], random_counts(6, 9), 1e-3
     params = settled(prior, counts, times=25)
     for name in prior.learned:
-        at = [prior.bound(counts, Fields(params.layout, {**params.arrays, name: params[name] * np.exp(by)})) for by in (-h, 0, h)]
+        at = [
+            prior.bound(
+                counts, Fields(params.layout, {**params.arrays, name: params[name] * np.exp(by)})
+            )
+            for by in (-h, 0, h)
+        ]
         assert abs(at[2] - at[0]) / (2 * h) < 0.05
         assert at[0] + at[2] - 2 * at[1] < 0
 
 
 @pytest.mark.parametrize("settings", [{"precision": "best"}, {"root": "point"}], ids=str)
 def test_the_posterior_of_a_learned_top_concentration(settings: dict[str, Any]) -> None:
-    """d bound / d rate of its prior is E[c] under the prior less that under q: the rest of q is at its best, or a point."""
+    """d bound / d rate of its prior is E[c] under the prior less that under q: the rest of q is at
+    its best, or a point.
+    """
     counts, h = random_counts(6, 9), 1e-5
-    prior = lambda rate: quiet(concentration=0.6, start_concentration=4.0, top_concentration=GammaPrior(4.0, rate), **settings)
+    prior = lambda rate: quiet(
+        concentration=0.6,
+        start_concentration=4.0,
+        top_concentration=GammaPrior(4.0, rate),
+        **settings,
+    )
     params = settled(prior(0.5), counts)
     slope = (prior(0.5 + h).bound(counts, params) - prior(0.5 - h).bound(counts, params)) / (2 * h)
     found = prior(0.5).top(params)
@@ -241,7 +298,9 @@ def test_the_posterior_of_a_learned_top_concentration(settings: dict[str, Any]) 
     assert found.shape == 10.0
     assert found.mean == pytest.approx(8.0 - slope, rel=1e-6)
     low, high = found.quantile([0.025, 0.975])
-    assert gamma_distribution(found.shape, scale=1 / found.rate).cdf([low, high]) == pytest.approx([0.025, 0.975])
+    assert gamma_distribution(found.shape, scale=1 / found.rate).cdf([low, high]) == pytest.approx(
+        [0.025, 0.975]
+    )
 
 
 def test_a_given_top_concentration_is_as_given() -> None:
@@ -253,7 +312,8 @@ def test_a_given_top_concentration_is_as_given() -> None:
 def test_learned_concentrations_follow_the_counts() -> None:
     """Rows that all look alike ask for a large concentration, rows that differ for a small one.
 
-    The surrogate is tight for small ones only, so it makes too little of large ones: 3 for a truth of 50.
+    The surrogate is tight for small ones only, so it makes too little of large ones: 3 for a truth
+    of 50.
     """
     rng, prior, K = np.random.default_rng(10), HDPRows(GammaPrior(1.0, 0.1), 4.0, 5.0), 8
     found = []
@@ -265,7 +325,7 @@ def test_learned_concentrations_follow_the_counts() -> None:
     assert 2.0 < found[1] < 50.0
 
 
-# ---- edits ---------------------------------------------------------------------------------------------------------
+# ---- edits ---------------------------------------------------------------------------------------
 EDITS = {
     "merge": Merge(AXIS, 0, 2),
     "remove": Remove(AXIS, 1),
@@ -309,16 +369,21 @@ def test_the_order_of_states_does_not_change_the_bound(prior: HDPRows) -> None:
     counts = random_counts(4, 7)
     params = settled(prior, counts)
     edit = EDITS["permute"]
-    assert prior.bound(edit(counts), edit(params)) == pytest.approx(prior.bound(counts, params), abs=1e-9)
+    assert prior.bound(edit(counts), edit(params)) == pytest.approx(
+        prior.bound(counts, params), abs=1e-9
+    )
 
 
-# ---- settings ------------------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"concentration": 0.0}, "concentration must be a positive number; got 0.0"),
         ({"top_concentration": -1.0}, "top_concentration must be a positive number; got -1.0"),
-        ({"stickiness": 1e-4}, "stickiness=0.0001 is too small for its bound.*use 0 for none, or at least 0.001"),
+        (
+            {"stickiness": 1e-4},
+            "stickiness=0.0001 is too small for its bound.*use 0 for none, or at least 0.001",
+        ),
         ({"stickiness": -1.0}, "stickiness must be zero or a positive number; got -1.0"),
         ({"root": "tables"}, "root must be 'beta' or 'point'; got 'tables'"),
         ({"precision": "high"}, "precision must be 'rule' or 'best'; got 'high'"),
@@ -340,11 +405,13 @@ def test_em_needs_a_prior_for_modes() -> None:
     counts = random_counts(3)
     with pytest.raises(ValueError, match="for_modes"):
         PRIORS["plain"].log_mode(counts, PRIORS["plain"].start(3, AXIS))
-    with pytest.raises(ValueError, match="EM cannot learn concentration, start_concentration, stickiness"):
+    with pytest.raises(
+        ValueError, match="EM cannot learn concentration, start_concentration, stickiness"
+    ):
         PRIORS["learned"].for_modes()
 
 
-# ---- fits ----------------------------------------------------------------------------------------------------------
+# ---- fits ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Renamed:
     """Potentials of a chain for the double, which says "initial" for "start"."""
@@ -380,27 +447,47 @@ def chain_fit(prior: Any, engine: Any, n_components: int = 5) -> Any:
     seed = model.zeros(n_components)
     out = {n: a.copy() for n, a in seed.arrays.items()}
     model.structure.count(labels, DATA.whole(), out)
-    FAMILY.mean_log(seed).collect(FAMILY.prepare(ROWS), np.asfortranarray(np.eye(n_components)[labels]), out)
-    return run(model, engine, DATA, Start(Summary(seed.layout, out), model.start_params(n_components)), seed=1)
+    FAMILY.mean_log(seed).collect(
+        FAMILY.prepare(ROWS), np.asfortranarray(np.eye(n_components)[labels]), out
+    )
+    return run(
+        model,
+        engine,
+        DATA,
+        Start(Summary(seed.layout, out), model.start_params(n_components)),
+        seed=1,
+    )
 
 
-FITTED = {"finite": DirichletRows(), "zeros": DirichletRows(transition_prior=np.eye(5) + np.eye(5, k=1)), **PRIORS}
+FITTED = {
+    "finite": DirichletRows(),
+    "zeros": DirichletRows(transition_prior=np.eye(5) + np.eye(5, k=1)),
+    **PRIORS,
+}
 
 
 @pytest.mark.parametrize("prior", FITTED.values(), ids=FITTED.keys())
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_in_a_fit(prior: Any, n_batches: int) -> None:
-    found = chain_fit(prior, MemoizedVB(n_batches=n_batches, max_iter=8, tol=0.0, trace_visits=True))
+    found = chain_fit(
+        prior, MemoizedVB(n_batches=n_batches, max_iter=8, tol=0.0, trace_visits=True)
+    )
     assert_never_drops(found.trace.visits)
     assert_never_drops(found.trace.bound)
 
 
-@pytest.mark.parametrize("prior", [FITTED["finite"], PRIORS["sticky"].for_modes()], ids=["finite", "hdp"])
+@pytest.mark.parametrize(
+    "prior", [FITTED["finite"], PRIORS["sticky"].for_modes()], ids=["finite", "hdp"]
+)
 def test_em_never_drops(prior: Any) -> None:
     assert_never_drops(chain_fit(prior, EM(max_iter=8, tol=0.0)).trace.bound)
 
 
-@pytest.mark.parametrize("engine", [BatchVB(max_iter=30), StochasticVB(batch_size=2, max_iter=6)], ids=["batch", "stochastic"])
+@pytest.mark.parametrize(
+    "engine",
+    [BatchVB(max_iter=30), StochasticVB(batch_size=2, max_iter=6)],
+    ids=["batch", "stochastic"],
+)
 def test_bound_of_a_sticky_fit_is_finite_and_general_bounds_agree(engine: Any) -> None:
     prior = PRIORS["sticky"]
     found = chain_fit(prior, engine)
@@ -408,5 +495,8 @@ def test_bound_of_a_sticky_fit_is_finite_and_general_bounds_agree(engine: Any) -
     model = found.model
     potentials = model.potentials(found.counts, found.params, MeanLog())
     new = model.local_step(potentials, DATA.whole())[0]
-    general, after = model.bound_at(found.counts, found.params, potentials, new), model.bound(new, found.params)
+    general, after = (
+        model.bound_at(found.counts, found.params, potentials, new),
+        model.bound(new, found.params),
+    )
     assert general <= after + 1e-9

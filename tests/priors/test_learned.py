@@ -1,4 +1,6 @@
-"""A concentration with a Gamma prior: the sum over nodes is the integral, and everything else follows from the counts."""
+"""A concentration with a Gamma prior: the sum over nodes is the integral, and everything else
+follows from the counts.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from stickbreak.stats import Field, Fields, Summary
 
 KINDS = {"sticks": Sticks, "dirichlet": SymmetricDirichlet}
 GAMMAS = [(1.0, 1.0), (0.3, 0.1), (300.0, 100.0)]
-COUNTS = [np.array(n) for n in ([3.2, 0.5, 4.1, 0.0, 1.7], [40.0], [60.0, 25.0, 3.0, 1e-9, 0.0], [6.0, 6.0, 1.0, 0.3])]
+COUNTS = [
+    np.array(n)
+    for n in ([3.2, 0.5, 4.1, 0.0, 1.7], [40.0], [60.0, 25.0, 3.0, 1e-9, 0.0], [6.0, 6.0, 1.0, 0.3])
+]
 NOTHING = Fields({}, {})
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 every_gamma = pytest.mark.parametrize(("shape", "rate"), GAMMAS)
@@ -42,8 +47,10 @@ def bound_of(kind: Any, counts: np.ndarray, shape: float = 1.0, rate: float = 1.
     return prior_of(kind, shape, rate).bound(shares_of(counts), NOTHING)
 
 
-# ---- the nodes -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("shape", "rate"), [*GAMMAS, (1e-3, 1e-6), (2.0, 4.0), (2e4, 1e4), (1e6, 1e6)])
+# ---- the nodes -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("shape", "rate"), [*GAMMAS, (1e-3, 1e-6), (2.0, 4.0), (2e4, 1e4), (1e6, 1e6)]
+)
 def test_nodes_are_the_gamma_distribution(shape: float, rate: float) -> None:
     values, log_weight = GammaPrior(shape, rate).nodes()
     weight = np.exp(log_weight)
@@ -54,19 +61,30 @@ def test_nodes_are_the_gamma_distribution(shape: float, rate: float) -> None:
     assert weight @ values**2 == pytest.approx(shape * (shape + 1) / rate**2, rel=1e-9)
     for x in gamma_distribution(shape, scale=1 / rate).ppf([0.1, 0.5, 0.9]):
         # A step function: half a node's probability is the most that it can be off.
-        assert abs(weight[values <= x].sum() - gamma_distribution(shape, scale=1 / rate).cdf(x)) <= weight.max()
+        assert (
+            abs(weight[values <= x].sum() - gamma_distribution(shape, scale=1 / rate).cdf(x))
+            <= weight.max()
+        )
 
 
 @every_kind
 @every_gamma
 @every_counts
-def test_bound_is_the_integral_over_the_concentration(kind: Any, shape: float, rate: float, counts: np.ndarray) -> None:
+def test_bound_is_the_integral_over_the_concentration(
+    kind: Any, shape: float, rate: float, counts: np.ndarray
+) -> None:
     found = prior_of(kind, shape, rate).concentration_posterior(shares_of(counts))
     norm = shape * np.log(rate) - gammaln(shape)
 
     def density(log_c: float) -> float:
         c = np.exp(log_c)
-        return np.exp(norm + shape * log_c - rate * c + kind(c).log_rise(shares_of(counts)) - found.log_evidence)
+        return np.exp(
+            norm
+            + shape * log_c
+            - rate * c
+            + kind(c).log_rise(shares_of(counts))
+            - found.log_evidence
+        )
 
     edges = np.linspace(np.log(found.values[0]) - 6.0, np.log(found.values[-1]) + 3.0, 20)
     pieces = [quad(density, a, b, epsabs=1e-10, epsrel=1e-9)[0] for a, b in pairwise(edges)]
@@ -80,12 +98,18 @@ def test_a_narrow_prior_is_a_known_concentration(kind: Any) -> None:
     for counts in COUNTS:
         known, narrow = kind(2.5), prior_of(kind, 1e6, 4e5)
         # A prior of relative width 1e-3: second derivatives of the rise, of order 1, times 1e-6.
-        assert narrow.bound(shares_of(counts), NOTHING) == pytest.approx(float(known.log_rise(shares_of(counts))), abs=1e-4)
-        np.testing.assert_allclose(narrow.mean_log(shares_of(counts)), known.mean_log(shares_of(counts)), rtol=1e-4)
-        np.testing.assert_allclose(narrow.log_mean(shares_of(counts)), known.log_mean(shares_of(counts)), rtol=1e-4)
+        assert narrow.bound(shares_of(counts), NOTHING) == pytest.approx(
+            float(known.log_rise(shares_of(counts))), abs=1e-4
+        )
+        np.testing.assert_allclose(
+            narrow.mean_log(shares_of(counts)), known.mean_log(shares_of(counts)), rtol=1e-4
+        )
+        np.testing.assert_allclose(
+            narrow.log_mean(shares_of(counts)), known.log_mean(shares_of(counts)), rtol=1e-4
+        )
 
 
-# ---- laws ----------------------------------------------------------------------------------------------------------
+# ---- laws ----------------------------------------------------------------------------------------
 @every_kind
 @every_gamma
 @pytest.mark.parametrize("counts", [COUNTS[0] + 0.2, COUNTS[1], COUNTS[3]], ids=str)
@@ -94,7 +118,10 @@ def test_derivative_and_difference_of_the_bound_are_the_potentials(
 ) -> None:
     prior, h = prior_of(kind, shape, rate), 1e-3
     for k in range(len(counts)):
-        at = {s: bound_of(kind, counts + s * np.eye(len(counts))[k], shape, rate) for s in (-h, -h / 2, h / 2, h, 1.0)}
+        at = {
+            s: bound_of(kind, counts + s * np.eye(len(counts))[k], shape, rate)
+            for s in (-h, -h / 2, h / 2, h, 1.0)
+        }
         slope = (8 * (at[h / 2] - at[-h / 2]) - (at[h] - at[-h])) / (6 * h)
         # Extrapolated differences: h**4 times a fifth derivative, and rounding over h.
         assert prior.mean_log(shares_of(counts))[k] == pytest.approx(slope, rel=1e-6, abs=1e-7)
@@ -104,7 +131,9 @@ def test_derivative_and_difference_of_the_bound_are_the_potentials(
 
 @every_gamma
 @every_counts
-def test_appending_empty_components_changes_nothing(shape: float, rate: float, counts: np.ndarray) -> None:
+def test_appending_empty_components_changes_nothing(
+    shape: float, rate: float, counts: np.ndarray
+) -> None:
     grown = bound_of(Sticks, np.r_[counts, np.zeros(20)], shape, rate)
     # For each node (K + 20) log c - 20 log c: rounding of logs of size up to 40.
     assert grown == pytest.approx(bound_of(Sticks, counts, shape, rate), abs=1e-12 * 40)
@@ -126,7 +155,7 @@ def test_shares_sum_to_at_most_one(kind: Any) -> None:
         assert total < 1.0 if kind is Sticks else total == pytest.approx(1.0, abs=1e-12)
 
 
-# ---- against the factor that is independent of the sticks (Blei and Jordan, 2006) ----------------------------------
+# ---- against the factor that is independent of the sticks (Blei and Jordan, 2006) ----------------
 def independent_bound(counts: np.ndarray, shape: float, rate: float) -> float:
     """Best bound with q(c) = Gamma(a, b) independent of the sticks, by coordinate ascent.
 
@@ -145,23 +174,32 @@ def independent_bound(counts: np.ndarray, shape: float, rate: float) -> float:
 
 @every_gamma
 @every_counts
-def test_bound_is_above_that_of_an_independent_factor(shape: float, rate: float, counts: np.ndarray) -> None:
-    joint, independent = bound_of(Sticks, counts, shape, rate), independent_bound(counts, shape, rate)
+def test_bound_is_above_that_of_an_independent_factor(
+    shape: float, rate: float, counts: np.ndarray
+) -> None:
+    joint, independent = (
+        bound_of(Sticks, counts, shape, rate),
+        independent_bound(counts, shape, rate),
+    )
     assert joint >= independent - 1e-9
     # The other one pays for every empty component; this one does not.
     assert independent_bound(np.r_[counts, np.zeros(10)], shape, rate) < independent - 1e-4 / shape
 
 
-# ---- exact evidence ------------------------------------------------------------------------------------------------
+# ---- exact evidence ------------------------------------------------------------------------------
 ORACLE = conjugate.FixedVarianceGaussian(np.array([0.5]), np.array([0.0]), 0.2)
 X = np.array([-2.0, -1.9, -1.0, 0.3, 1.6, 4.0])[:, None]
 FAMILY = FixedVarianceGaussian(variance=0.5, mean=0.0, mean_strength=0.2).resolve(measure(Table(X)))
 
 
 def exact_evidence(make: Any, rows: np.ndarray, n_components: int) -> float:
-    """Labellings (or partitions) enumerated for each node of a Gauss-Laguerre rule for Gamma(1, 1)."""
+    """Labellings (or partitions) enumerated for each node of a Gauss-Laguerre rule for
+    Gamma(1, 1).
+    """
     nodes, weights = np.polynomial.laguerre.laggauss(16)
-    cached = lru_cache(maxsize=None)(lambda chosen: ORACLE.log_marginal(rows[list(chosen)], np.ones(len(chosen))))
+    cached = lru_cache(maxsize=None)(
+        lambda chosen: ORACLE.log_marginal(rows[list(chosen)], np.ones(len(chosen)))
+    )
     subset = lambda chosen: cached(tuple(chosen))
     at = {
         dp_mixture: lambda c: mixture.dp_log_evidence(subset, len(rows), c),
@@ -176,7 +214,12 @@ def test_bound_is_below_the_evidence_and_never_drops(make: Any) -> None:
     for n_components in (2, 3):
         exact = exact_evidence(make, X, n_components)
         for seed in range(2):
-            found = fit(model, BatchVB(max_iter=60, tol=0.0), table, random_start(model, table, n_components, seed))
+            found = fit(
+                model,
+                BatchVB(max_iter=60, tol=0.0),
+                table,
+                random_start(model, table, n_components, seed),
+            )
             assert_never_drops(found.trace.bound)
             assert found.bound <= exact + 1e-6  # the rule integrates c to about 1e-7
 
@@ -185,21 +228,33 @@ def test_one_component_is_the_joint_with_all_rows_in_it() -> None:
     model, table = dp_mixture(FAMILY, GammaPrior(2.0, 3.0)), Table(X)
     found = fit(model, BatchVB(max_iter=3, tol=0.0), table, random_start(model, table, 1))
     prior = gamma_distribution(2.0, scale=1 / 3)
-    together = quad(lambda c: prior.pdf(c) * np.exp(gammaln(1 + c) + gammaln(7) - gammaln(7 + c)), 0, np.inf, epsabs=1e-13)[0]
-    assert found.bound == pytest.approx(ORACLE.log_marginal(X, np.ones(6)) + np.log(together), abs=1e-9)
+    together = quad(
+        lambda c: prior.pdf(c) * np.exp(gammaln(1 + c) + gammaln(7) - gammaln(7 + c)),
+        0,
+        np.inf,
+        epsabs=1e-13,
+    )[0]
+    assert found.bound == pytest.approx(
+        ORACLE.log_marginal(X, np.ones(6)) + np.log(together), abs=1e-9
+    )
 
 
-# ---- fits ----------------------------------------------------------------------------------------------------------
+# ---- fits ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [dp_mixture, finite_mixture])
 def test_bound_of_any_globals_meets_that_of_the_best(make: Any) -> None:
-    """At a fixed point both formulas name one number; a step earlier the general one is lower than what follows it."""
+    """At a fixed point both formulas name one number; a step earlier the general one is lower than
+    what follows it.
+    """
     rows = blobs(40, 5)
     model, table = make(blob_model(rows).family, GammaPrior()), Table(rows)
     for laps, gap in ((3, None), (150, 1e-6)):
         found = fit(model, BatchVB(max_iter=laps, tol=0.0, reorder=False), table, 3)
         potentials = model.potentials(found.counts, found.params, MeanLog())
         new = model.local_step(potentials, table.whole())[0]
-        general, after = model.bound_at(found.counts, found.params, potentials, new), model.bound(new, found.params)
+        general, after = (
+            model.bound_at(found.counts, found.params, potentials, new),
+            model.bound(new, found.params),
+        )
         assert found.bound - 1e-9 <= general <= after + 1e-9
         assert gap is None or after - found.bound < gap
 
@@ -208,7 +263,9 @@ def test_bound_of_any_globals_meets_that_of_the_best(make: Any) -> None:
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_at_a_visit(kind: Any, n_batches: int) -> None:
     rows = blobs(60, 6)
-    model = (dp_mixture if kind is Sticks else finite_mixture)(blob_model(rows).family, GammaPrior(1.0, 0.1))
+    model = (dp_mixture if kind is Sticks else finite_mixture)(
+        blob_model(rows).family, GammaPrior(1.0, 0.1)
+    )
     engine = MemoizedVB(n_batches=n_batches, max_iter=25, tol=0.0, trace_visits=True)
     found = fit(model, engine, rows, 6)
     assert_never_drops(found.trace.visits)
@@ -222,7 +279,7 @@ def test_em_says_that_it_cannot() -> None:
         fit(model, EM(max_iter=3), rows, 2)
 
 
-# ---- the truth -----------------------------------------------------------------------------------------------------
+# ---- the truth -----------------------------------------------------------------------------------
 def restaurant(concentration: float, n: int, rng: np.random.Generator) -> np.ndarray:
     """Table sizes, largest first, of a Chinese restaurant with n guests."""
     sizes: list[int] = []
@@ -241,7 +298,9 @@ def test_posterior_is_near_the_truth(truth: float) -> None:
         assert low < found.mean < high
         means.append(found.mean)
         covered += low < truth < high
-    # Some four (truth 0.5) or twenty (5) tables in each of twelve draws: the average is good to about a tenth. Sticks in order
-    # of size, as the bound likes them, look as if the concentration were smaller: by about a fifth at 5.
+    # Some four (truth 0.5) or twenty (5) tables in each of twelve draws: the average is good to
+    # about a tenth. Sticks in order
+    # of size, as the bound likes them, look as if the concentration were smaller: by about a fifth
+    # at 5.
     assert np.mean(means) == pytest.approx(truth, rel=0.35)
     assert covered >= 8

@@ -1,4 +1,6 @@
-"""HDP roots: surrogates lie below what they stand for, derivatives are derivatives, and no solve lowers the bound."""
+"""HDP roots: surrogates lie below what they stand for, derivatives are derivatives, and no solve
+lowers the bound.
+"""
 
 from __future__ import annotations
 
@@ -50,17 +52,25 @@ def random_sticks(rng: np.random.Generator, K: int) -> np.ndarray:
 
 def surrogate_value(groups: Any, u: np.ndarray) -> float:
     s = groups.surrogate(len(u))
-    return float(s.constant + s.ones @ np.log(u) + s.zeros @ np.log1p(-u) + s.linear @ oracle.stick_shares(u))
+    return float(
+        s.constant + s.ones @ np.log(u) + s.zeros @ np.log1p(-u) + s.linear @ oracle.stick_shares(u)
+    )
 
 
 def row_pull(counts: np.ndarray, weight: float) -> Any:
-    """Log-partitions of rows Dirichlet(counts (D, K) + weight b) as a function of b, and their derivatives."""
+    """Log-partitions of rows Dirichlet(counts (D, K) + weight b) as a function of b, and their
+    derivatives.
+    """
 
     def term(b: np.ndarray) -> Term:
         theta = np.pad(counts, ((0, 0), (0, 1))) + weight * b
         total = theta.sum(1)
         slope = weight * (digamma(theta) - digamma(total)[:, None]).sum(0)
-        return Term(float(gammaln(theta).sum() - gammaln(total).sum()), slope, weight**2 * polygamma(1, theta).sum(0))
+        return Term(
+            float(gammaln(theta).sum() - gammaln(total).sum()),
+            slope,
+            weight**2 * polygamma(1, theta).sum(0),
+        )
 
     return term
 
@@ -69,7 +79,7 @@ def total_at(root: Any, mean: np.ndarray, groups: Any, pull: Any) -> float:
     return root.bound(mean, groups) + pull(root.shares(mean)).value
 
 
-# ---- small functions -----------------------------------------------------------------------------------------------
+# ---- small functions -----------------------------------------------------------------------------
 def test_trigamma_is_scipys() -> None:
     x = np.r_[np.geomspace(1e-9, 1e9, 3000)]
     assert x.size > 400  # the series, not scipy itself
@@ -85,7 +95,9 @@ def test_sticks_and_shares_are_those_of_a_loop() -> None:
 
 
 def test_empty_slots_are_cut_from_the_rest() -> None:
-    np.testing.assert_allclose(fill_shares(np.array([0.5, 0.0, 0.2, 0.0])), [0.5, 0.1, 0.2, 0.1, 0.1])
+    np.testing.assert_allclose(
+        fill_shares(np.array([0.5, 0.0, 0.2, 0.0])), [0.5, 0.1, 0.2, 0.1, 0.1]
+    )
     for mean in ([1.0, 0.0], [0.7, 0.31], [0.0], [1e-30, 0.999999999999]):
         filled = fill_shares(np.array(mean))
         assert (filled > 0).all()
@@ -99,16 +111,24 @@ def test_learned_top_concentration_is_integrated_out(shape: float, rate: float) 
     density = lambda c: prior.pdf(c) * c**K * np.exp(c * S)
     exact = quad(density, 0, np.inf, epsabs=0, epsrel=1e-11)[0]
     assert found == pytest.approx(np.log(exact), abs=1e-9)
-    assert mean == pytest.approx(quad(lambda c: c * density(c), 0, np.inf, epsabs=0, epsrel=1e-11)[0] / exact, rel=1e-8)
+    assert mean == pytest.approx(
+        quad(lambda c: c * density(c), 0, np.inf, epsabs=0, epsrel=1e-11)[0] / exact, rel=1e-8
+    )
     h = 1e-5
     assert mean == pytest.approx(
-        (top_term(GammaPrior(shape, rate), K, S + h)[0] - top_term(GammaPrior(shape, rate), K, S - h)[0]) / (2 * h)
+        (
+            top_term(GammaPrior(shape, rate), K, S + h)[0]
+            - top_term(GammaPrior(shape, rate), K, S - h)[0]
+        )
+        / (2 * h)
     )
 
 
-# ---- surrogates (checks 5.1) ---------------------------------------------------------------------------------------
+# ---- surrogates (checks 5.1) ---------------------------------------------------------------------
 def many_rows(seed: int, n: int = 1500) -> Any:
-    """10,500 cases: shares (n, K + 1) for K = 1 .. 7, and concentrations and stickiness (n,) from 1e-3 to 1e3."""
+    """10,500 cases: shares (n, K + 1) for K = 1 .. 7, and concentrations and stickiness (n,) from
+    1e-3 to 1e3.
+    """
     rng = np.random.default_rng(seed)
     for K in range(1, 8):
         u = np.clip(rng.beta(*rng.uniform(0.3, 5.0, (2, n, 1)), size=(n, K)), 1e-6, 1 - 1e-6)
@@ -135,8 +155,12 @@ def test_sticky_surrogates_of_a_row_are_below_its_normalizer() -> None:
         slack = 1e-9 * np.maximum(1.0, np.abs(exact))  # normalizers of up to 1e4 nats
         assert (exact >= sharp - slack).all()
         assert (sharp >= concave - slack).all()
-        assert sharp[0] == pytest.approx(oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=False))
-        assert concave[0] == pytest.approx(oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=True))
+        assert sharp[0] == pytest.approx(
+            oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=False)
+        )
+        assert concave[0] == pytest.approx(
+            oracle.sticky_row_surrogate(alpha[0], kappa[0], b[0], 0, concave=True)
+        )
 
 
 @pytest.mark.parametrize("kappa", [0.0, 1e-3, 5.0, 300.0])
@@ -153,10 +177,16 @@ def test_closed_form_of_a_chain_is_the_sum_over_rows(kappa: float) -> None:
 
 
 def test_printed_sticky_coefficient_without_the_one_is_no_bound() -> None:
-    """The coefficient of log(1 - u) as printed: without the + 1 it exceeds the exact value in most small cases."""
+    """The coefficient of log(1 - u) as printed: without the + 1 it exceeds the exact value in most
+    small cases.
+    """
     rng, above = np.random.default_rng(4), 0
     for _ in range(500):
-        u, alpha, kappa = random_sticks(rng, rng.integers(1, 5)), 10 ** rng.uniform(-2, 0), 10 ** rng.uniform(0, 2)
+        u, alpha, kappa = (
+            random_sticks(rng, rng.integers(1, 5)),
+            10 ** rng.uniform(-2, 0),
+            10 ** rng.uniform(0, 2),
+        )
         groups, b = ChainGroups(alpha, alpha, kappa), oracle.stick_shares(u)
         printed = surrogate_value(groups, u) - np.log1p(-u).sum()
         above += printed > oracle.chain_normalizers(alpha, alpha, kappa, b) + 1e-9
@@ -177,10 +207,16 @@ def test_expected_normalizer_is_above_the_surrogate() -> None:
     rng, K, alpha, n = np.random.default_rng(6), 5, 0.6, 20_000
     a, b = rng.uniform(1, 6, K), rng.uniform(1, 6, K)
     u = rng.beta(a, b, size=(n, K))
-    shares = np.concatenate([u, np.ones((n, 1))], 1) * np.concatenate([np.ones((n, 1)), np.cumprod(1 - u, 1)], 1)
+    shares = np.concatenate([u, np.ones((n, 1))], 1) * np.concatenate(
+        [np.ones((n, 1)), np.cumprod(1 - u, 1)], 1
+    )
     values = gammaln(alpha) - gammaln(alpha * shares).sum(1)
     s = TopicGroups(alpha, np.eye(K + 1)[K]).surrogate(K)
-    bound = s.constant + s.ones @ (digamma(a) - digamma(a + b)) + s.zeros @ (digamma(b) - digamma(a + b))
+    bound = (
+        s.constant
+        + s.ones @ (digamma(a) - digamma(a + b))
+        + s.zeros @ (digamma(b) - digamma(a + b))
+    )
     # The gap is about 0.05 nats; three standard errors of the average below it.
     assert values.mean() - 3 * values.std() / np.sqrt(n) > bound
     assert values.mean() - bound < 1.0
@@ -193,10 +229,14 @@ def test_truncated_documents_add_up() -> None:
     direct = sum(oracle.row_surrogate(alpha, oracle.stick_shares(u[:m])) for m in sizes)
     assert surrogate_value(groups, u) == pytest.approx(direct, abs=1e-10 * abs(direct))
     same = TopicGroups(alpha, 9.0 * np.eye(K + 1)[K])
-    assert surrogate_value(same, u) == pytest.approx(9 * oracle.row_surrogate(alpha, oracle.stick_shares(u)), rel=1e-12)
+    assert surrogate_value(same, u) == pytest.approx(
+        9 * oracle.row_surrogate(alpha, oracle.stick_shares(u)), rel=1e-12
+    )
     k = np.arange(1, K + 1)
     np.testing.assert_allclose(same.surrogate(K).zeros, 9.0 * (K + 1 - k))
-    assert same.normalizers(share_sticks(u)).value == pytest.approx(9 * oracle.c_dir(alpha * share_sticks(u)), rel=1e-12)
+    assert same.normalizers(share_sticks(u)).value == pytest.approx(
+        9 * oracle.c_dir(alpha * share_sticks(u)), rel=1e-12
+    )
     with pytest.raises(ValueError, match="use the Beta root"):
         groups.normalizers(share_sticks(u))
 
@@ -206,10 +246,12 @@ def test_slope_of_truncated_documents() -> None:
     active, buckets, u = rng.normal(size=K), rng.normal(size=K + 1), random_sticks(rng, K)
     b = share_sticks(u)
     direct = active @ b[:-1] + sum(buckets[m] * np.prod(1 - u[:m]) for m in range(K + 1))
-    assert linear_term(truncated_slope(active, buckets), b).value == pytest.approx(direct, abs=1e-12)
+    assert linear_term(truncated_slope(active, buckets), b).value == pytest.approx(
+        direct, abs=1e-12
+    )
 
 
-# ---- derivatives (checks 5.2, 5.6g) --------------------------------------------------------------------------------
+# ---- derivatives (checks 5.2, 5.6g) --------------------------------------------------------------
 @every_groups
 def test_derivatives_of_normalizers(groups: Any) -> None:
     """Along the simplex, where alone they are used: slopes less that of the rest."""
@@ -219,7 +261,9 @@ def test_derivatives_of_normalizers(groups: Any) -> None:
     slopes = oracle.differences(lambda first: groups.normalizers(whole(first)).value, b[:-1])
     np.testing.assert_allclose(found.slope[:-1] - found.slope[-1], slopes, rtol=1e-6)
     for k in range(4):
-        bend = oracle.differences(lambda first, k=k: groups.normalizers(whole(first)).slope[k], b[:-1])
+        bend = oracle.differences(
+            lambda first, k=k: groups.normalizers(whole(first)).slope[k], b[:-1]
+        )
         np.testing.assert_allclose(bend, found.curvature[k] * np.eye(4)[k], rtol=1e-6, atol=1e-4)
 
 
@@ -227,7 +271,10 @@ def test_derivatives_of_normalizers(groups: Any) -> None:
 @every_groups
 def test_gradient_and_hessian_in_logits(root: Any, groups: Any) -> None:
     rng = np.random.default_rng(9)
-    pull, u = row_pull(rng.gamma(0.5, 20.0, size=(6, 5)), 0.7), np.array([0.45, 0.3, 0.4, 0.25, 0.6])
+    pull, u = (
+        row_pull(rng.gamma(0.5, 20.0, size=(6, 5)), 0.7),
+        np.array([0.45, 0.3, 0.4, 0.25, 0.6]),
+    )
     order, surrogate = np.array([3, 0, 4, 1, 2]), groups.surrogate(5)
 
     def place(x: np.ndarray) -> Any:
@@ -236,8 +283,11 @@ def test_gradient_and_hessian_in_logits(root: Any, groups: Any) -> None:
         return root._place(expit(x), order, surrogate, both)
 
     here = place(logit(u))
-    np.testing.assert_allclose(here.gradient, oracle.differences(lambda x: place(x).value, logit(u)), rtol=1e-5, atol=1e-6)
-    if isinstance(root.concentration, float) and getattr(root, "precision", "rule") == "rule":  # others leave a small part out
+    np.testing.assert_allclose(
+        here.gradient, oracle.differences(lambda x: place(x).value, logit(u)), rtol=1e-5, atol=1e-6
+    )
+    # others leave a small part out
+    if isinstance(root.concentration, float) and getattr(root, "precision", "rule") == "rule":
         rows = [oracle.differences(lambda x, k=k: place(x).gradient[k], logit(u)) for k in range(5)]
         np.testing.assert_allclose(-here.bend, rows, rtol=1e-5, atol=1e-5)
     assert (here.scale > 0).all()
@@ -245,15 +295,22 @@ def test_gradient_and_hessian_in_logits(root: Any, groups: Any) -> None:
 
 def test_without_groups_counts_the_posterior_is_closed_form() -> None:
     for groups in GROUPS.values():
-        groups = ChainGroups(groups.start, groups.rows) if groups.surrogate(4).linear.any() else groups
+        groups = (
+            ChainGroups(groups.start, groups.rows) if groups.surrogate(4).linear.any() else groups
+        )
         s = groups.surrogate(4)
         c1, c0 = s.ones + 1, s.zeros + 3.0
         for precision in ("rule", "best"):
             root = BetaRoot(3.0, precision=precision, by_size=False)
-            found = root.solve(np.array([0.1, 0.4, 0.1, 0.2]), groups, lambda b: linear_term(np.zeros(5), b))
+            found = root.solve(
+                np.array([0.1, 0.4, 0.1, 0.2]), groups, lambda b: linear_term(np.zeros(5), b)
+            )
             best = root.bound(oracle.stick_shares(c1 / (c1 + c0))[:-1], groups)
-            assert root.bound(found, groups) == pytest.approx(best, abs=2e-6)  # where a solve is satisfied
-            np.testing.assert_allclose(oracle.stick_fractions(root.shares(found)), c1 / (c1 + c0), rtol=2e-3)
+            # where a solve is satisfied
+            assert root.bound(found, groups) == pytest.approx(best, abs=2e-6)
+            np.testing.assert_allclose(
+                oracle.stick_fractions(root.shares(found)), c1 / (c1 + c0), rtol=2e-3
+            )
             np.testing.assert_allclose(root.precisions(c1 / (c1 + c0), s), c1 + c0, rtol=1e-8)
 
 
@@ -286,7 +343,9 @@ def test_density_of_a_point_is_in_share_coordinates() -> None:
     assert own.value == pytest.approx(oracle.log_root_density(b, gamma), abs=1e-12)
     R = 1 - b.cumsum()
     printed = [-(gamma - 1) / R[-1] + (1 / R[k:-1]).sum() for k in range(3)]
-    np.testing.assert_allclose(oracle.differences(lambda x: oracle.log_root_density(x, gamma), b), printed, rtol=1e-7)
+    np.testing.assert_allclose(
+        oracle.differences(lambda x: oracle.log_root_density(x, gamma), b), printed, rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("kappa", [0.0, 6.0])
@@ -302,19 +361,25 @@ def test_gradient_of_rows_under_a_point(kappa: float) -> None:
         return sum(oracle.c_dir(p) + ((p - 1) * mean_log[i]).sum() for i, p in enumerate(prior))
 
     groups = ChainGroups(1.0, alpha, kappa)
-    slope = groups.normalizers(b).slope + digamma(b) + alpha * mean_log.sum(0)  # without the start row, Dirichlet(b)
+    # without the start row, Dirichlet(b)
+    slope = groups.normalizers(b).slope + digamma(b) + alpha * mean_log.sum(0)
     np.testing.assert_allclose(slope[:-1] - slope[-1], oracle.differences(rows, b[:-1]), rtol=1e-6)
 
 
 def test_gradient_of_segment_rows_under_a_point() -> None:
-    """Rows without their own entry: also b_i moves row i, through its total and the rest (check 5.6g)."""
+    """Rows without their own entry: also b_i moves row i, through its total and the rest (check
+    5.6g).
+    """
     rng, K, alpha = np.random.default_rng(12), 4, 0.9
     at, b = rng.gamma(2.0, 3.0, size=(K, K + 1)), rng.dirichlet(np.ones(K + 1))
     others = [np.arange(K + 1) != i for i in range(K)]
     total = np.array([at[i, others[i]].sum() for i in range(K)])
 
     def rows(first: np.ndarray) -> float:
-        whole, value = np.append(first, 1 - first.sum()), oracle.c_dir(np.append(first, 1 - first.sum()))
+        whole, value = (
+            np.append(first, 1 - first.sum()),
+            oracle.c_dir(np.append(first, 1 - first.sum())),
+        )
         for i, other in enumerate(others):
             prior, mean_log = alpha * whole[other], digamma(at[i, other]) - digamma(total[i])
             value += oracle.c_dir(prior) + ((prior - 1) * mean_log).sum()
@@ -331,13 +396,17 @@ def test_gradient_of_segment_rows_under_a_point() -> None:
         value = -psi(b[k]) + psi(rest)  # the start row, concentration one and no posterior
         for i in range(K):
             if i == k:
-                value += alpha * (psi(alpha * rest) - psi(alpha * (1 - b[i])) - psi(at[i, -1]) + psi(total[i]))
+                value += alpha * (
+                    psi(alpha * rest) - psi(alpha * (1 - b[i])) - psi(at[i, -1]) + psi(total[i])
+                )
             else:
-                value += alpha * (psi(at[i, k]) - psi(at[i, -1]) - psi(alpha * b[k]) + psi(alpha * rest))
+                value += alpha * (
+                    psi(at[i, k]) - psi(at[i, -1]) - psi(alpha * b[k]) + psi(alpha * rest)
+                )
         assert found[k] == pytest.approx(value, rel=1e-9)
 
 
-# ---- solves (checks 5.4c, 5.6h) ------------------------------------------------------------------------------------
+# ---- solves (checks 5.4c, 5.6h) ------------------------------------------------------------------
 @every_root
 @every_groups
 def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, groups: Any) -> None:
@@ -345,7 +414,12 @@ def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, group
     for K in (1, 6):
         for size in (0.0, 1e4):
             pull = row_pull(size * rng.gamma(0.1, 1.0, size=(K + 1, K)), 0.7)
-            for mean in (rng.dirichlet(np.ones(K + 1))[:-1], np.full(K, 1 / (K + 1)), 10.0 ** -rng.uniform(1, 12, K), np.zeros(K)):
+            for mean in (
+                rng.dirichlet(np.ones(K + 1))[:-1],
+                np.full(K, 1 / (K + 1)),
+                10.0 ** -rng.uniform(1, 12, K),
+                np.zeros(K),
+            ):
                 values = [total_at(root, mean, groups, pull)]
                 for _ in range(2):
                     mean = root.solve(mean, groups, pull)
@@ -360,15 +434,22 @@ def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, group
 @pytest.mark.parametrize("name", ["beta", "best", "learned"])
 @every_groups
 def test_a_solve_finds_the_maximum(name: str, groups: Any) -> None:
-    """Against a general optimizer on the same function, written by a loop, sticks in a fixed order."""
-    root, rng, K = BetaRoot(ROOTS[name].concentration, by_size=False, precision=ROOTS[name].precision), np.random.default_rng(14), 6
+    """Against a general optimizer on the same function, written by a loop, sticks in a
+    fixed order.
+    """
+    root, rng, K = (
+        BetaRoot(ROOTS[name].concentration, by_size=False, precision=ROOTS[name].precision),
+        np.random.default_rng(14),
+        6,
+    )
     pull = row_pull(rng.gamma(0.3, 50.0, size=(7, K)), 0.7)
     mean = np.full(K, 1 / (K + 1))
     for _ in range(4):
         mean = root.solve(mean, groups, pull)
     f = lambda x: -total_at(root, oracle.stick_shares(expit(x))[:-1], groups, pull)
     found = minimize(f, np.zeros(K), method="BFGS", options={"gtol": 1e-6})
-    assert total_at(root, mean, groups, pull) >= -found.fun - 1e-5  # where a solve is satisfied, a few times over
+    # where a solve is satisfied, a few times over
+    assert total_at(root, mean, groups, pull) >= -found.fun - 1e-5
 
 
 def test_order_of_slots_does_not_matter_and_size_is_a_good_order() -> None:
@@ -377,11 +458,20 @@ def test_order_of_slots_does_not_matter_and_size_is_a_good_order() -> None:
     root, gains = BetaRoot(10.0), []
     for _ in range(6):
         order = rng.permutation(K)
-        pull, mean, given = row_pull(counts[:, order], 0.5), np.full(K, 1 / (K + 1)), np.full(K, 1 / (K + 1))
+        pull, mean, given = (
+            row_pull(counts[:, order], 0.5),
+            np.full(K, 1 / (K + 1)),
+            np.full(K, 1 / (K + 1)),
+        )
         for _ in range(6):
             mean = root.solve(mean, groups, pull)
             given = BetaRoot(10.0, by_size=False).solve(given, groups, pull)
-        gains.append((total_at(root, mean, groups, pull), total_at(BetaRoot(10.0, by_size=False), given, groups, pull)))
+        gains.append(
+            (
+                total_at(root, mean, groups, pull),
+                total_at(BetaRoot(10.0, by_size=False), given, groups, pull),
+            )
+        )
     by_size, by_slot = np.array(gains).T
     assert np.ptp(by_size) < 0.02  # states of nearly the same size may end in either order
     assert (by_size >= by_slot - 1e-5).all()
@@ -393,23 +483,34 @@ def test_precision_must_be_known() -> None:
         BetaRoot(1.0, precision="heuristic")
 
 
-# ---- model selection (experiment E2, check 5.5e) -------------------------------------------------------------------
+# ---- model selection (experiment E2, check 5.5e) -------------------------------------------------
 def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> None:
     """100 documents of 100 tokens, 10 topics with fixed labels, then 1, 2, 3 empty topics."""
     rng, K, alpha, gamma = np.random.default_rng(16), 10, 0.5, 10.0
     shares = np.sort(rng.dirichlet(np.full(K, 2.0)))[::-1]
-    labels = np.array([rng.multinomial(100, rng.dirichlet(alpha * shares + 1e-6)) for _ in range(100)], dtype=float)
+    labels = np.array(
+        [rng.multinomial(100, rng.dirichlet(alpha * shares + 1e-6)) for _ in range(100)],
+        dtype=float,
+    )
 
     def best(root: Any, extra: int) -> float:
         size = K + extra
         pull = row_pull(np.pad(labels, ((0, 0), (0, extra))), alpha)
-        groups, mean = TopicGroups(alpha, 100.0 * np.eye(size + 1)[size]), np.full(size, 1 / (size + 1))
+        groups, mean = (
+            TopicGroups(alpha, 100.0 * np.eye(size + 1)[size]),
+            np.full(size, 1 / (size + 1)),
+        )
         for _ in range(8):
             mean = root.solve(mean, groups, pull)
         return total_at(root, mean, groups, pull)
 
-    changes = np.array([best(BetaRoot(gamma), extra) - best(BetaRoot(gamma), 0) for extra in (1, 2, 3)])
+    changes = np.array(
+        [best(BetaRoot(gamma), extra) - best(BetaRoot(gamma), 0) for extra in (1, 2, 3)]
+    )
     # The specification measured -3.45, -6.76, -10.03 on other random documents of this kind.
     np.testing.assert_allclose(changes, [-3.45, -6.76, -10.03], atol=0.7)
-    points = np.array([best(PointRoot(gamma), extra) - best(PointRoot(gamma), 0) for extra in (1, 2, 3)])
-    assert (np.diff(np.r_[0.0, points]) > np.log(gamma) - 1e-3).all()  # 2.30 each in stick coordinates, more in those of shares
+    points = np.array(
+        [best(PointRoot(gamma), extra) - best(PointRoot(gamma), 0) for extra in (1, 2, 3)]
+    )
+    # 2.30 each in stick coordinates, more in those of shares
+    assert (np.diff(np.r_[0.0, points]) > np.log(gamma) - 1e-3).all()

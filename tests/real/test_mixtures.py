@@ -1,4 +1,6 @@
-"""Real data, where it is: set STICKBREAK_DATA to its folder. Figures are those that the best existing tools reach."""
+"""Real data, where it is: set STICKBREAK_DATA to its folder. Figures are those that the best
+existing tools reach.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from scipy import sparse
 import stickbreak as sb
 
 DATA = os.environ.get("STICKBREAK_DATA")
-pytestmark = pytest.mark.skipif(not DATA or not Path(DATA).is_dir(), reason="STICKBREAK_DATA names no folder of real data")
+pytestmark = pytest.mark.skipif(
+    not DATA or not Path(DATA).is_dir(), reason="STICKBREAK_DATA names no folder of real data"
+)
 
 
 def split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -22,16 +26,23 @@ def split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return X[~held_out], X[held_out]
 
 
-@pytest.mark.parametrize("engine", [sb.BatchVB(max_iter=500, tol=1e-7), sb.MemoizedVB(n_batches=10, max_iter=500, tol=1e-7)])
+@pytest.mark.parametrize(
+    "engine",
+    [sb.BatchVB(max_iter=500, tol=1e-7), sb.MemoizedVB(n_batches=10, max_iter=500, tol=1e-7)],
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_asterisk_reaches_the_best_known_bound(engine: sb.BatchVB, seed: int) -> None:
     with np.load(Path(str(DATA)) / "mixtures" / "asterisk_k8.npz", allow_pickle=False) as found:
         train, test = split(found["X"])
     family = sb.Gaussian(mean=0.0, mean_strength=1e-4, dof=4.0, covariance=0.1)
-    model = sb.DPMixture(25, family=family, concentration=5.0, inference=engine, random_state=seed).fit(train)
+    model = sb.DPMixture(
+        25, family=family, concentration=5.0, inference=engine, random_state=seed
+    ).fit(train)
     assert model.n_effective_ == 8
-    assert model.lower_bound_ == pytest.approx(341.04, abs=0.01)  # the anchor is printed to two digits
-    assert model.score(test) == pytest.approx(0.2392, abs=5e-4)  # the Student t predictive, printed to four digits
+    # the anchor is printed to two digits
+    assert model.lower_bound_ == pytest.approx(341.04, abs=0.01)
+    # the Student t predictive, printed to four digits
+    assert model.score(test) == pytest.approx(0.2392, abs=5e-4)
     assert np.diff(model.trace_.bound).min() >= -1e-10 * abs(model.lower_bound_)
 
 
@@ -45,14 +56,20 @@ def read_docword(path: Path) -> sparse.csr_array:
 
 @pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
 def test_documents_cluster_sparsely_as_they_do_densely() -> None:
-    """KOS, 3,430 documents of 6,906 words: memoized batches with their own vocabulary; sparse and dense agree; the bound rises."""
+    """KOS, 3,430 documents of 6,906 words: memoized batches with their own vocabulary; sparse and
+    dense agree; the bound rises.
+    """
     X = read_docword(Path(str(DATA)) / "topics" / "kos" / "docword.kos.txt.gz")
     engine = sb.MemoizedVB(n_batches=10, max_iter=6, trace_visits=True)
     model = sb.DPMixture(10, family="multinomial", inference=engine, random_state=0).fit(X)
     visits = np.array(model.trace_.visits)
     assert (np.diff(visits) >= -1e-10 * np.abs(visits[1:])).all()
     one = sb.DPMixture(1, family="multinomial", inference="memoized").fit(X)
-    assert model.lower_bound_ > one.lower_bound_ + 10_000  # clusters explain newswire far better than one bag of words
-    dense = sb.DPMixture(10, family="multinomial", inference=engine, random_state=0).fit(X[:300].toarray())
+    # clusters explain newswire far better than one bag of words
+    assert model.lower_bound_ > one.lower_bound_ + 10_000
+    dense = sb.DPMixture(10, family="multinomial", inference=engine, random_state=0).fit(
+        X[:300].toarray()
+    )
     again = sb.DPMixture(10, family="multinomial", inference=engine, random_state=0).fit(X[:300])
-    assert again.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)  # the same sums in another order
+    # the same sums in another order
+    assert again.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)

@@ -28,7 +28,10 @@ from stickbreak.stats import (
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
-FILL = {"entropy": LinearFiller(0.25, {"log_rest": 2.0}), "log_rest": LinearFiller(-0.5, {"log_rest": 1.0})}
+FILL = {
+    "entropy": LinearFiller(0.25, {"log_rest": 2.0}),
+    "log_rest": LinearFiller(-0.5, {"log_rest": 1.0}),
+}
 # Counts are multiples of 1/4 (see `quarters`): every comparison in this file is exact.
 
 
@@ -39,7 +42,7 @@ def add_all(parts: list[Summary]) -> Summary:
     return total
 
 
-# ---- single edits --------------------------------------------------------------------------------------------------
+# ---- single edits --------------------------------------------------------------------------------
 @pytest.mark.parametrize(("keep", "drop"), [(2, 1), (1, 1), (-1, 2)])
 def test_merge_keeps_the_lower_slot(keep: int, drop: int) -> None:
     with pytest.raises(ValueError, match=f"keep={keep}"):
@@ -55,8 +58,12 @@ def test_adopt_replaces_the_target_by_newborns(seed: int, target: int, count: in
     others = [k for k in range(4) if k != target]
     assert born.size("state") == 3 + count
     np.testing.assert_array_equal(born["share"], np.r_[a["share"][others], side["share"][1:]])
-    np.testing.assert_array_equal(born["emission"], np.c_[a["emission"][:, others], side["emission"][:, 1:]])
-    np.testing.assert_array_equal(born["transition"][:3, :3], a["transition"][np.ix_(others, others)])
+    np.testing.assert_array_equal(
+        born["emission"], np.c_[a["emission"][:, others], side["emission"][:, 1:]]
+    )
+    np.testing.assert_array_equal(
+        born["transition"][:3, :3], a["transition"][np.ix_(others, others)]
+    )
     np.testing.assert_array_equal(born["transition"][3:, 3:], side["transition"][1:, 1:])
     assert (born["transition"][:3, 3:] == 0).all()
     np.testing.assert_array_equal(born["anchor"][3:], 0.0)
@@ -76,7 +83,12 @@ def test_adopt_of_a_batch_without_the_side_only_pads(seed: int, target: int) -> 
 @LAW
 def test_compose_is_one_after_the_other(seed: int) -> None:
     a = make_summary(seed)
-    edits = (Insert("state", 2, FILL), Permute("state", (5, 0, 1, 2, 3, 4)), Merge("state", 1, 3), Remove("state", 0))
+    edits = (
+        Insert("state", 2, FILL),
+        Permute("state", (5, 0, 1, 2, 3, 4)),
+        Merge("state", 1, 3),
+        Remove("state", 0),
+    )
     one_by_one = a
     for edit in edits:
         one_by_one = edit(one_by_one)
@@ -94,7 +106,7 @@ def test_edits_act_on_plain_fields_too(seed: int) -> None:
     np.testing.assert_array_equal(edit(params)["legal"], expected)
 
 
-# ---- permanent ids -------------------------------------------------------------------------------------------------
+# ---- permanent ids -------------------------------------------------------------------------------
 RENAMED = [
     (Merge("state", 1, 2), (7, 2, 9), 10, (7, 2)),
     (Merge("state", 0, 2), (7, 2, 3), 10, (3, 2)),  # the elder's id survives, wherever it stood
@@ -108,14 +120,18 @@ RENAMED = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "ids", "fresh", "expected"), RENAMED, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    ("edit", "ids", "fresh", "expected"), RENAMED, ids=lambda value: type(value).__name__
+)
 def test_rename(edit: Edit, ids: tuple[int, ...], fresh: int, expected: tuple[int, ...]) -> None:
     assert edit.rename(ids, fresh) == expected
 
 
-# ---- replay --------------------------------------------------------------------------------------------------------
+# ---- replay --------------------------------------------------------------------------------------
 class Run:
-    """A memoized run: batches are remembered with the length of the log they have seen; the total is edited at once."""
+    """A memoized run: batches are remembered with the length of the log they have seen; the total
+    is edited at once.
+    """
 
     def __init__(self, rng: np.random.Generator, n_batches: int) -> None:
         self.rng, self.log = rng, EditLog()
@@ -146,10 +162,14 @@ class Run:
         self.total, self.memory[b] = self.total - old + new, (new, len(self.log))
 
     def lap(self) -> None:
-        """Some visits or all; then this lap's edits, which use sides only if every batch was asked."""
+        """Some visits or all; then this lap's edits, which use sides only if every batch
+        was asked.
+        """
         kind = self.rng.choice(["merge", "birth", "plain"])
         if kind == "plain":
-            for b in self.rng.permutation(len(self.memory))[: self.rng.integers(0, len(self.memory) + 1)]:
+            for b in self.rng.permutation(len(self.memory))[
+                : self.rng.integers(0, len(self.memory) + 1)
+            ]:
                 self.visit(int(b))
         for b in range(len(self.memory)) if kind != "plain" else ():
             self.visit(b, kind)
@@ -180,7 +200,9 @@ class Run:
 
 @given(seed=seeds, n_batches=st.integers(1, 4), n_laps=st.integers(1, 5))
 @FUZZ
-def test_replayed_batches_add_up_to_the_edited_total(seed: int, n_batches: int, n_laps: int) -> None:
+def test_replayed_batches_add_up_to_the_edited_total(
+    seed: int, n_batches: int, n_laps: int
+) -> None:
     run = Run(np.random.default_rng(seed), n_batches)
     for _ in range(n_laps):
         run.lap()
@@ -214,4 +236,6 @@ def test_two_merges_of_a_lap_take_their_cross_term(seed: int) -> None:
     merged = Merge("state", 1, 2, pair=2, earlier=(1,))(Merge("state", 0, 4, pair=1)(a))
     gain = side["gain"][1] + side["gain"][2] + side["cross"][2, 1]
     assert merged.local_bound == a.local_bound + gain
-    np.testing.assert_array_equal(merged["entropy"], [side["entropy"][1], side["entropy"][2], a["entropy"][3]])
+    np.testing.assert_array_equal(
+        merged["entropy"], [side["entropy"][1], side["entropy"][2], a["entropy"][3]]
+    )

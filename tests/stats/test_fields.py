@@ -20,7 +20,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def summaries(draw: st.DrawFn, least: int = 2) -> object:
-    return make_summary(draw(seeds), n_states=draw(st.integers(least, 6)), n_symbols=draw(st.integers(1, 5)))
+    return make_summary(
+        draw(seeds), n_states=draw(st.integers(least, 6)), n_symbols=draw(st.integers(1, 5))
+    )
 
 
 def fold(size: int, keep: int, drop: int) -> np.ndarray:
@@ -55,7 +57,9 @@ def test_remove_deletes_every_dimension(a: Fields, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, a.size("state") - 1))
     removed = a.remove("state", at)
     assert removed.size("state") == a.size("state") - 1
-    np.testing.assert_array_equal(removed["transition"], np.delete(np.delete(a["transition"], at, 0), at, 1))
+    np.testing.assert_array_equal(
+        removed["transition"], np.delete(np.delete(a["transition"], at, 0), at, 1)
+    )
     np.testing.assert_array_equal(removed["emission"], np.delete(a["emission"], at, 1))
     for name in ("share", "moments", "anchor", "entropy"):
         np.testing.assert_array_equal(removed[name], np.delete(a[name], at, 0))
@@ -115,7 +119,9 @@ def test_size_of_an_unknown_axis_is_an_error_that_names_it() -> None:
 
 def test_legal_sets_merge_to_their_union_and_new_slots_take_the_declared_value() -> None:
     layout = {"legal": Field((None, "state"), merge="max"), "step": Field(("state",), insert=1.5)}
-    fields = Fields(layout, {"legal": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), "step": np.arange(3.0)})
+    fields = Fields(
+        layout, {"legal": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), "step": np.arange(3.0)}
+    )
     np.testing.assert_array_equal(fields.merge("state", 0, 2)["legal"], [[1.0, 0.0], [1.0, 0.0]])
     np.testing.assert_array_equal(fields.insert("state", 2)["step"], [0.0, 1.0, 2.0, 1.5, 1.5])
 
@@ -145,10 +151,14 @@ def test_copy_owns_its_arrays() -> None:
     assert not any(np.shares_memory(a[name], b[name]) for name in a)
 
 
-# ---- tracked fields ------------------------------------------------------------------------------------------------
-@given(seed=seeds, pair=st.integers(0, 2), earlier=st.lists(st.integers(0, 2), max_size=2, unique=True))
+# ---- tracked fields ------------------------------------------------------------------------------
+@given(
+    seed=seeds, pair=st.integers(0, 2), earlier=st.lists(st.integers(0, 2), max_size=2, unique=True)
+)
 @LAW
-def test_merge_takes_tracked_values_and_the_gain_from_its_side(seed: int, pair: int, earlier: list[int]) -> None:
+def test_merge_takes_tracked_values_and_the_gain_from_its_side(
+    seed: int, pair: int, earlier: list[int]
+) -> None:
     side = merge_side(seed, 3)
     a = with_sides(make_summary(seed), merge=side)
     merged = Merge("state", 1, 3, pair, tuple(earlier))(a)
@@ -167,22 +177,31 @@ def test_fillers_of_batches_add_up_to_the_filler_of_the_total(parts: list[int], 
     total = batches[0]
     for batch in batches[1:]:
         total = total + batch
-    fill = {"entropy": LinearFiller(0.25, {"log_rest": 2.0}), "log_rest": LinearFiller(-0.5, {"log_rest": 1.0})}
+    fill = {
+        "entropy": LinearFiller(0.25, {"log_rest": 2.0}),
+        "log_rest": LinearFiller(-0.5, {"log_rest": 1.0}),
+    }
     edit = Insert("state", count, fill)
     summed = edit(batches[0])
     for batch in batches[1:]:
         summed = summed + edit(batch)
     assert_same(summed, edit(total))
-    np.testing.assert_array_equal(edit(total)["entropy"][4:], 0.25 * total.n_units + 2.0 * total["log_rest"])
+    np.testing.assert_array_equal(
+        edit(total)["entropy"][4:], 0.25 * total.n_units + 2.0 * total["log_rest"]
+    )
 
 
 def test_filler_of_a_field_without_the_axis_replaces_it_after_all_were_evaluated() -> None:
     a = replace(make_summary(3), n_units=8.0)
-    fill = {"log_rest": LinearFiller(0.5, {"log_rest": 3.0}), "entropy": LinearFiller(of={"log_rest": 1.0})}
+    fill = {
+        "log_rest": LinearFiller(0.5, {"log_rest": 3.0}),
+        "entropy": LinearFiller(of={"log_rest": 1.0}),
+    }
     grown = Insert("state", 2, fill)(a)
     assert grown["log_rest"].shape == ()
     assert grown["log_rest"] == 4.0 + 3.0 * a["log_rest"]
-    np.testing.assert_array_equal(grown["entropy"][4:], a["log_rest"])  # of the old remainder, not the new one
+    # of the old remainder, not the new one
+    np.testing.assert_array_equal(grown["entropy"][4:], a["log_rest"])
 
 
 def test_fillers_of_fields_that_are_not_there_are_left_out() -> None:

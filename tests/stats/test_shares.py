@@ -10,7 +10,9 @@ from stickbreak.stats import ActiveShares, rows_first, weigh
 
 @pytest.fixture
 def shares() -> ActiveShares:
-    """Seven rows over six components, three each; a place without a component has value 0 and index 0."""
+    """Seven rows over six components, three each; a place without a component has value 0 and index
+    0.
+    """
     rng = np.random.default_rng(0)
     index = np.array([rng.choice(6, 3, replace=False) for _ in range(7)], dtype=np.int32)
     values = rng.dirichlet(np.ones(3), 7)
@@ -26,7 +28,9 @@ def test_the_dense_table(shares):
     assert (len(shares), shares.ndim) == (7, 2)
     for i in range(7):
         for k in range(6):
-            assert dense[i, k] == sum(v for v, j in zip(shares.values[i], shares.index[i], strict=True) if j == k)
+            assert dense[i, k] == sum(
+                v for v, j in zip(shares.values[i], shares.index[i], strict=True) if j == k
+            )
     np.testing.assert_array_equal(shares.T, dense.T)
 
 

@@ -53,17 +53,25 @@ def test_empty_is_neutral(s: int) -> None:
     np.testing.assert_array_equal(a.empty()["anchor"], a["anchor"])
 
 
-@given(s=seeds, t=seeds, factor=st.sampled_from([0.0, 0.5, 2.0, 8.0]), own=st.sampled_from([0.25, 4.0]))
+@given(
+    s=seeds, t=seeds, factor=st.sampled_from([0.0, 0.5, 2.0, 8.0]), own=st.sampled_from([0.25, 4.0])
+)
 @LAW
-def test_scale_distributes_and_a_field_may_take_its_own_factor(s: int, t: int, factor: float, own: float) -> None:
+def test_scale_distributes_and_a_field_may_take_its_own_factor(
+    s: int, t: int, factor: float, own: float
+) -> None:
     a, b = full_summary(s), full_summary(t)
     assert_same((a + b).scale(factor), a.scale(factor) + b.scale(factor))
     scaled = a.scale(factor, {"transition": own})
     for name in ADDITIVE:
-        np.testing.assert_array_equal(scaled[name], a[name] * (own if name == "transition" else factor))
+        np.testing.assert_array_equal(
+            scaled[name], a[name] * (own if name == "transition" else factor)
+        )
     assert (scaled.local_bound, scaled.log_z) == (factor * a.local_bound, factor * a.log_z)
     assert scaled.n_units == factor * a.n_units
-    assert scaled.sides["merge"].arrays["gain"] == pytest.approx(factor * a.sides["merge"]["gain"], abs=0)
+    assert scaled.sides["merge"].arrays["gain"] == pytest.approx(
+        factor * a.sides["merge"]["gain"], abs=0
+    )
 
 
 @given(s=seeds, t=seeds, factor=st.floats(0.1, 3.0))
@@ -81,7 +89,9 @@ def test_only_entries_declared_nonnegative_are_clamped(s: int, t: int) -> None:
     difference = a - b
     for name in ADDITIVE:
         exact = a[name] - b[name]
-        np.testing.assert_array_equal(difference[name], np.maximum(exact, 0.0) if LAYOUT[name].nonnegative else exact)
+        np.testing.assert_array_equal(
+            difference[name], np.maximum(exact, 0.0) if LAYOUT[name].nonnegative else exact
+        )
     assert difference.n_units == a.n_units - b.n_units
 
 
@@ -97,7 +107,7 @@ def test_arithmetic_makes_values_of_its_own(s: int, t: int) -> None:
     assert_same(b, full_summary(t))
 
 
-# ---- compact summaries ---------------------------------------------------------------------------------------------
+# ---- compact summaries ---------------------------------------------------------------------------
 @given(s=seeds, t=seeds, symbols=st.lists(st.integers(0, 6), min_size=1, max_size=7, unique=True))
 @LAW
 def test_compact_summaries_add_like_whole_ones(s: int, t: int, symbols: list[int]) -> None:
@@ -115,9 +125,14 @@ def test_compact_summaries_add_like_whole_ones(s: int, t: int, symbols: list[int
 
 
 def test_compact_difference_is_clamped_too() -> None:
-    layout = {"emission": Field(("symbol", "state")), "signed": Field(("symbol",), nonnegative=False)}
+    layout = {
+        "emission": Field(("symbol", "state")),
+        "signed": Field(("symbol",), nonnegative=False),
+    }
     total = Summary(layout, {"emission": np.ones((3, 2)), "signed": np.ones(3)})
-    part = Summary(layout, {"emission": np.full((1, 2), 4.0), "signed": np.array([4.0])}, index=np.array([1]))
+    part = Summary(
+        layout, {"emission": np.full((1, 2), 4.0), "signed": np.array([4.0])}, index=np.array([1])
+    )
     np.testing.assert_array_equal((total - part)["emission"], [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
     np.testing.assert_array_equal((total - part)["signed"], [1.0, -3.0, 1.0])
 
@@ -129,10 +144,12 @@ def test_compact_sides_of_two_batches_add_like_whole_ones() -> None:
         side = Summary(layout, {"emission": np.ones((2, 2))}, index=np.array(symbols))
         batches.append(with_sides(make_summary(2).restrict(np.array(symbols)), birth=side))
     side = (total + batches[0] + batches[1]).sides["birth"]
-    np.testing.assert_array_equal(side["emission"], [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(
+        side["emission"], [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]
+    )
 
 
-# ---- sides ---------------------------------------------------------------------------------------------------------
+# ---- sides ---------------------------------------------------------------------------------------
 @given(s=seeds, t=seeds)
 @LAW
 def test_sides_add_subtract_and_are_forgotten(s: int, t: int) -> None:
@@ -156,7 +173,9 @@ def test_sides_are_added_at_their_slots(s: int, t: int, target: int) -> None:
     at = np.ix_(slots, slots)
     np.testing.assert_array_equal(added["transition"][at], a["transition"][at] + side["transition"])
     np.testing.assert_array_equal(added["transition"][other], a["transition"][other])
-    np.testing.assert_array_equal(added["emission"][:, slots], a["emission"][:, slots] + side["emission"])
+    np.testing.assert_array_equal(
+        added["emission"][:, slots], a["emission"][:, slots] + side["emission"]
+    )
     np.testing.assert_array_equal(added["moments"][slots], a["moments"][slots] + side["moments"])
     np.testing.assert_array_equal(added["anchor"], a["anchor"])
     assert added["share"][target] == 0.0
@@ -172,7 +191,7 @@ def test_a_side_that_takes_more_than_there_is_leaves_zero() -> None:
     assert added["share"][0] == 0.0
 
 
-# ---- running totals ------------------------------------------------------------------------------------------------
+# ---- running totals ------------------------------------------------------------------------------
 @given(parts=st.lists(seeds, min_size=1, max_size=5), start=seeds)
 @LAW
 def test_tally_equals_the_algebra_of_values(parts: list[int], start: int) -> None:

@@ -1,4 +1,6 @@
-"""Chains through the model: counts, log_z, pieces, repeats, masks, missing rows and labels against enumeration."""
+"""Chains through the model: counts, log_z, pieces, repeats, masks, missing rows and labels against
+enumeration.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +59,15 @@ def test_local_step_equals_enumeration(prior, weights):
     assert found.log_z == pytest.approx(log_z, rel=1e-12)
     np.testing.assert_allclose(found["start"], start, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found["transition"], transition, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(model.prior.sizes(found), (shares * data.whole().repeats_or_ones()[:, None]).sum(0), rtol=1e-11)
+    np.testing.assert_allclose(
+        model.prior.sizes(found),
+        (shares * data.whole().repeats_or_ones()[:, None]).sum(0),
+        rtol=1e-11,
+    )
     if weights is None:
-        np.testing.assert_allclose(model.shares(potentials, data.whole()), shares, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(
+            model.shares(potentials, data.whole()), shares, rtol=1e-10, atol=1e-13
+        )
         np.testing.assert_array_equal(model.decode(potentials, data.whole()), shares.argmax(1))
 
 
@@ -69,7 +77,11 @@ def test_local_bound_is_the_entropy_of_paths():
     found, _ = model.local_step(potentials, data.whole())
     evidence, entropy = potentials.scores.evidence(model.family.prepare(data.rows)), 0.0
     for s in range(data.n_spans):
-        _, r, pairs = oracle.smooth(evidence[data.offsets[s] : data.offsets[s + 1]], potentials["start"], potentials["transition"])
+        _, r, pairs = oracle.smooth(
+            evidence[data.offsets[s] : data.offsets[s + 1]],
+            potentials["start"],
+            potentials["transition"],
+        )
         entropy += oracle.markov_entropy(r, pairs, np.zeros((0, 2), dtype=int))
     assert found.local_bound == pytest.approx(entropy, abs=1e-11)
 
@@ -97,7 +109,9 @@ def test_best_labels_are_counted():
     model, data, potentials = made(weights=(1.0, 2.0, 1.0, 3.0, 1.0))
     hard = model.best_only()
     found, _ = hard.local_step(potentials, data.whole())
-    path, value = model.structure.viterbi(potentials, data.whole().with_rows(model.family.prepare(data.rows)))
+    path, value = model.structure.viterbi(
+        potentials, data.whole().with_rows(model.family.prepare(data.rows))
+    )
     again = dict(found.empty().arrays)
     model.structure.count(path, data.whole(), again)
     np.testing.assert_allclose(found["start"], again["start"])
@@ -127,11 +141,15 @@ def test_legal_sets_hold_along_paths():
     params = model.global_step(start.seed, model.start_params(3, legal))
     potentials = model.potentials(start.seed, params, MeanLog())
     shares = model.shares(potentials, data.whole())
-    evidence = potentials.scores.evidence(model.family.prepare(data.rows)) + np.where(legal[sets] > 0, 0.0, -np.inf)
+    evidence = potentials.scores.evidence(model.family.prepare(data.rows)) + np.where(
+        legal[sets] > 0, 0.0, -np.inf
+    )
     for s in range(data.n_spans):
         rows = slice(data.offsets[s], data.offsets[s + 1])
         np.testing.assert_allclose(
-            shares[rows], oracle.smooth(evidence[rows], potentials["start"], potentials["transition"])[1], atol=1e-12
+            shares[rows],
+            oracle.smooth(evidence[rows], potentials["start"], potentials["transition"])[1],
+            atol=1e-12,
         )
 
 
@@ -166,10 +184,16 @@ def long_sequences(prior: str, weights=(1.0, 2.0, 3.0)):
     """Three sequences, of which two are long where blocks have 64 rows."""
     data, _ = segments(0, n_sequences=1, length=700)
     rows = np.concatenate([data.rows[:400], data.rows[:30], data.rows])
-    data = Sequences(rows, np.repeat(weights, [400, 30, 700]), offsets=np.array([0, 400, 430, 1130]))
+    data = Sequences(
+        rows, np.repeat(weights, [400, 30, 700]), offsets=np.array([0, 400, 430, 1130])
+    )
     model = gaussian_model(prior, data)
     start = random_labels_start(model, data, 3)
-    return model, data, model.potentials(start.seed, model.global_step(start.seed, start.params), MeanLog())
+    return (
+        model,
+        data,
+        model.potentials(start.seed, model.global_step(start.seed, start.params), MeanLog()),
+    )
 
 
 def cut_blocks(model: Model, monkeypatch) -> None:
@@ -181,7 +205,10 @@ def cut_blocks(model: Model, monkeypatch) -> None:
 def test_a_long_sequence_in_pieces_is_the_same(prior, monkeypatch):
     model, data, potentials = long_sequences(prior)
     whole, _ = model.local_step(potentials, data.whole())
-    labels, paths = model.decode(potentials, data.whole()), model.best_paths(potentials, data.whole())
+    labels, paths = (
+        model.decode(potentials, data.whole()),
+        model.best_paths(potentials, data.whole()),
+    )
     cut_blocks(model, monkeypatch)
     pieces, _ = model.local_step(potentials, data.whole())
     assert pieces.log_z == pytest.approx(whole.log_z, rel=1e-13)
@@ -205,7 +232,9 @@ def test_single_paths_of_a_long_sequence_in_pieces_are_the_same(kind, monkeypatc
     for name in whole:
         np.testing.assert_allclose(pieces[name], whole[name], rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(model.best_only().decode(potentials, data.whole()), labels)
-    np.testing.assert_array_equal(model.best_only().shares(potentials, replace(data, repeats=None).whole()), shares)
+    np.testing.assert_array_equal(
+        model.best_only().shares(potentials, replace(data, repeats=None).whole()), shares
+    )
 
 
 def test_draws_in_pieces_refuse_weights(monkeypatch):

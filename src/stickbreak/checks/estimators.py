@@ -19,22 +19,27 @@ from stickbreak.estimators.chains import ChainEstimator
 __all__ = ["SAMPLE_WEIGHT_CHECKS", "SEQUENCE_CHECKS", "check_estimator"]
 
 SAMPLE_WEIGHT_CHECKS = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
     "random starts draw other rows when weights replace repeats, as in scikit-learn's KMeans",
 )
 SEQUENCE_CHECKS = {
-    "check_sample_weights_not_overwritten": "a weight is of a whole sequence; the check gives the rows of one different weights",
-    "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which makes another sequence of them",
+    "check_sample_weights_not_overwritten": "a weight is of a whole sequence; the check gives the "
+    "rows of one different weights",
+    "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which "
+    "makes another sequence of them",
 }  # which cannot hold for ordered rows
 
 
 def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """Check an estimator on some rows; AssertionError says what does not hold.
 
-    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than one component, and for sequences
-    what cannot hold for ordered rows); then
-    labels_ equals predict, score is the mean of score_samples, probabilities sum to one, results do not depend on n_jobs,
-    and files and pickles give the same model back.
+    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than
+    one component, and for sequences what cannot hold for ordered rows); then
+    labels_ equals predict, score is the mean of score_samples, probabilities sum to one, results do
+    not depend on n_jobs, and files and pickles give the same model back.
 
     Parameters
     ----------
@@ -47,7 +52,9 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks fit tiny data on purpose
-        expected = SEQUENCE_CHECKS if isinstance(estimator, ChainEstimator) else SAMPLE_WEIGHT_CHECKS
+        expected = (
+            SEQUENCE_CHECKS if isinstance(estimator, ChainEstimator) else SAMPLE_WEIGHT_CHECKS
+        )
         found = check_with_sklearn(clone(estimator), expected_failed_checks=expected, on_skip=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StickbreakWarning)
@@ -76,5 +83,9 @@ def _check_copies(fitted: Any, X: Any) -> None:
         fitted.save(path)
         copies = {"a file": load(path), "a pickle": pickle.loads(pickle.dumps(fitted))}
     for how, copy in copies.items():
-        assert np.array_equal(copy.score_samples(X), fitted.score_samples(X)), f"{how} must give the same scores back"
-        assert np.array_equal(copy.predict(X), fitted.predict(X)), f"{how} must give the same labels back"
+        assert np.array_equal(copy.score_samples(X), fitted.score_samples(X)), (
+            f"{how} must give the same scores back"
+        )
+        assert np.array_equal(copy.predict(X), fitted.predict(X)), (
+            f"{how} must give the same labels back"
+        )

@@ -17,30 +17,42 @@ __all__ = ["check_structure"]
 
 
 def check_structure(
-    model: Any, potentials: Any, batch: Batch, enumerate_log_z: Callable[[Any, Batch], float] | None = None
+    model: Any,
+    potentials: Any,
+    batch: Batch,
+    enumerate_log_z: Callable[[Any, Batch], float] | None = None,
 ) -> None:
     """Check a model's structure on a small batch; AssertionError says what does not hold.
 
-    Two laws: log_z equals brute-force enumeration (when you give one), and the derivative of log_z with respect to a log
-    potential is the expected count. Then: shares sum to the repeats, log_z adds up over units, the best labelling is no
-    better than the sum over all, and `best` gives it.
+    Two laws: log_z equals brute-force enumeration (when you give one), and the derivative of log_z
+    with respect to a log potential is the expected count. Then: shares sum to the repeats, log_z
+    adds up over units, the best labelling is no better than the sum over all, and `best` gives it.
 
     Parameters
     ----------
-    model, potentials : a model that uses the structure, and potentials of it (`model.potentials(...)`).
+    model, potentials : a model that uses the structure, and potentials of it
+        (`model.potentials(...)`).
     batch : a few units; rows in the user's form.
     enumerate_log_z : function of (potentials, prepared batch) that sums over all labellings.
     """
     block = batch.with_rows(model.family.prepare(batch.rows))
     local, out = _infer(model, potentials, block)
     if enumerate_log_z is not None:
-        _assert_close(local.log_z, enumerate_log_z(potentials, block), 1e-10, "log_z must equal enumeration")
-    _assert_close(local.shares.sum(1), batch.repeats_or_ones(), 1e-10, "shares must sum to the repeats")
+        _assert_close(
+            local.log_z, enumerate_log_z(potentials, block), 1e-10, "log_z must equal enumeration"
+        )
+    _assert_close(
+        local.shares.sum(1), batch.repeats_or_ones(), 1e-10, "shares must sum to the repeats"
+    )
     for name, table in potentials.tables.items():
         if name in out:
-            _check_derivative(model, potentials, block, name, np.asarray(table, dtype=float), out[name])
+            _check_derivative(
+                model, potentials, block, name, np.asarray(table, dtype=float), out[name]
+            )
     units = [batch.part(i, i + 1).alone() for i in range(batch.n_spans)]
-    alone = sum(_infer(model, potentials, u.with_rows(model.family.prepare(u.rows)))[0].log_z for u in units)
+    alone = sum(
+        _infer(model, potentials, u.with_rows(model.family.prepare(u.rows)))[0].log_z for u in units
+    )
     _assert_close(local.log_z, alone, 1e-10, "log_z must add up over units")
     _check_best(model, potentials, block, local.log_z)
 
@@ -51,7 +63,9 @@ def _infer(model: Any, potentials: Any, block: Batch) -> tuple[Any, dict[str, Ar
     return model.structure.infer(potentials, block, warm, out), out
 
 
-def _check_derivative(model: Any, potentials: Any, block: Batch, name: str, table: Array, counts: Array) -> None:
+def _check_derivative(
+    model: Any, potentials: Any, block: Batch, name: str, table: Array, counts: Array
+) -> None:
     h = 1e-5
     for at in np.ndindex(*table.shape):
         if not np.isfinite(table[at]):
@@ -64,16 +78,22 @@ def _check_derivative(model: Any, potentials: Any, block: Batch, name: str, tabl
             values.append(_infer(model, changed, block)[0].log_z)
         slope = (values[0] - values[1]) / (2 * h)
         # central difference: rounding of log_z over the step
-        _assert_close(slope, counts[at], 1e-5, f"d log_z / d {name}{list(at)} must be the expected count")
+        _assert_close(
+            slope, counts[at], 1e-5, f"d log_z / d {name}{list(at)} must be the expected count"
+        )
 
 
 def _check_best(model: Any, potentials: Any, block: Batch, log_z: float) -> None:
     out = dict(potentials.empty.empty().arrays)
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     best = model.structure.infer_best(potentials, block, warm, out)
-    assert best.log_z <= log_z + 1e-9 * max(1.0, abs(log_z)), "the best labelling must not beat the sum over all"
+    assert best.log_z <= log_z + 1e-9 * max(1.0, abs(log_z)), (
+        "the best labelling must not beat the sum over all"
+    )
     labels = model.structure.best(potentials, block)
     chosen = best.shares[np.arange(len(labels)), labels]
-    _assert_close(chosen, block.repeats_or_ones(), 1e-12, "best must give the labelling of infer_best")
+    _assert_close(
+        chosen, block.repeats_or_ones(), 1e-12, "best must give the labelling of infer_best"
+    )
     drawn = model.structure.sample(potentials, block, np.random.default_rng(0))
     assert drawn.shape == labels.shape, f"sample gave shape {drawn.shape}; expected {labels.shape}"

@@ -1,4 +1,6 @@
-"""The commands, as typer reads them. What they do is in modules that are imported when they are called."""
+"""The commands, as typer reads them. What they do is in modules that are imported when they are
+called.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +47,32 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help=(
-        "Find groups in tables of data, states in sequences, and topics in documents: Bayesian models by variational "
+        "Find groups in tables of data, states in sequences, and topics in documents: Bayesian "
+        "models by variational "
         "inference.\n\n"
         "Every command's --help has an example."
     ),
 )
-fit = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Fit a model to a table, or to documents, and save it.")
+fit = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Fit a model to a table, or to documents, and save it.",
+)
 app.add_typer(fit, name="fit")
 
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help="A .csv, .tsv, .npy, .npz or .parquet file.")]
+DataFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", show_default=False, help="A .csv, .tsv, .npy, .npz or .parquet file."
+    ),
+]
 CorpusFile = Annotated[
     Path,
     typer.Argument(
         metavar="CORPUS",
         show_default=False,
-        help="An LDA-C or UCI docword file, or a .txt with a document on each line, blanks between its words; also .gz.",
+        help="An LDA-C or UCI docword file, or a .txt with a document on each line, blanks between "
+        "its words; also .gz.",
     ),
 ]
 AnyFile = Annotated[
@@ -67,13 +80,21 @@ AnyFile = Annotated[
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or .txt file.",
+        help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or "
+        ".txt file.",
     ),
 ]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")]
-SaveTo = Annotated[Path | None, typer.Option("--out", show_default=False, help="File to save the model to.")]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")
+]
+SaveTo = Annotated[
+    Path | None, typer.Option("--out", show_default=False, help="File to save the model to.")
+]
 WriteTo = Annotated[
-    Path | None, typer.Option("--out", show_default=False, help="Write to this .csv or .npy file instead of stdout.")
+    Path | None,
+    typer.Option(
+        "--out", show_default=False, help="Write to this .csv or .npy file instead of stdout."
+    ),
 ]
 
 
@@ -85,13 +106,16 @@ def teach(*lines: str) -> str:
 FIRST_FIT = MODELS[0].example
 CHECKPOINTED = (
     "stickbreak example clusters.csv",
-    "stickbreak fit mixture clusters.csv --n-components 3 --seed 0 --checkpoint fit.checkpoint --checkpoint-every 0",
+    "stickbreak fit mixture clusters.csv --n-components 3 --seed 0 --checkpoint fit.checkpoint "
+    "--checkpoint-every 0",
     "stickbreak resume fit.checkpoint clusters.csv --out clusters.stickbreak",
 )
 
 
 @app.callback(invoke_without_command=True)
-def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
     if version:
         typer.echo(f"stickbreak {__version__}")
         raise typer.Exit
@@ -100,7 +124,9 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 def _add_fit(entry: ModelEntry) -> None:
     table = TOPICS if entry.reads == "documents" else ESTIMATOR
     own = {name: table[name] for name in entry.options}
-    command, tables = {"rows": _fit_rows, "sequences": _fit_sequences, "documents": _fit_documents}[entry.reads](entry)
+    command, tables = {"rows": _fit_rows, "sequences": _fit_sequences, "documents": _fit_documents}[
+        entry.reads
+    ](entry)
     made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
 
@@ -108,7 +134,9 @@ def _add_fit(entry: ModelEntry) -> None:
 def _fit_rows(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
     """The command for a model of rows, and the tables of its options besides the model's own."""
 
-    def command(data: DataFile, out: SaveTo = None, stream: _Stream = False, **options: Any) -> None:
+    def command(
+        data: DataFile, out: SaveTo = None, stream: _Stream = False, **options: Any
+    ) -> None:
         from .fitting import fit_model
 
         fit_model(entry, data, out, stream, options)
@@ -137,29 +165,44 @@ def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
 _Stream = Annotated[
     bool,
     typer.Option(
-        "--stream", help="See each row once, piece by piece, without a temporary file: for data larger than the disk has room for."
+        "--stream",
+        help="See each row once, piece by piece, without a temporary file: for data "
+        "larger than the disk has room for.",
     ),
 ]
 for _entry in MODELS:
     _add_fit(_entry)
 
 
-def _add(*lines: str, tables: tuple[Any, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _add(
+    *lines: str, tables: tuple[Any, ...]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command under its own name, with the options of the tables and an example."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(function.__name__, help=function.__doc__, epilog=teach(*lines))(with_options(function, tables))
+        app.command(function.__name__, help=function.__doc__, epilog=teach(*lines))(
+            with_options(function, tables)
+        )
         return function
 
     return add
 
 
-@_add(*FIRST_FIT, "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv", tables=(USE, OUTPUT))
+@_add(
+    *FIRST_FIT,
+    "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv",
+    tables=(USE, OUTPUT),
+)
 def predict(
     model: ModelFile,
     data: AnyFile,
     proba: Annotated[
-        bool, typer.Option("--proba", help="The probability (of a topic: the share) of every component instead of the best one.")
+        bool,
+        typer.Option(
+            "--proba",
+            help="The probability (of a topic: the share) of every "
+            "component instead of the best one.",
+        ),
     ] = False,
     out: WriteTo = None,
     **options: Any,
@@ -179,14 +222,19 @@ def score(
     data: AnyFile,
     per_row: Annotated[
         bool,
-        typer.Option("--per-row", help="The log density of each row instead of their mean; of a document a bound from below."),
+        typer.Option(
+            "--per-row",
+            help="The log density of each row instead of their mean; of a "
+            "document a bound from below.",
+        ),
     ] = False,
     out: WriteTo = None,
     **options: Any,
 ) -> None:
     """The mean log predictive density per row, in nats.
 
-    Of documents: the mean log predictive probability of a word, given half of the words of its document, and the perplexity.
+    Of documents: the mean log predictive probability of a word, given half of the words of its
+    document, and the perplexity.
     """
     from .using import score_rows
 
@@ -197,7 +245,10 @@ def score(
 def show(
     model: ModelFile,
     top_words: Annotated[
-        int | None, typer.Option("--top-words", show_default=False, help="Words to show of each topic. Default 10.")
+        int | None,
+        typer.Option(
+            "--top-words", show_default=False, help="Words to show of each topic. Default 10."
+        ),
     ] = None,
     **options: Any,
 ) -> None:
@@ -210,7 +261,10 @@ def show(
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
 def resume(
     checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", show_default=False, help="The file that `fit --checkpoint` wrote.")
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT", show_default=False, help="The file that `fit --checkpoint` wrote."
+        ),
     ],
     data: AnyFile,
     out: SaveTo = None,
@@ -225,9 +279,15 @@ def resume(
     resume_model(checkpoint, data, out, options)
 
 
-@_add("stickbreak warmup --family gaussian", tables=({"json": OUTPUT["json"], "quiet": OUTPUT["quiet"]},))
+@_add(
+    "stickbreak warmup --family gaussian",
+    tables=({"json": OUTPUT["json"], "quiet": OUTPUT["quiet"]},),
+)
 def warmup(
-    family: Annotated[list[str] | None, typer.Option("--family", show_default=False, help="Only these; may be repeated.")] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", show_default=False, help="Only these; may be repeated."),
+    ] = None,
     **options: Any,
 ) -> None:
     """Compile all kernels into the cache: the first fit is faster."""
@@ -236,12 +296,28 @@ def warmup(
     compile_kernels(family, options)
 
 
-@_add("stickbreak example clusters.csv", "stickbreak example --documents docs.ldac", tables=({"json": OUTPUT["json"]},))
+@_add(
+    "stickbreak example clusters.csv",
+    "stickbreak example --documents docs.ldac",
+    tables=({"json": OUTPUT["json"]},),
+)
 def example(
-    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The .csv file (.ldac for documents) to write.")],
-    sequences: Annotated[bool, typer.Option("--sequences", help="Sequences of rows that change between three states.")] = False,
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", show_default=False, help="The .csv file (.ldac for documents) to write."
+        ),
+    ],
+    sequences: Annotated[
+        bool,
+        typer.Option("--sequences", help="Sequences of rows that change between three states."),
+    ] = False,
     documents: Annotated[
-        bool, typer.Option("--documents", help="Documents, of Python's own help pages, and a vocabulary .vocab.txt beside FILE.")
+        bool,
+        typer.Option(
+            "--documents",
+            help="Documents, of Python's own help pages, and a vocabulary .vocab.txt beside FILE.",
+        ),
     ] = False,
     **options: Any,
 ) -> None:

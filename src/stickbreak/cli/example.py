@@ -17,20 +17,30 @@ __all__ = ["write_documents", "write_example"]
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
 MOST_WORDS, DOCUMENT_WORDS = 300, 100  # of a help page, and of a document
-RARE, COMMON = 8, 0.2  # documents, and the share of them, that a word of the vocabulary has at least and at most
+# documents, and the share of them, that a word of the vocabulary has at least and at most
+RARE, COMMON = 8, 0.2
 
 
 def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
-    """900 rows in two columns, of three groups; or 10 sequences of 90 rows, which stay in a group for a while."""
+    """900 rows in two columns, of three groups; or 10 sequences of 90 rows, which stay in a group
+    for a while.
+    """
     check_target(path, (".csv",))
     rng = np.random.default_rng(0)
-    rows = np.concatenate([rng.normal(center, width, (size, 2)) for center, width, size in CLUSTERS])
+    rows = np.concatenate(
+        [rng.normal(center, width, (size, 2)) for center, width, size in CLUSTERS]
+    )
     lines = ["x,y", *(f"{x!r},{y!r}" for x, y in rows.tolist())]
     if sequences:
         places, widths = (np.array([cluster[i] for cluster in CLUSTERS]) for i in (0, 1))
         states = np.cumsum(rng.random((10, 90)) < 0.08, axis=1) % len(CLUSTERS)
-        rows = (places[states] + widths[states][..., None] * rng.normal(size=(10, 90, 2))).reshape(-1, 2)
-        lines = ["sequence,x,y", *(f"{i // 90},{x!r},{y!r}" for i, (x, y) in enumerate(rows.tolist()))]
+        rows = (places[states] + widths[states][..., None] * rng.normal(size=(10, 90, 2))).reshape(
+            -1, 2
+        )
+        lines = [
+            "sequence,x,y",
+            *(f"{i // 90},{x!r},{y!r}" for i, (x, y) in enumerate(rows.tolist())),
+        ]
     write_bytes(path, ("\n".join(lines) + "\n").encode())
     if options["json"]:
         print_json({"out": str(path), "n_rows": len(rows)})
@@ -39,7 +49,9 @@ def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
 
 
 def write_documents(path: Path, options: dict[str, Any]) -> None:
-    """The beginnings of Python's help pages as about 150 documents (LDA-C), and their vocabulary beside them."""
+    """The beginnings of Python's help pages as about 150 documents (LDA-C), and their vocabulary
+    beside them.
+    """
     check_target(path, (".ldac",))
     beside = path.with_suffix(".vocab.txt")
     check_target(beside)
@@ -48,18 +60,33 @@ def write_documents(path: Path, options: dict[str, Any]) -> None:
     words = sorted(word for word, n in n_with.items() if RARE <= n <= COMMON * len(documents))
     ids = {word: i for i, word in enumerate(words)}
     bags = [Counter(ids[word] for word in document if word in ids) for document in documents]
-    lines = [" ".join([str(len(bag)), *(f"{i}:{n}" for i, n in sorted(bag.items()))]) for bag in bags if bag]
+    lines = [
+        " ".join([str(len(bag)), *(f"{i}:{n}" for i, n in sorted(bag.items()))])
+        for bag in bags
+        if bag
+    ]
     with replacing(path) as corpus, replacing(beside) as vocabulary:  # both, or none
         corpus.write(("\n".join(lines) + "\n").encode())
         vocabulary.write(("\n".join(words) + "\n").encode())
     if options["json"]:
-        print_json({"out": str(path), "words": str(beside), "n_documents": len(lines), "n_words": len(words)})
+        print_json(
+            {
+                "out": str(path),
+                "words": str(beside),
+                "n_documents": len(lines),
+                "n_words": len(words),
+            }
+        )
     else:
-        print_lines([f"{len(lines)} documents written to {path}, their {len(words)} words to {beside}"])
+        print_lines(
+            [f"{len(lines)} documents written to {path}, their {len(words)} words to {beside}"]
+        )
 
 
 def _help_pages() -> list[list[str]]:
-    """Words of at least four letters of what `help("topics")` lists, the beginning of each page cut into documents."""
+    """Words of at least four letters of what `help("topics")` lists, the beginning of each page cut
+    into documents.
+    """
     from pydoc_data.topics import topics
 
     made = []

@@ -19,17 +19,33 @@ from .options import ENGINE, ModelEntry, reads_documents
 from .output import check_target, configure_logs, print_json, print_lines
 from .showing import component_lines, facts
 
-__all__ = ["find_sequences", "fit_documents", "fit_model", "open_corpus", "open_data", "refuse_table_options", "resume_model"]
+__all__ = [
+    "find_sequences",
+    "fit_documents",
+    "fit_model",
+    "open_corpus",
+    "open_data",
+    "refuse_table_options",
+    "resume_model",
+]
 
 
 def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
     """The table of a command's DATA."""
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
-        return sb.open_table(path, columns=columns, array=options["array"], header=options["header"], report=phase.update)
+        return sb.open_table(
+            path,
+            columns=columns,
+            array=options["array"],
+            header=options["header"],
+            report=phase.update,
+        )
 
 
 def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
-    """The documents of a command's CORPUS. words: file of the vocabulary, or the words; n_words: how many, where they have none."""
+    """The documents of a command's CORPUS. words: file of the vocabulary, or the words; n_words:
+    how many, where they have none.
+    """
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
 
@@ -38,19 +54,25 @@ def refuse_table_options(what: str, options: dict[str, Any]) -> None:
     """Options of tables say nothing of documents. what: where the model of these is."""
     for name in ("sequence_id", "array", "header"):
         if options[name] is not None:
-            raise ValueError(f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents")
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents"
+            )
 
 
 def find_sequences(
     data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
 ) -> tuple[list[str] | None, dict[str, Any]]:
-    """The columns to read besides those that name sequences, and what `fit` and `predict` must know of these."""
+    """The columns to read besides those that name sequences, and what `fit` and `predict` must know
+    of these.
+    """
     if identity is None:
         return columns, {}
     where = {"array": options["array"], "header": options["header"]}
     lengths = np.diff(offsets_of_runs(read_runs(data, identity, **where)))
     names = read_names(data, **where) or ()
-    return [name for name in names if name != identity] if columns is None else columns, {"lengths": lengths}
+    return [name for name in names if name != identity] if columns is None else columns, {
+        "lengths": lengths
+    }
 
 
 def split_columns(text: str | None) -> list[str] | None:
@@ -59,7 +81,9 @@ def split_columns(text: str | None) -> list[str] | None:
 
 
 def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
-    """The engine that the options describe; one that it does not have is refused. has_moves: where nothing is said of them."""
+    """The engine that the options describe; one that it does not have is refused. has_moves: where
+    nothing is said of them.
+    """
     name = options["inference"] or "memoized"
     if name not in ENGINES:
         raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
@@ -68,25 +92,37 @@ def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
     for key in given:
         if key not in known:
             raise ValueError(f"--{key.replace('_', '-')} does not apply to --inference {name}")
-    made: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    made: dict[str, Any] = {
+        key: str(value) if isinstance(value, Path) else value for key, value in given.items()
+    }
     if "moves" in known:
-        made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given.get("moves", has_moves) else ()
+        made["moves"] = (
+            (sb.Birth(), sb.Merge(), sb.Delete()) if given.get("moves", has_moves) else ()
+        )
     engine = ENGINES[name](**made)
     engine.check()
     return engine
 
 
 def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
-    """The estimator that the options describe; settings that make no sense are refused before a long file is read."""
+    """The estimator that the options describe; settings that make no sense are refused before a
+    long file is read.
+    """
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
-    arguments.setdefault("random_state", secrets.randbelow(1 << 31))  # a number that `show` tells, so that a fit can be repeated
-    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"  # the bound of a point estimate cannot choose
-    model = getattr(sb, entry.estimator)(**arguments, inference=make_engine(options, has_moves), verbose=verbose)
+    # a number that `show` tells, so that a fit can be repeated
+    arguments.setdefault("random_state", secrets.randbelow(1 << 31))
+    # the bound of a point estimate cannot choose
+    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"
+    model = getattr(sb, entry.estimator)(
+        **arguments, inference=make_engine(options, has_moves), verbose=verbose
+    )
     model._check_arguments()
     return model
 
 
-def fit_model(entry: ModelEntry, data: Path, out: Path | None, stream: bool, options: dict[str, Any]) -> None:
+def fit_model(
+    entry: ModelEntry, data: Path, out: Path | None, stream: bool, options: dict[str, Any]
+) -> None:
     """Fit, save, and say what was found."""
     check_target(out)
     verbose = configure_logs(options)
@@ -114,15 +150,35 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
     _report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
-def _stream(model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int) -> int:
-    """One pass, each piece a step of streaming variational Bayes. Options of laps and starts have no meaning here."""
-    for key in ("max_iter", "tol", "n_batches", "batch_size", "checkpoint", "checkpoint_every", "n_init"):
+def _stream(
+    model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int
+) -> int:
+    """One pass, each piece a step of streaming variational Bayes. Options of laps and starts have
+    no meaning here.
+    """
+    for key in (
+        "max_iter",
+        "tol",
+        "n_batches",
+        "batch_size",
+        "checkpoint",
+        "checkpoint_every",
+        "n_init",
+    ):
         if options.get(key) is not None:
-            raise ValueError(f"--{key.replace('_', '-')} does not apply to --stream, which sees each row once")
+            raise ValueError(
+                f"--{key.replace('_', '-')} does not apply to --stream, which sees each row once"
+            )
     n_rows = 0
     model.verbose = 0
     with Phase(f"learning from {data.name}", bool(verbose)) as phase:
-        for piece in sb.read_pieces(data, columns=columns, array=options["array"], header=options["header"], report=phase.update):
+        for piece in sb.read_pieces(
+            data,
+            columns=columns,
+            array=options["array"],
+            header=options["header"],
+            report=phase.update,
+        ):
             model.partial_fit(piece)
             n_rows += piece.n_rows
     if not n_rows:
@@ -136,12 +192,24 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     verbose = configure_logs(options)
     began = time.monotonic()
     opened, n_rows, where = _open_again(checkpoint, data, options, verbose)
-    resumed = lambda: sb.resume(checkpoint, opened, n_jobs=options["n_jobs"], verbose=verbose, **where)
-    _report(_interruptible(resumed, checkpoint, data, options["sequence_id"]), n_rows, time.monotonic() - began, out, options)
+    resumed = lambda: sb.resume(
+        checkpoint, opened, n_jobs=options["n_jobs"], verbose=verbose, **where
+    )
+    _report(
+        _interruptible(resumed, checkpoint, data, options["sequence_id"]),
+        n_rows,
+        time.monotonic() - began,
+        out,
+        options,
+    )
 
 
-def _open_again(checkpoint: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[Any, int, dict[str, Any]]:
-    """The data of a checkpoint, their number of rows or documents, and what `resume` must know of sequences."""
+def _open_again(
+    checkpoint: Path, data: Path, options: dict[str, Any], verbose: int
+) -> tuple[Any, int, dict[str, Any]]:
+    """The data of a checkpoint, their number of rows or documents, and what `resume` must know of
+    sequences.
+    """
     settings, _ = read_checkpoint(checkpoint)
     names = settings.get("columns")
     if reads_documents(settings.get("estimator")):
@@ -161,15 +229,25 @@ def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str 
         if checkpoint is None or not Path(checkpoint).is_file():
             raise
         of = "" if identity is None else f" --sequence-id {identity}"
-        message = f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} {data}{of}"
+        message = (
+            f"interrupted; no model was written. Continue with: stickbreak resume {checkpoint} "
+            f"{data}{of}"
+        )
         raise KeyboardInterrupt(message) from None
 
 
-def _report(model: Any, n_rows: int, seconds: float, out: Path | None, options: dict[str, Any]) -> None:
+def _report(
+    model: Any, n_rows: int, seconds: float, out: Path | None, options: dict[str, Any]
+) -> None:
     if out is not None:
         model.save(out)
     what = "documents" if reads_documents(type(model).__name__) else "rows"
-    found = {**facts(model), f"n_{what}": n_rows, "seconds": round(seconds, 3), "out": None if out is None else str(out)}
+    found = {
+        **facts(model),
+        f"n_{what}": n_rows,
+        "seconds": round(seconds, 3),
+        "out": None if out is None else str(out),
+    }
     if options["json"]:
         print_json(found)
         return

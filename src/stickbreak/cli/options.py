@@ -1,4 +1,6 @@
-"""The models that `fit` knows, and the options of all commands, as tables: a new model is one more entry."""
+"""The models that `fit` knows, and the options of all commands, as tables: a new model is one more
+entry.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY",
+    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS",
+    "TOPIC_ENGINE", "USE", "VOCABULARY",
     "ModelEntry", "Option", "Stopped", "reads_documents", "with_options",
 ]  # fmt: skip
 
@@ -37,10 +40,12 @@ class Option:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR or TOPICS; defaults: words for those that differ.
+    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR or TOPICS;
+    defaults: words for those that differ.
 
     has_moves : whether the number of components is found unless the user says otherwise
-    reads : "rows", "sequences" (rows that have an order, and may be of several sequences) or "documents"
+    reads : "rows", "sequences" (rows that have an order, and may be of several sequences) or
+        "documents"
     """
 
     name: str
@@ -53,7 +58,10 @@ class ModelEntry:
     reads: str = "rows"
 
 
-FAMILIES = "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli, poisson or autoregressive"
+FAMILIES = (
+    "gaussian, diagonal, zero-mean, fixed-variance, categorical, multinomial, bernoulli, poisson "
+    "or autoregressive"
+)
 
 ESTIMATOR = {
     "n_components": Option(int, "Number of components"),
@@ -63,53 +71,87 @@ ESTIMATOR = {
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
     "root": Option(str, 'What is known of the root: "beta" or "point"'),
-    "learn_prior": Option(bool, "Whether the family's prior is learned from the data. Default no.", ("--no-learn-prior",)),
+    "learn_prior": Option(
+        bool,
+        "Whether the family's prior is learned from the data. Default no.",
+        ("--no-learn-prior",),
+    ),
     "init": Option(str, "Where fits begin"),
-    "random_state": Option(int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)),
+    "random_state": Option(
+        int, "Seed, a whole number. Default: a new one each time, which `show` tells.", ("--seed",)
+    ),
     "n_init": Option(int, "Starts to try; the best bound wins. Default 1."),
     "n_jobs": Option(int, "Threads; -1 is all. Results do not depend on it. Default 1."),
 }
 
 ENGINE = {
     "inference": Option(
-        str, "Algorithm: batch, memoized, stochastic, em, hard-em or gibbs; for sequences also subchain. Default memoized."
+        str,
+        "Algorithm: batch, memoized, stochastic, em, hard-em or gibbs; for sequences also "
+        "subchain. Default memoized.",
     ),
-    "moves": Option(bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)),
+    "moves": Option(
+        bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
+    ),
     "max_iter": Option(int, "Laps (passes over the data) at most. Default 200."),
     "tol": Option(float, "Nats per row; a lap that gains less ends the fit. Default 1e-5."),
     "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 rows each."),
     "batch_size": Option(
-        int, "Rows, or sequences, of a step of stochastic inference. Default 1024 rows; 64 sequences, or fewer of 8192 rows."
+        int,
+        "Rows, or sequences, of a step of stochastic inference. Default 1024 rows; 64 "
+        "sequences, or fewer of 8192 rows.",
     ),
-    "checkpoint": Option(Path, "File to save the state of the fit to; `stickbreak resume` continues from it."),
+    "checkpoint": Option(
+        Path, "File to save the state of the fit to; `stickbreak resume` continues from it."
+    ),
     "checkpoint_every": Option(float, "Seconds between checkpoints. Default 60."),
 }
 
 TOPICS = {
     "n_components": Option(int, "Number of topics"),
-    "concentration": Option(float, "Of the prior on a document's topics; small values give documents of few topics"),
-    "top_concentration": Option(float, "Of the shares that all documents have in common; large values expect many topics"),
-    "root": Option(str, 'What is known of those shares: "beta", which can choose the number of topics, or "point"'),
+    "concentration": Option(
+        float, "Of the prior on a document's topics; small values give documents of few topics"
+    ),
+    "top_concentration": Option(
+        float, "Of the shares that all documents have in common; large values expect many topics"
+    ),
+    "root": Option(
+        str,
+        'What is known of those shares: "beta", which can choose the number of topics, or "point"',
+    ),
     "word_concentration": Option(float, "Prior count of each word in a topic"),
-    "restarts": Option(int, "How often a document may try to do without one of its topics at every visit; slower, and better"),
-    "learn_prior": replace(ESTIMATOR["learn_prior"], help="Whether --word-concentration is learned from the data. Default no."),
+    "restarts": Option(
+        int,
+        "How often a document may try to do without one of its topics at every "
+        "visit; slower, and better",
+    ),
+    "learn_prior": replace(
+        ESTIMATOR["learn_prior"],
+        help="Whether --word-concentration is learned from the data. Default no.",
+    ),
     **{name: ESTIMATOR[name] for name in ("init", "random_state", "n_init", "n_jobs")},
 }
 
 TOPIC_ENGINE = {
     **ENGINE,
     "inference": Option(str, "Algorithm: batch, memoized, stochastic or em. Default memoized."),
-    "moves": Option(bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)),
+    "moves": Option(
+        bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)
+    ),
     "max_iter": Option(int, "Laps (passes over the documents) at most. Default 200."),
     "tol": Option(float, "Nats per word; a lap that gains less ends the fit. Default 1e-5."),
-    "n_batches": Option(int, "Batches of memoized inference. Default: documents of about 100,000 distinct words each."),
+    "n_batches": Option(
+        int,
+        "Batches of memoized inference. Default: documents of about 100,000 distinct words each.",
+    ),
     "batch_size": Option(int, "Documents of a step of stochastic inference. Default 256."),
 }
 
 VOCABULARY = {
     "words": Option(
         Path,
-        "The vocabulary: a file with a word on each line, in the order of their ids. For a .txt: the words to keep. Default: words "
+        "The vocabulary: a file with a word on each line, in the order of their ids. For a .txt: "
+        "the words to keep. Default: words "
         "are numbers; for a .txt they are its own.",
         metavar="FILE",
     )
@@ -117,16 +159,24 @@ VOCABULARY = {
 
 DATA = {
     "columns": Option(
-        str, "Columns to read, by name (by position from 0 in files without names), with commas between.", metavar="A,B,..."
+        str,
+        "Columns to read, by name (by position from 0 in files without names), with commas "
+        "between.",
+        metavar="A,B,...",
     ),
     "array": Option(str, "Which array of a .npz file. Default: its only table."),
-    "header": Option(bool, "Whether the first row of text holds names. Default: if it has words and no number.", ("--no-header",)),
+    "header": Option(
+        bool,
+        "Whether the first row of text holds names. Default: if it has words and no number.",
+        ("--no-header",),
+    ),
 }
 
 SEQUENCES = {
     "sequence_id": Option(
         str,
-        "Column (numbers or words) that names the sequence of each row; its rows stand together, in order. Default: one sequence.",
+        "Column (numbers or words) that names the sequence of each row; its rows stand together, "
+        "in order. Default: one sequence.",
         metavar="COLUMN",
     )
 }
@@ -140,7 +190,10 @@ RESUME = {
 
 USE = {
     **RESUME,
-    "words": replace(VOCABULARY["words"], help="The vocabulary of a corpus whose words are not numbered as those of the fit were."),
+    "words": replace(
+        VOCABULARY["words"],
+        help="The vocabulary of a corpus whose words are not numbered as those of the fit were.",
+    ),
 }
 
 OUTPUT = {
@@ -150,16 +203,32 @@ OUTPUT = {
 }
 
 INITS = '"k-means++"; others are "k-means||" (all rows, in a few passes) and "random"'
-CHAIN_INITS = '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows far apart) and "random"'
+CHAIN_INITS = (
+    '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
+    'far apart) and "random"'
+)
 CHAIN_OPTIONS = (
-    "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior", "init", "random_state", "n_init",
+    "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",
+    "init", "random_state", "n_init",
     "n_jobs",
 )  # fmt: skip
-MIXTURE_OPTIONS = ("n_components", "family", "concentration", "learn_prior", "init", "random_state", "n_init", "n_jobs")
+MIXTURE_OPTIONS = (
+    "n_components",
+    "family",
+    "concentration",
+    "learn_prior",
+    "init",
+    "random_state",
+    "n_init",
+    "n_jobs",
+)
 
-TOPIC_INITS = '"documents" (clusters of documents by their words); another is "random" (documents far apart)'
+TOPIC_INITS = (
+    '"documents" (clusters of documents by their words); another is "random" (documents far apart)'
+)
 TOPIC_OPTIONS = (
-    "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init", "random_state", "n_init", "n_jobs",
+    "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",
+    "random_state", "n_init", "n_jobs",
 )  # fmt: skip
 
 MODELS = (
@@ -169,7 +238,8 @@ MODELS = (
         "Fit a Bayesian mixture with a fixed number of components.",
         (
             "stickbreak example clusters.csv",
-            "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out clusters.stickbreak",
+            "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out "
+            "clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
         {"n_components": "8", "moves": "no", "concentration": "1", "init": INITS},
@@ -192,7 +262,8 @@ MODELS = (
         "Fit a hidden Markov model with a fixed number of states to sequences of rows.",
         (
             "stickbreak example --sequences walks.csv",
-            "stickbreak fit hmm walks.csv --sequence-id sequence --n-components 3 --seed 0 --out walks.stickbreak",
+            "stickbreak fit hmm walks.csv --sequence-id sequence --n-components 3 --seed 0 --out "
+            "walks.stickbreak",
         ),
         CHAIN_OPTIONS,
         {
@@ -208,10 +279,12 @@ MODELS = (
     ModelEntry(
         "hdp-hmm",
         "HDPHMM",
-        "Fit a sticky HDP hidden Markov model to sequences of rows: uses as many states as the data support.",
+        "Fit a sticky HDP hidden Markov model to sequences of rows: uses as many states as the "
+        "data support.",
         (
             "stickbreak example --sequences walks.csv",
-            "stickbreak fit hdp-hmm walks.csv --sequence-id sequence --stickiness 10 --seed 0 --out walks.stickbreak",
+            "stickbreak fit hdp-hmm walks.csv --sequence-id sequence --stickiness 10 --seed 0 "
+            "--out walks.stickbreak",
         ),
         (*CHAIN_OPTIONS, "top_concentration", "root"),
         {
@@ -233,7 +306,8 @@ MODELS = (
         "Fit latent Dirichlet allocation, a fixed number of topics, to documents.",
         (
             "stickbreak example --documents docs.ldac",
-            "stickbreak fit lda docs.ldac --n-components 10 --words docs.vocab.txt --seed 0 --out docs.stickbreak",
+            "stickbreak fit lda docs.ldac --n-components 10 --words docs.vocab.txt --seed 0 --out "
+            "docs.stickbreak",
         ),
         TOPIC_OPTIONS,
         {
@@ -249,10 +323,12 @@ MODELS = (
     ModelEntry(
         "hdp-topics",
         "HDPTopicModel",
-        "Fit a hierarchical Dirichlet process topic model to documents: finds the number of topics.",
+        "Fit a hierarchical Dirichlet process topic model to documents: finds the number of "
+        "topics.",
         (
             "stickbreak example --documents docs.ldac",
-            "stickbreak fit hdp-topics docs.ldac --words docs.vocab.txt --word-concentration 0.5 --seed 0 --out docs.stickbreak",
+            "stickbreak fit hdp-topics docs.ldac --words docs.vocab.txt --word-concentration 0.5 "
+            "--seed 0 --out docs.stickbreak",
         ),
         (*TOPIC_OPTIONS, "top_concentration", "root"),
         {
@@ -276,20 +352,43 @@ def reads_documents(estimator: str | None) -> bool:
     return any(entry.estimator == estimator and entry.reads == "documents" for entry in MODELS)
 
 
-def with_options(function: Callable[..., Any], tables: Iterable[dict[str, Option]], words: dict[str, str] | None = None) -> Any:
-    """The function with one keyword argument for each option, as typer reads them; it takes the options as `**options`.
+def with_options(
+    function: Callable[..., Any],
+    tables: Iterable[dict[str, Option]],
+    words: dict[str, str] | None = None,
+) -> Any:
+    """The function with one keyword argument for each option, as typer reads them; it takes the
+    options as `**options`.
 
     words: what to add to the help of an option.
     """
-    own = [p for p in inspect.signature(function, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    own = [
+        p
+        for p in inspect.signature(function, eval_str=True).parameters.values()
+        if p.kind is not p.VAR_KEYWORD
+    ]
     added = []
     for name, option in (item for table in tables for item in table.items()):
-        text = option.help if words is None or name not in words else f"{option.help}. Default {words[name]}."
+        text = (
+            option.help
+            if words is None or name not in words
+            else f"{option.help}. Default {words[name]}."
+        )
         flag = f"--{name.replace('_', '-')}"
-        names = (f"{flag}/{option.flags[0]}",) if option.kind is bool and option.default is None else (flag, *option.flags)
+        names = (
+            (f"{flag}/{option.flags[0]}",)
+            if option.kind is bool and option.default is None
+            else (flag, *option.flags)
+        )
         kind: Any = option.kind if option.default is not None else option.kind | None
-        annotation: Any = Annotated[kind, typer.Option(*names, help=text, metavar=option.metavar, show_default=False)]
-        added.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation))
+        annotation: Any = Annotated[
+            kind, typer.Option(*names, help=text, metavar=option.metavar, show_default=False)
+        ]
+        added.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation
+            )
+        )
 
     def command(*arguments: Any, **options: Any) -> Any:
         try:

@@ -1,4 +1,6 @@
-"""What commands print and write: text for people, one JSON object for machines, files whole or not at all."""
+"""What commands print and write: text for people, one JSON object for machines, files whole or not
+at all.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,29 @@ import numpy as np
 from stickbreak.persist import replacing
 from stickbreak.stats import Array
 
-__all__ = ["check_target", "configure_logs", "format_table", "plain", "print_json", "print_lines", "write_rows"]
+__all__ = [
+    "check_target",
+    "configure_logs",
+    "format_table",
+    "plain",
+    "print_json",
+    "print_lines",
+    "write_rows",
+]
 
 
 def configure_logs(options: dict[str, Any]) -> int:
-    """Who gets progress: the terminal as a live line (returns 1, for `verbose`), anything else as log lines (returns 0)."""
+    """Who gets progress: the terminal as a live line (returns 1, for `verbose`), anything else as
+    log lines (returns 0).
+    """
     quiet, verbose = bool(options.get("quiet")), bool(options.get("verbose"))
     if quiet and verbose:
         raise ValueError("--quiet and --verbose contradict each other")
     logging.getLogger("stickbreak").setLevel(logging.DEBUG if verbose else logging.WARNING)
     is_live = sys.stderr.isatty() and not quiet
-    logging.getLogger("stickbreak.estimators.progress").setLevel(logging.WARNING if quiet or is_live else logging.INFO)
+    logging.getLogger("stickbreak.estimators.progress").setLevel(
+        logging.WARNING if quiet or is_live else logging.INFO
+    )
     return int(is_live)
 
 
@@ -38,7 +52,9 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
         raise ValueError(f"--out {path}: expected a {' or '.join(suffixes)} file")
     folder = path.resolve().parent
     if path.is_dir() or not folder.is_dir():
-        raise ValueError(f"--out {path}: {'it is a folder' if path.is_dir() else f'no such folder: {folder}'}")
+        raise ValueError(
+            f"--out {path}: {'it is a folder' if path.is_dir() else f'no such folder: {folder}'}"
+        )
     if not os.access(folder, os.W_OK):
         raise ValueError(f"--out {path}: nothing may be written to {folder}")
 
@@ -72,11 +88,16 @@ def print_lines(lines: Iterable[str]) -> None:
 def format_table(header: list[str], rows: list[list[str]]) -> list[str]:
     """Columns as wide as they need to be, numbers to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in (header, *rows)
+    ]
 
 
 def write_rows(path: Path | None, parts: Iterator[Array], header: list[str], n_rows: int) -> None:
-    """Parts (n,) or (n, K), one after another, as text (with a header) to stdout or a `.csv` file, or to a `.npy` file."""
+    """Parts (n,) or (n, K), one after another, as text (with a header) to stdout or a `.csv` file,
+    or to a `.npy` file.
+    """
     if path is None:
         sys.stdout.write(",".join(header) + "\n")
         for part in parts:

@@ -26,10 +26,13 @@ _CommandProblem: Any = next(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The command `stickbreak`: exit code 0, 2 after an error (one line on stderr), 130 after Ctrl-C."""
+    """The command `stickbreak`: exit code 0, 2 after an error (one line on stderr), 130 after
+    Ctrl-C.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names of columns may hold what this terminal cannot show
+            # names of columns may hold what this terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -43,7 +46,9 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", StickbreakWarning)
             warnings.showwarning = _show_warning  # where it was raised is of no use here
-            found = typer.main.get_command(app).main(list(arguments), prog_name="stickbreak", standalone_mode=False)
+            found = typer.main.get_command(app).main(
+                list(arguments), prog_name="stickbreak", standalone_mode=False
+            )
             return found if isinstance(found, int) else 0
     except _CommandProblem as problem:
         message = problem.format_message()
@@ -67,7 +72,9 @@ def run(arguments: Sequence[str]) -> int:
 def _words(error: BaseException) -> str:
     """What an error says, with the file that it is about."""
     if isinstance(error, OSError) and error.strerror is not None:
-        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+        return (
+            f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+        )
     return str(error) or type(error).__name__
 
 
@@ -83,7 +90,8 @@ def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
 
 def _leave_pipe() -> int:
     """Whoever read our output has seen enough."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it says nothing
+    # so that closing it says nothing
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -43,7 +43,11 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
     return {
         "model": type(model).__name__,
         "family": type(model._model.family).__name__,
-        **({"n_words": model.n_features_in_} if is_of_documents else {"columns": column_names(model)}),
+        **(
+            {"n_words": model.n_features_in_}
+            if is_of_documents
+            else {"columns": column_names(model)}
+        ),
         "n_components": model.n_components_,
         "n_effective": model.n_effective_,
         "lower_bound": model.lower_bound_,
@@ -57,7 +61,11 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
 
 def _chain_facts(model: Any) -> dict[str, Any]:
     """Start and transitions, of models that have them."""
-    return {"start": model.startprob_, "transition": model.transmat_} if isinstance(model, ChainEstimator) else {}
+    return (
+        {"start": model.startprob_, "transition": model.transmat_}
+        if isinstance(model, ChainEstimator)
+        else {}
+    )
 
 
 def _moves(model: Any) -> dict[str, dict[str, int]]:
@@ -81,7 +89,11 @@ def settings(model: Any) -> dict[str, Any]:
     """Arguments of the estimator that differ from their defaults."""
     defaults = type(model)().get_params(deep=False)
     given = model.get_params(deep=False)
-    return {name: value for name, value in given.items() if repr(value) != repr(defaults[name]) and name != "verbose"}
+    return {
+        name: value
+        for name, value in given.items()
+        if repr(value) != repr(defaults[name]) and name != "verbose"
+    }
 
 
 def components(model: Any) -> list[dict[str, Any]]:
@@ -93,7 +105,11 @@ def components(model: Any) -> list[dict[str, Any]]:
             "id": int(model.component_ids_[k]),
             "weight": float(model.weights_[k]),
             "rows": float(model.counts_[k]),
-            **({"duration": float(model.durations_[k])} if isinstance(model, ChainEstimator) else {}),
+            **(
+                {"duration": float(model.durations_[k])}
+                if isinstance(model, ChainEstimator)
+                else {}
+            ),
             **{name: values[k] for name, values in posterior.items()},
         }
         for k in range(model.n_components_)
@@ -102,7 +118,11 @@ def components(model: Any) -> list[dict[str, Any]]:
 
 def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
     """A table of the components that hold rows, the largest first, then the bound and the moves."""
-    lines = topic_lines(model, n_words, MOST_COMPONENTS) if reads_documents(type(model).__name__) else _table_lines(model)
+    lines = (
+        topic_lines(model, n_words, MOST_COMPONENTS)
+        if reads_documents(type(model).__name__)
+        else _table_lines(model)
+    )
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
     if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
@@ -115,19 +135,30 @@ def _table_lines(model: Any) -> list[str]:
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
     stays = model.durations_ if isinstance(model, ChainEstimator) else None
-    header = [model._noun, "rows", "weight", *(["stay"] if stays is not None else []), *(names if cells is not None else [])]
+    header = [
+        model._noun,
+        "rows",
+        "weight",
+        *(["stay"] if stays is not None else []),
+        *(names if cells is not None else []),
+    ]
     rows = []
     for k in order[:MOST_COMPONENTS]:
         inner = [] if stays is None else [f"{stays[k]:.1f}"]
         inner += [] if cells is None else list(cells[k][:MOST_COLUMNS])
         rows.append([str(k), f"{model.counts_[k]:.1f}", f"{model.weights_[k]:.4f}", *inner])
     lines = [
-        f"{type(model).__name__} of {model.n_effective_} {model._noun}s with rows ({model.n_components_} in all), "
+        f"{type(model).__name__} of {model.n_effective_} {model._noun}s with rows "
+        f"({model.n_components_} in all), "
         f"{type(model._model.family).__name__}; {what}",
         *format_table(header, rows),
     ]
-    left_out = [f"{len(order) - MOST_COMPONENTS} more {model._noun}s"] * (len(order) > MOST_COMPONENTS)
-    left_out += [f"{model.n_features_in_ - MOST_COLUMNS} more columns"] * (model.n_features_in_ > MOST_COLUMNS)
+    left_out = [f"{len(order) - MOST_COMPONENTS} more {model._noun}s"] * (
+        len(order) > MOST_COMPONENTS
+    )
+    left_out += [f"{model.n_features_in_ - MOST_COLUMNS} more columns"] * (
+        model.n_features_in_ > MOST_COLUMNS
+    )
     if left_out:
         lines.append(f"{' and '.join(left_out)}: see --json")
     return lines
@@ -135,12 +166,18 @@ def _table_lines(model: Any) -> list[str]:
 
 def move_lines(model: Any) -> list[str]:
     """What moves were tried on all data, in a line; none when there were none."""
-    found = [f"{own['accepted']} of {own['tried']} {kind}s" for kind, own in _moves(model).items() if own["tried"]]
+    found = [
+        f"{own['accepted']} of {own['tried']} {kind}s"
+        for kind, own in _moves(model).items()
+        if own["tried"]
+    ]
     return [f"moves kept: {', '.join(found)}"] if found else []
 
 
 def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
-    """What the table shows of each component and column, in words, and the numbers (K, D) as text."""
+    """What the table shows of each component and column, in words, and the numbers (K, D)
+    as text.
+    """
     posterior = model.posterior_
     spread = _deviation(posterior)
     for name in ("mean", "rate", "probability"):
@@ -148,7 +185,9 @@ def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
         if values is not None and values.ndim == 2 and values.shape[1] == model.n_features_in_:
             if name == "mean" and spread is not None:
                 pairs = zip(values, spread, strict=True)
-                return "mean ± deviation", [[f"{m:.4g} ± {s:.2g}" for m, s in zip(*pair, strict=True)] for pair in pairs]
+                return "mean ± deviation", [
+                    [f"{m:.4g} ± {s:.2g}" for m, s in zip(*pair, strict=True)] for pair in pairs
+                ]
             return name, [[f"{v:.4g}" for v in row] for row in values]
     if spread is not None and spread.shape[1] == model.n_features_in_:
         return "deviation", [[f"{s:.4g}" for s in row] for row in spread]

@@ -30,7 +30,9 @@ PART_DOCUMENTS = 1 << 12
 SUFFIXES = (".csv", ".npy")
 
 
-def predict_rows(path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]) -> None:
+def predict_rows(
+    path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]
+) -> None:
     """Labels, or probabilities, of all rows; largest topics, or shares of all, of documents."""
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
@@ -38,16 +40,38 @@ def predict_rows(path: Path, data: Path, proba: bool, out: Path | None, options:
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)
-        parts = _document_parts(model.transform if proba else model.predict, counts, "predicting", verbose)
-        _answer(parts, header, {"n_documents": counts.shape[0]}, out, "shares" if proba else "labels", options)
+        parts = _document_parts(
+            model.transform if proba else model.predict, counts, "predicting", verbose
+        )
+        _answer(
+            parts,
+            header,
+            {"n_documents": counts.shape[0]},
+            out,
+            "shares" if proba else "labels",
+            options,
+        )
         return
     table, offsets = _open(model, path, data, options, verbose)
-    parts = _parts(model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose)
-    _answer(parts, header, {"n_rows": table.n_rows}, out, "probabilities" if proba else "labels", options)
+    parts = _parts(
+        model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose
+    )
+    _answer(
+        parts,
+        header,
+        {"n_rows": table.n_rows},
+        out,
+        "probabilities" if proba else "labels",
+        options,
+    )
 
 
-def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]) -> None:
-    """The mean log density, or that of all rows; of documents that of a word, or a lower bound for each."""
+def score_rows(
+    path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]
+) -> None:
+    """The mean log density, or that of all rows; of documents that of a word, or a lower bound for
+    each.
+    """
     check_target(out, SUFFIXES)
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
@@ -57,7 +81,9 @@ def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options:
         counts = _open_documents(model, path, data, options, verbose)
         parts = _document_parts(model.score_samples, counts, "scoring", verbose)
         if per_row:
-            _answer(parts, ["log_bound"], {"n_documents": counts.shape[0]}, out, "log_bounds", options)
+            _answer(
+                parts, ["log_bound"], {"n_documents": counts.shape[0]}, out, "log_bounds", options
+            )
         else:
             _score_documents(model, counts, options)
         return
@@ -66,7 +92,8 @@ def score_rows(path: Path, data: Path, per_row: bool, out: Path | None, options:
     if per_row:
         _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
         return
-    sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)  # rows that are context only have none
+    # rows that are context only have none
+    sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)
     mean = float(sums[0] / sums[1])
     if options["json"]:
         print_json({"score": mean, "n_rows": table.n_rows})
@@ -92,15 +119,23 @@ def _load(path: Path, options: dict[str, Any]) -> Any:
     return model
 
 
-def _open_documents(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> Any:
+def _open_documents(
+    model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
+) -> Any:
     """(S, V) counts with the model's vocabulary."""
     refuse_table_options(str(path), options)
-    words, n_words = options["words"], None if options["words"] is not None else model.n_features_in_
+    words, n_words = (
+        options["words"],
+        None if options["words"] is not None else model.n_features_in_,
+    )
     return count_documents(model, open_corpus(data, words, verbose, n_words), reset=False)
 
 
-def _open(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int) -> tuple[FileTable, Array | None]:
-    """The data as a table that is fit for the model: all rows are checked before anything is written.
+def _open(
+    model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
+) -> tuple[FileTable, Array | None]:
+    """The data as a table that is fit for the model: all rows are checked before anything is
+    written.
 
     The second says where sequences end, for models of such.
     """
@@ -109,15 +144,21 @@ def _open(model: Any, path: Path, data: Path, options: dict[str, Any], verbose: 
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
         if options["sequence_id"] is not None and not isinstance(model, ChainEstimator):
-            raise ValueError(f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}")
+            raise ValueError(
+                f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
+            )
         columns, where = find_sequences(data, names, options["sequence_id"], options)
         chosen = columns if where else names
-        table = open_like(data, chosen, phase.update, array=options["array"], header=options["header"])
+        table = open_like(
+            data, chosen, phase.update, array=options["array"], header=options["header"]
+        )
     checked = model._make_table(Given(table, **where), model._model.family, reset=False)
     return table, checked.shape.given_offsets if isinstance(checked, Stack) else None
 
 
-def _parts(method: Callable[..., Array], table: FileTable, offsets: Array | None, what: str, verbose: int) -> Iterator[Array]:
+def _parts(
+    method: Callable[..., Array], table: FileTable, offsets: Array | None, what: str, verbose: int
+) -> Iterator[Array]:
     """Answers part by part; sequences, offsets (S + 1,), stay whole."""
     done, cuts = 0, np.r_[np.arange(0, table.n_rows, PART_ROWS), table.n_rows]
     if offsets is not None:
@@ -125,13 +166,19 @@ def _parts(method: Callable[..., Array], table: FileTable, offsets: Array | None
     with Phase(what, bool(verbose)) as phase:
         for begin, end in pairwise(cuts.tolist()):
             part = replace(table, rows=table.rows[begin:end])
-            inside = {} if offsets is None else {"lengths": np.diff(offsets[(offsets >= begin) & (offsets <= end)])}
+            inside = (
+                {}
+                if offsets is None
+                else {"lengths": np.diff(offsets[(offsets >= begin) & (offsets <= end)])}
+            )
             yield method(part, **inside)
             done += part.n_rows
             phase.update(done, table.n_rows)
 
 
-def _document_parts(method: Callable[..., Array], counts: Any, what: str, verbose: int) -> Iterator[Array]:
+def _document_parts(
+    method: Callable[..., Array], counts: Any, what: str, verbose: int
+) -> Iterator[Array]:
     """Answers for some documents at a time; counts (S, V)."""
     with Phase(what, bool(verbose)) as phase:
         for begin in range(0, counts.shape[0], PART_DOCUMENTS):
@@ -141,9 +188,16 @@ def _document_parts(method: Callable[..., Array], counts: Any, what: str, verbos
 
 
 def _answer(
-    parts: Iterator[Array], header: list[str], size: dict[str, int], out: Path | None, name: str, options: dict[str, Any]
+    parts: Iterator[Array],
+    header: list[str],
+    size: dict[str, int],
+    out: Path | None,
+    name: str,
+    options: dict[str, Any],
 ) -> None:
-    """To the file; or to stdout, as text or as JSON. size: how many of what, by its name in JSON."""
+    """To the file; or to stdout, as text or as JSON. size: how many of what, by its name
+    in JSON.
+    """
     if out is not None or not options["json"]:
         write_rows(out, parts, header, next(iter(size.values())))
     if options["json"]:

@@ -25,10 +25,15 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
     verbose = configure_logs(options)
     for name in families or ():
         if name not in FAMILIES:
-            raise ValueError(f"unknown family {name!r}; choose one of {', '.join(sorted(FAMILIES))}")
+            raise ValueError(
+                f"unknown family {name!r}; choose one of {', '.join(sorted(FAMILIES))}"
+            )
     chosen = families or sorted(FAMILIES)
     began = time.monotonic()
-    with Phase("compiling", bool(verbose)) as phase, tempfile.TemporaryDirectory(prefix="stickbreak-") as folder:
+    with (
+        Phase("compiling", bool(verbose)) as phase,
+        tempfile.TemporaryDirectory(prefix="stickbreak-") as folder,
+    ):
         path = Path(folder) / "rows.csv"
         path.write_text("a,b\n" + "".join(f"{i % 2},{i % 3 % 2}\n" for i in range(40)))
         for i, name in enumerate(chosen):
@@ -38,9 +43,13 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
             _use_documents()
     seconds = time.monotonic() - began
     if options["json"]:
-        print_json({"families": chosen, "seconds": round(seconds, 3), "folder": str(cache_folder())})
+        print_json(
+            {"families": chosen, "seconds": round(seconds, 3), "folder": str(cache_folder())}
+        )
     else:
-        print_lines([f"compiled {len(chosen)} families in {seconds:.1f} s; kept in {cache_folder()}"])
+        print_lines(
+            [f"compiled {len(chosen)} families in {seconds:.1f} s; kept in {cache_folder()}"]
+        )
 
 
 def _use(name: str, path: Path) -> None:
@@ -53,10 +62,20 @@ def _use(name: str, path: Path) -> None:
                 model = sb.Mixture(2, family=name, inference=engine, random_state=0).fit(X)
             model.predict(X), model.predict_proba(X), model.score(X)
         for cls in (sb.HMM, sb.HDPHMM):
-            chain = cls(2, family=name, inference=sb.MemoizedVB(max_iter=2), random_state=0).fit(rows, lengths=[12, 28])
-            chain.predict(rows), chain.score(rows), chain.decode(rows), chain.predict_proba(rows), chain.sample(5)
+            chain = cls(2, family=name, inference=sb.MemoizedVB(max_iter=2), random_state=0).fit(
+                rows, lengths=[12, 28]
+            )
+            (
+                chain.predict(rows),
+                chain.score(rows),
+                chain.decode(rows),
+                chain.predict_proba(rows),
+                chain.sample(5),
+            )
         sb.HMM(2, family=name, inference=sb.HardEM(max_iter=2), random_state=0).fit(rows)
-        sb.DPMixture(2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)).fit(path)
+        sb.DPMixture(
+            2, family=name, init="k-means||", random_state=0, inference=sb.MemoizedVB(max_iter=2)
+        ).fit(path)
 
 
 def _use_documents() -> None:

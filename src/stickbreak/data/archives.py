@@ -1,4 +1,6 @@
-"""NumPy's own files (`.npy`, `.npz`), read with care: nothing is unpickled, and no claim of a header is believed unchecked."""
+"""NumPy's own files (`.npy`, `.npz`), read with care: nothing is unpickled, and no claim of a
+header is believed unchecked.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,17 @@ Report = Callable[[int, int], None]
 PIECE_VALUES = 1 << 18  # values read at once
 MAX_MEMBERS = 10_000  # arrays of an archive
 MAX_HEADER = 10_000
-DAMAGE = (ValueError, EOFError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError, OverflowError, tokenize.TokenError)
+DAMAGE = (
+    ValueError,
+    EOFError,
+    SyntaxError,
+    TypeError,
+    KeyError,
+    RecursionError,
+    MemoryError,
+    OverflowError,
+    tokenize.TokenError,
+)
 ZIP_DAMAGE = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -59,17 +71,26 @@ class Header:
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """The header of an array in NumPy's format; ValueError for anything else. Objects are refused by their type alone."""
+    """The header of an array in NumPy's format; ValueError for anything else. Objects are refused
+    by their type alone.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # headers of old releases, and types that NumPy would rather not see
+            # headers of old releases, and types that NumPy would rather not see
+            warnings.simplefilter("ignore")
             version = np.lib.format.read_magic(stream)
             if version == (1, 0):
-                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
+                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(
+                    stream, max_header_size=MAX_HEADER
+                )
             elif version == (2, 0):
-                shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(stream, max_header_size=MAX_HEADER)
+                shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(
+                    stream, max_header_size=MAX_HEADER
+                )
             else:
-                raise ValueError(f"its format {version[0]}.{version[1]} is not one of plain numbers")
+                raise ValueError(
+                    f"its format {version[0]}.{version[1]} is not one of plain numbers"
+                )
     except DAMAGE as error:
         raise ValueError(in_one_line(error)) from None
     if dtype.hasobject:
@@ -88,14 +109,20 @@ def open_npy(path: Path) -> Array:
             raise ValueError(f"{path} is not a .npy file of numbers: {error}") from None
         offset, size = file.tell(), os.fstat(file.fileno()).st_size
     if not header.is_table:
-        raise ValueError(f"{path} must hold a table (2 dimensions) of numbers; got shape {header.shape} and dtype {header.dtype}")
+        raise ValueError(
+            f"{path} must hold a table (2 dimensions) of numbers; got shape "
+            f"{header.shape} and dtype {header.dtype}"
+        )
     _require_some(path, header)
     if header.n_bytes > size - offset:
         raise ValueError(
-            f"{path} is not a .npy file of numbers: its header claims {header.n_bytes:,} bytes, {size - offset:,} follow"
+            f"{path} is not a .npy file of numbers: its header claims {header.n_bytes:,} bytes, "
+            f"{size - offset:,} follow"
         )
     order: Any = "F" if header.is_fortran else "C"
-    return np.memmap(path, dtype=header.dtype, mode="r", offset=offset, shape=header.shape, order=order)
+    return np.memmap(
+        path, dtype=header.dtype, mode="r", offset=offset, shape=header.shape, order=order
+    )
 
 
 @dataclass(frozen=True)
@@ -123,25 +150,35 @@ class ArraySource:
             for values in self._values(n_columns, report):
                 yield values.reshape(-1, n_columns)[:, wanted]
             return
-        rows = spool((values[:, None] for values in self._values(1, report)), 1).reshape(n_columns, n_rows).T
+        rows = (
+            spool((values[:, None] for values in self._values(1, report)), 1)
+            .reshape(n_columns, n_rows)
+            .T
+        )
         step = max(1, PIECE_VALUES // n_columns)
         yield from (rows[lo : lo + step, wanted] for lo in range(0, n_rows, step))
 
     def _values(self, unit: int, report: Report | None) -> Iterator[Array]:
-        """The stored values in the order of the file, as float64, some at a time: a multiple of `unit`."""
+        """The stored values in the order of the file, as float64, some at a time: a multiple of
+        `unit`.
+        """
         count, seen = math.prod(self.header.shape), 0
         step = max(1, PIECE_VALUES // unit) * unit
         with _open_archive(self.path) as archive, archive.open(self.member) as stream:
             try:
                 read_header(stream)
                 while seen < count:
-                    payload = _read_exactly(stream, min(step, count - seen) * self.header.dtype.itemsize)
+                    payload = _read_exactly(
+                        stream, min(step, count - seen) * self.header.dtype.itemsize
+                    )
                     yield np.frombuffer(payload, self.header.dtype).astype(np.float64)
                     seen += min(step, count - seen)
                     if report is not None:
                         report(seen, count)
             except ZIP_DAMAGE as error:
-                raise ValueError(f"{self.path} is damaged: {self.member}: {in_one_line(error)}") from None
+                raise ValueError(
+                    f"{self.path} is damaged: {self.member}: {in_one_line(error)}"
+                ) from None
 
 
 def find_array(path: Path, name: str | None = None) -> ArraySource:
@@ -149,17 +186,29 @@ def find_array(path: Path, name: str | None = None) -> ArraySource:
     with _open_archive(path) as archive:
         members = archive.infolist()
         if len(members) > MAX_MEMBERS:
-            raise ValueError(f"{path} has {len(members):,} members; at most {MAX_MEMBERS:,} are looked at")
+            raise ValueError(
+                f"{path} has {len(members):,} members; at most {MAX_MEMBERS:,} are looked at"
+            )
         names = [m.filename.removesuffix(".npy") for m in members]
         if name is not None and name not in names:
-            raise ValueError(f"{path} has no array {name!r}; it has {', '.join(names[:10]) or 'none'}")
+            raise ValueError(
+                f"{path} has no array {name!r}; it has {', '.join(names[:10]) or 'none'}"
+            )
         chosen = [m for m, n in zip(members, names, strict=True) if name is None or n == name]
-        found = [(m, h) for m in chosen if (h := _member_header(path, archive, m, is_named=name is not None)) is not None]
+        found = [
+            (m, h)
+            for m in chosen
+            if (h := _member_header(path, archive, m, is_named=name is not None)) is not None
+        ]
         tables = [(m, h) for m, h in found if h.is_table]
         if len(tables) != 1:
-            shapes = ", ".join(f"{m.filename.removesuffix('.npy')} {h.shape} {h.dtype}" for m, h in found[:10])
+            shapes = ", ".join(
+                f"{m.filename.removesuffix('.npy')} {h.shape} {h.dtype}" for m, h in found[:10]
+            )
             what = (
-                "is not a table (2 dimensions) of numbers" if name is not None else f"has {len(tables)} tables of numbers, not one"
+                "is not a table (2 dimensions) of numbers"
+                if name is not None
+                else f"has {len(tables)} tables of numbers, not one"
             )
             remedy = "" if len(tables) < 2 else "; choose one with array= (--array)"
             raise ValueError(f"{path} {what}: {shapes or 'it is empty'}{remedy}")
@@ -168,7 +217,9 @@ def find_array(path: Path, name: str | None = None) -> ArraySource:
     return ArraySource(path, member.filename, header)
 
 
-def _member_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, *, is_named: bool) -> Header | None:
+def _member_header(
+    path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, *, is_named: bool
+) -> Header | None:
     """The header of a member; None for one that is no array and was not asked for."""
     try:
         with archive.open(member) as stream:
@@ -177,9 +228,14 @@ def _member_header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo
     except ZIP_DAMAGE as error:
         if not is_named and not member.filename.endswith(".npy"):
             return None
-        raise ValueError(f"{path}: {member.filename} is not an array of numbers: {in_one_line(error)}") from None
+        raise ValueError(
+            f"{path}: {member.filename} is not an array of numbers: {in_one_line(error)}"
+        ) from None
     if header.n_bytes > rest:
-        raise ValueError(f"{path}: the header of {member.filename} claims {header.n_bytes:,} bytes, {rest:,} follow")
+        raise ValueError(
+            f"{path}: the header of {member.filename} claims {header.n_bytes:,} "
+            f"bytes, {rest:,} follow"
+        )
     return header
 
 
@@ -187,7 +243,8 @@ def _require_some(path: Path, header: Header) -> None:
     n_rows, n_columns = header.shape
     if n_rows < 1 or n_columns < 1:
         raise ValueError(
-            f"Found array with {n_rows} sample(s) and {n_columns} feature(s) in {path}; at least one of each is needed"
+            f"Found array with {n_rows} sample(s) and {n_columns} feature(s) in {path}; at least "
+            "one of each is needed"
         )
     if n_columns > MAX_COLUMNS:
         raise ValueError(f"{path} has {n_columns:,} columns; at most {MAX_COLUMNS:,} can be read")

@@ -1,6 +1,8 @@
-"""Files of documents: LDA-C (`n id:count ...`, a line for each document), UCI's docword, and words as they are; and word lists.
+"""Files of documents: LDA-C (`n id:count ...`, a line for each document), UCI's docword, and words
+as they are; and word lists.
 
-A text is read in pieces that end at the end of a line, so that what is held besides the counts stays small.
+A text is read in pieces that end at the end of a line, so that what is held besides the counts
+stays small.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ LDAC_LINE = re.compile(rb"\s*(\d+)((?:\s+\d+:\d+)+)\s*")
 
 @dataclass(frozen=True)
 class Corpus:
-    """counts (S, V), a CSR matrix; words (V,), or None where the file has none. `fit` and `transform` take it like a matrix."""
+    """counts (S, V), a CSR matrix; words (V,), or None where the file has none. `fit` and
+    `transform` take it like a matrix.
+    """
 
     counts: Any
     words: tuple[str, ...] | None = None
@@ -57,13 +61,16 @@ def read_corpus(
 
     Parameters
     ----------
-    path : LDA-C (a line `n id:count id:count ...` for each document, ids from 0), UCI docword (three lines with the numbers of
-        documents, words and entries; then lines `document word count`, from 1), or words (a document on each line, its words with
-        blanks between, UTF-8); also compressed (`.gz`). A file of words is named `.txt` or `.txt.gz`, and neither begins as
-        docword files do nor has a name that begins with "docword"; which of the others it is, the first line says.
-    words : file with a word on each line, in the order of their ids; or the words. Other words of a `.txt` are left out, with a
-        warning. Default: all words of a `.txt`, sorted.
-    n_words : size of the vocabulary of numbered words; default: that of `words`, of the file, or the largest id plus one.
+    path : LDA-C (a line `n id:count id:count ...` for each document, ids from 0), UCI docword
+        (three lines with the numbers of documents, words and entries; then lines `document word
+        count`, from 1), or words (a document on each line, its words with blanks between, UTF-8);
+        also compressed (`.gz`). A file of words is named `.txt` or `.txt.gz`, and neither begins as
+        docword files do nor has a name that begins with "docword"; which of the others it is, the
+        first line says.
+    words : file with a word on each line, in the order of their ids; or the words. Other words of a
+        `.txt` are left out, with a warning. Default: all words of a `.txt`, sorted.
+    n_words : size of the vocabulary of numbered words; default: that of `words`, of the file, or
+        the largest id plus one.
     report : called with the bytes read and all bytes, now and then.
 
     Returns
@@ -89,7 +96,9 @@ def read_corpus(
             if _holds_words(path, head):
                 return _read_texts(path, file, known, report)
             read = _read_ldac if b":" in head[0] or head[0].split() == [b"0"] else _read_docword
-            return Corpus(read(path, file, len(known) if known is not None else n_words, report), known)
+            return Corpus(
+                read(path, file, len(known) if known is not None else n_words, report), known
+            )
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
@@ -118,7 +127,11 @@ def _read_known(words: Any) -> tuple[str, ...] | None:
     """The vocabulary that the user gave, as a file or as words."""
     if words is None:
         return None
-    return read_words(words) if isinstance(words, str | os.PathLike) else tuple(str(word) for word in words)
+    return (
+        read_words(words)
+        if isinstance(words, str | os.PathLike)
+        else tuple(str(word) for word in words)
+    )
 
 
 def _name_list(words: Any) -> str:
@@ -126,14 +139,17 @@ def _name_list(words: Any) -> str:
 
 
 def _holds_words(path: Path, head: list[bytes]) -> bool:
-    """Whether a file is one of words: its name says so, unless it is docword, whose files are named docword.*.txt."""
+    """Whether a file is one of words: its name says so, unless it is docword, whose files are named
+    docword.*.txt.
+    """
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(".txt") or name.startswith("docword"):
         return False
     line = LDAC_LINE.fullmatch(head[0])
     if line is not None and int(line[1]) == line[2].count(b":"):
         raise ValueError(
-            f"{path} begins as LDA-C files do, with {_shown(head[0])}, but .txt is for documents as words: rename it to .ldac"
+            f"{path} begins as LDA-C files do, with {_shown(head[0])}, but .txt is for documents "
+            "as words: rename it to .ldac"
         )
     return [len(line.split()) if _numbers(line) is not None else 0 for line in head] != [1, 1, 1, 3]
 
@@ -176,7 +192,7 @@ def _numbers(text: bytes) -> Array | None:
             return None
 
 
-# ---------------------------------------------------------------------------------------------- LDA-C
+# ---------------------------------------------------------------------------------------------- LDA
 
 
 def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -184,7 +200,10 @@ def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report 
     for line, piece in _pieces(path, file, report):
         found = _ldac_piece(piece)
         if found is None:
-            raise ValueError(f"{path}, {_first_bad(piece, line, _ldac_piece)}; expected `n id:count id:count ...`")
+            raise ValueError(
+                f"{path}, {_first_bad(piece, line, _ldac_piece)}; expected `n "
+                "id:count id:count ...`"
+            )
         lengths.append(found[0])
         ids.append(found[1])
         counts.append(found[2])
@@ -192,7 +211,9 @@ def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report 
 
 
 def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
-    """Numbers of entries (L,) of the lines, ids and counts (E,) of all; None if the text is not of this form."""
+    """Numbers of entries (L,) of the lines, ids and counts (E,) of all; None if the text is not of
+    this form.
+    """
     lines = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
     ends = np.flatnonzero(lines == ord("\n"))
     colons = np.searchsorted(np.flatnonzero(lines == ord(":")), ends)
@@ -219,7 +240,7 @@ def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
     return f"line {line} and those after it do not fit together"
 
 
-# ---------------------------------------------------------------------------------------------- docword
+# ---------------------------------------------------------------------------------------------- doc
 
 
 def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -230,15 +251,22 @@ def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Repo
     for line, piece in _pieces(path, file, report):
         found = _triples(piece)
         if found is None:
-            raise ValueError(f"{path}, {_first_bad(piece, line + 3, _triples)}; expected `document word count`")
+            raise ValueError(
+                f"{path}, {_first_bad(piece, line + 3, _triples)}; expected `document word count`"
+            )
         parts.append(found)
     rows = np.concatenate(parts) if parts else np.zeros((0, 3), dtype=np.int64)
     if len(rows) != n_entries:
-        raise ValueError(f"{path} says that it has {n_entries} entries, but has {len(rows)}: it is not complete")
+        raise ValueError(
+            f"{path} says that it has {n_entries} entries, but has {len(rows)}: it is not complete"
+        )
     for column, limit, what in ((0, n_documents, "document"), (1, size, "word")):
         bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > limit))
         if len(bad):
-            raise ValueError(f"{path}, line {bad[0] + 4}: {what} {rows[bad[0], column]} is not between 1 and {limit}")
+            raise ValueError(
+                f"{path}, line {bad[0] + 4}: {what} {rows[bad[0], column]} is not "
+                f"between 1 and {limit}"
+            )
     parts_of: Any = rows[:, 2].astype(float), (rows[:, 0] - 1, rows[:, 1] - 1)
     return sparse.csr_array(parts_of, shape=(n_documents, size))
 
@@ -251,8 +279,10 @@ def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
     found = [int(size[0]) for size in sizes if size is not None and len(size) == 1 and size[0] >= 0]
     if len(found) < 3 or found[1] > MAX_WORDS:
         raise ValueError(
-            f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines with a number each, then "
-            f"`document word count`): it begins with {_shown(header[0])}; documents as words go to a .txt file, one on each line"
+            f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines "
+            "with a number each, then "
+            f"`document word count`): it begins with {_shown(header[0])}; documents as words go to "
+            "a .txt file, one on each line"
         )
     return found
 
@@ -276,10 +306,12 @@ def _numbers_of_lines(text: bytes) -> Array:
     return np.diff(np.searchsorted(begins, ends), prepend=0)
 
 
-# ---------------------------------------------------------------------------------------------- words
+# ---------------------------------------------------------------------------------------------- wor
 
 
-def _read_texts(path: Path, file: IO[bytes], known: tuple[str, ...] | None, report: Report | None) -> Corpus:
+def _read_texts(
+    path: Path, file: IO[bytes], known: tuple[str, ...] | None, report: Report | None
+) -> Corpus:
     ids = _number_words(known)
     left_out: set[bytes] | None = None if known is None else set()
     lengths, symbols, counts = [], [], []
@@ -293,14 +325,19 @@ def _read_texts(path: Path, file: IO[bytes], known: tuple[str, ...] | None, repo
     if left_out:
         _warn_of_others(path, left_out)
     if lengths and not sum(map(len, symbols)):
-        raise ValueError(f"{path} has no words" + ("" if known is None else " of the vocabulary; capitals count in words"))
+        raise ValueError(
+            f"{path} has no words"
+            + ("" if known is None else " of the vocabulary; capitals count in words")
+        )
     if known is not None:
         return Corpus(_matrix(path, lengths, symbols, counts, len(known)), known)
     order = sorted(ids)
     rank = np.empty(len(ids), dtype=np.int64)
     rank[[ids[word] for word in order]] = np.arange(len(ids))
     words = tuple(word.decode("utf-8") for word in order)
-    return Corpus(_matrix(path, lengths, [rank[part] for part in symbols], counts, len(words)), words)
+    return Corpus(
+        _matrix(path, lengths, [rank[part] for part in symbols], counts, len(words)), words
+    )
 
 
 def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
@@ -308,7 +345,9 @@ def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
     ids: dict[bytes, int] = {}
     for i, word in enumerate(known or ()):
         if ids.setdefault(word.encode("utf-8"), i) != i:
-            raise ValueError(f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}")
+            raise ValueError(
+                f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}"
+            )
     return ids
 
 
@@ -318,12 +357,17 @@ def _require_utf8(path: Path, text: bytes, line: int) -> None:
     except UnicodeDecodeError as error:
         at = line + text.count(b"\n", 0, error.start)
         raise ValueError(
-            f"{path}, line {at} holds the byte 0x{text[error.start]:02x}, which is not UTF-8: convert the file"
+            f"{path}, line {at} holds the byte 0x{text[error.start]:02x}, which is not UTF-8: "
+            "convert the file"
         ) from None
 
 
-def _count_piece(text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None) -> tuple[Array, Array, Array]:
-    """Numbers of distinct words (L,) of the lines, ids and counts (E,) of all. New words get ids, or go to left_out."""
+def _count_piece(
+    text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None
+) -> tuple[Array, Array, Array]:
+    """Numbers of distinct words (L,) of the lines, ids and counts (E,) of all. New words get ids,
+    or go to left_out.
+    """
     found, ends = array("q"), [0]
     for line in text.removesuffix(b"\n").split(b"\n"):
         words = line.split()
@@ -341,7 +385,9 @@ def _count_piece(text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None
 
 
 def _warn_of_others(path: Path, words: set[bytes]) -> None:
-    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (", ..." if len(words) > 3 else "")
+    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (
+        ", ..." if len(words) > 3 else ""
+    )
     message = f"{len(words)} words of {path} are not in the vocabulary and are left out: {shown}"
     warnings.warn(message, DataWarning, stacklevel=4)
 
@@ -349,14 +395,19 @@ def _warn_of_others(path: Path, words: set[bytes]) -> None:
 # ---------------------------------------------------------------------------------------------- all
 
 
-def _matrix(path: Path, lengths: list[Array], ids: list[Array], counts: list[Array], n_words: int | None) -> Any:
+def _matrix(
+    path: Path, lengths: list[Array], ids: list[Array], counts: list[Array], n_words: int | None
+) -> Any:
     if not lengths:
         raise ValueError(f"{path} is empty; expected a line for each document")
     symbols, offsets = np.concatenate(ids), np.r_[0, np.cumsum(np.concatenate(lengths))]
     largest = int(symbols.max(initial=-1))
     if n_words is not None and largest >= n_words:
         document = int(np.searchsorted(offsets, int(np.argmax(symbols >= n_words)), side="right"))
-        raise ValueError(f"{path}, line {document}: word {symbols[symbols >= n_words][0]} is not in a vocabulary of {n_words}")
+        raise ValueError(
+            f"{path}, line {document}: word {symbols[symbols >= n_words][0]} is not "
+            f"in a vocabulary of {n_words}"
+        )
     shape = len(offsets) - 1, largest + 1 if n_words is None else n_words
     parts: Any = np.concatenate(counts).astype(float), symbols, offsets
     return sparse.csr_array(parts, shape=shape)

@@ -1,4 +1,6 @@
-"""Documents as the engines see them: units of words, each word with the number of times that it occurs."""
+"""Documents as the engines see them: units of words, each word with the number of times that it
+occurs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ STEP_DOCUMENTS = 256  # of a step of stochastic inference when nobody says
 
 @dataclass(frozen=True)
 class Documents(Sequences):
-    """Symbols (n, 1), each with its number of occurrences `repeats` (n,); document d owns rows offsets[d]:offsets[d + 1].
+    """Symbols (n, 1), each with its number of occurrences `repeats` (n,); document d owns rows
+    offsets[d]:offsets[d + 1].
 
     Rows may also be vectors, which then are groups that mix the same components.
 
@@ -59,7 +62,9 @@ class Documents(Sequences):
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets, times=self.times)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches with nearly equal numbers of distinct words, each with its own vocabulary; "auto": 100,000 each."""
+        """Contiguous batches with nearly equal numbers of distinct words, each with its own
+        vocabulary; "auto": 100,000 each.
+        """
         if n_batches == "auto":
             n_batches = max(1, round(self.n_rows / BATCH_WORDS))
         count = max(1, min(int(n_batches), self.n_spans))
@@ -67,16 +72,24 @@ class Documents(Sequences):
         cuts = np.searchsorted(self.offsets, np.linspace(0, self.n_rows, count + 1)[1:-1])
         whole, bounds = self.whole(), np.unique(np.r_[0, cuts, self.n_spans])
         parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(bounds)]
-        return [own_vocabulary(replace(part, id=i)) for i, part in enumerate(parts)] if count > 1 else [whole]
+        return (
+            [own_vocabulary(replace(part, id=i)) for i, part in enumerate(parts)]
+            if count > 1
+            else [whole]
+        )
 
     def take(self, indices: Array, id: int = 0) -> Batch:
         """Some documents, in their order, with their own vocabulary."""
         chosen = np.sort(indices)
         found = super().take(chosen, id)
-        return own_vocabulary(replace(found, times=None if self.times is None else self.times[chosen]))
+        return own_vocabulary(
+            replace(found, times=None if self.times is None else self.times[chosen])
+        )
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Random documents that count, of about `size` distinct words in all; all of them where there are no more."""
+        """Random documents that count, of about `size` distinct words in all; all of them where
+        there are no more.
+        """
         assert self.offsets is not None
         possible = np.arange(self.n_spans) if self.times is None else np.flatnonzero(self.times > 0)
         if self.n_rows <= size:
@@ -92,8 +105,12 @@ class Documents(Sequences):
 
 
 def own_vocabulary(batch: Batch) -> Batch:
-    """The batch with symbols of its own, so that its counts and potentials are as small as its data; vectors as they are."""
+    """The batch with symbols of its own, so that its counts and potentials are as small as its
+    data; vectors as they are.
+    """
     if batch.rows.dtype.kind not in "iu":
         return batch
     symbols, renamed = np.unique(batch.rows, return_inverse=True)
-    return replace(batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64))
+    return replace(
+        batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64)
+    )

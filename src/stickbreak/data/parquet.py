@@ -19,7 +19,8 @@ __all__ = ["ParquetSource", "open_parquet"]
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
-PIECE_VALUES = 1 << 20  # values decoded at once; a row group may be larger, and polars then holds one
+# values decoded at once; a row group may be larger, and polars then holds one
+PIECE_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,13 @@ class ParquetSource:
         chosen = [self.names[i] for i in wanted]
         for name, kind in _run(self.path, self.frame.select(chosen).collect_schema).items():
             if not (kind.is_numeric() or kind == pl.Boolean):
-                raise ValueError(f"{self.path}, column {name!r} holds {kind}, not numbers; choose others with columns= (--columns)")
-        for piece in self._slices(self.frame.select(pl.col(chosen).cast(pl.Float64)), max(1, len(chosen)), report):
+                raise ValueError(
+                    f"{self.path}, column {name!r} holds {kind}, not numbers; choose "
+                    "others with columns= (--columns)"
+                )
+        for piece in self._slices(
+            self.frame.select(pl.col(chosen).cast(pl.Float64)), max(1, len(chosen)), report
+        ):
             yield piece.to_numpy().astype(np.float64, copy=False)
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
@@ -54,12 +60,18 @@ class ParquetSource:
         name = self.names[column]
         kind, found = _run(self.path, self.frame.collect_schema)[name], pl.col(name)
         if kind.is_nested() or kind == pl.Object:
-            raise ValueError(f"{self.path}, column {name!r} holds {kind}, which cannot name sequences; use numbers or words")
+            raise ValueError(
+                f"{self.path}, column {name!r} holds {kind}, which cannot name "
+                "sequences; use numbers or words"
+            )
         if kind.is_float():
             found = found.fill_nan(None)
         if isinstance(kind, pl.Categorical | pl.Enum):
             found = found.cast(pl.String)
-        return join_runs(_find_runs(piece.to_series(0)) for piece in self._slices(self.frame.select(found), 1, report))
+        return join_runs(
+            _find_runs(piece.to_series(0))
+            for piece in self._slices(self.frame.select(found), 1, report)
+        )
 
     def _slices(self, frame: Any, width: int, report: Report | None) -> Iterator[Any]:
         """A lazy frame of so many columns, piece by piece."""
@@ -82,7 +94,9 @@ def open_parquet(path: Path) -> ParquetSource:
     try:
         import polars as pl
     except ModuleNotFoundError:
-        raise ValueError(f"reading {path} needs polars; pip install 'stickbreak[parquet]'") from None
+        raise ValueError(
+            f"reading {path} needs polars; pip install 'stickbreak[parquet]'"
+        ) from None
     frame = _run(path, lambda: pl.scan_parquet(path, glob=False))
     names = tuple(_run(path, frame.collect_schema).names())
     n_rows = int(_run(path, frame.select(pl.len()).collect).item())
@@ -90,7 +104,9 @@ def open_parquet(path: Path) -> ParquetSource:
 
 
 def _run(path: Path, act: Callable[[], Any]) -> Any:
-    """Polars at work: whatever goes wrong in it, a panic of its own included, is a ValueError that names the file."""
+    """Polars at work: whatever goes wrong in it, a panic of its own included, is a ValueError that
+    names the file.
+    """
     import polars as pl
 
     try:

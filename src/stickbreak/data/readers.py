@@ -1,7 +1,8 @@
-"""Files as tables of numbers: `.npy` mapped as they are; `.npz`, `.csv`, `.tsv` and `.parquet` streamed once and mapped.
+"""Files as tables of numbers: `.npy` mapped as they are; `.npz`, `.csv`, `.tsv` and `.parquet`
+streamed once and mapped.
 
-Text and archives cannot be read at random places. They go, in bounded memory, to a temporary file of float64 without a name, and
-every later pass runs at the speed of a memory map.
+Text and archives cannot be read at random places. They go, in bounded memory, to a temporary file
+of float64 without a name, and every later pass runs at the speed of a memory map.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ import numpy.typing as npt
 from .runs import Runs
 from .spool import require_room, spool
 
-__all__ = ["KINDS", "FileTable", "open_like", "open_table", "read_names", "read_pieces", "read_runs"]
+__all__ = [
+    "KINDS",
+    "FileTable",
+    "open_like",
+    "open_table",
+    "read_names",
+    "read_pieces",
+    "read_runs",
+]
 
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
@@ -40,7 +49,9 @@ class Source(Protocol):
         """Rows, where they are known before the end."""
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told what is done, and of how much."""
+        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told what is
+        done, and of how much.
+        """
 
 
 @runtime_checkable
@@ -53,7 +64,9 @@ class NamedSource(Source, Protocol):
 
 @dataclass(frozen=True)
 class FileTable:
-    """Rows (n, D) of a file, mapped; the names of their columns, if it has any. `fit` and `predict` take it like an array."""
+    """Rows (n, D) of a file, mapped; the names of their columns, if it has any. `fit` and `predict`
+    take it like an array.
+    """
 
     rows: Array
     names: tuple[str, ...] | None
@@ -82,10 +95,12 @@ def open_table(
 
     Parameters
     ----------
-    path : `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet` (needs the extra `parquet`). Empty cells, NA and NaN are missing values.
+    path : `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet` (needs the extra `parquet`). Empty cells, NA
+        and NaN are missing values.
     columns : names of the columns to read, in this order, or their positions from 0; default all.
     array : name of the array of a `.npz` file; default its only table.
-    header : whether the first row of text holds names; default: it does if it has words and no number.
+    header : whether the first row of text holds names; default: it does if it has words and no
+        number.
     report : called with the work done and all work, now and then.
 
     Returns
@@ -110,7 +125,9 @@ def open_table(
         require_room(source.n_rows * len(wanted) * 8, str(path))
     rows = spool(source.pieces(wanted, report), len(wanted))
     if not len(rows):
-        raise ValueError(f"{path} has a header but no rows" if names is not None else f"{path} has no rows")
+        raise ValueError(
+            f"{path} has a header but no rows" if names is not None else f"{path} has no rows"
+        )
     return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path)
 
 
@@ -122,14 +139,20 @@ def open_like(
     array: str | None = None,
     header: bool | None = None,
 ) -> FileTable:
-    """Open a file for a model that was fitted to columns of these names: found by name where the file has names, else all."""
+    """Open a file for a model that was fitted to columns of these names: found by name where the
+    file has names, else all.
+    """
     path = _check_path(path)
-    has_names = path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
+    has_names = (
+        path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
+    )
     columns = list(names) if names is not None and has_names else None
     return open_table(path, columns=columns, array=array, header=header, report=report)
 
 
-def read_names(path: str | os.PathLike[str], *, array: str | None = None, header: bool | None = None) -> tuple[str, ...] | None:
+def read_names(
+    path: str | os.PathLike[str], *, array: str | None = None, header: bool | None = None
+) -> tuple[str, ...] | None:
     """Names of a file's columns; None where it has none."""
     path = _check_path(path)
     return None if path.suffix.lower() == ".npy" else _examine(path, array, header)[1]
@@ -156,7 +179,9 @@ def read_runs(
     """
     path = _check_path(path)
     if read_names(path, array=array, header=header) is None:
-        raise ValueError(f"the columns of {path} have no names, so there is no {column!r} among them")
+        raise ValueError(
+            f"the columns of {path} have no names, so there is no {column!r} among them"
+        )
     source, names = _examine(path, array, header)
     assert isinstance(source, NamedSource)
     return source.runs(int(_choose(path, names, source.n_columns, [column])[0]), report)
@@ -170,7 +195,8 @@ def read_pieces(
     header: bool | None = None,
     report: Report | None = None,
 ) -> Iterator[FileTable]:
-    """A file piece by piece, from the beginning to the end, in bounded memory and without a temporary file: for `partial_fit`.
+    """A file piece by piece, from the beginning to the end, in bounded memory and without a
+    temporary file: for `partial_fit`.
 
     Parameters
     ----------
@@ -198,20 +224,35 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
     except OSError as error:  # a name that no file can have
         raise ValueError(f"X={str(path)[:200]!r} cannot be opened: {error.strerror}") from None
     if not is_there:
-        raise ValueError(f"X={str(path)!r}: no such file; expected an array, a data frame or a path to a {kinds} file")
+        raise ValueError(
+            f"X={str(path)!r}: no such file; expected an array, a data frame or a "
+            f"path to a {kinds} file"
+        )
     if not is_file:
-        raise ValueError(f"X={str(path)!r} is a {'folder' if is_folder else 'device'}; expected a path to a {kinds} file")
+        raise ValueError(
+            f"X={str(path)!r} is a {'folder' if is_folder else 'device'}; expected a "
+            f"path to a {kinds} file"
+        )
     if path.suffix.lower() not in KINDS:
-        raise ValueError(f"X={str(path)!r}: files of kind {path.suffix!r} are not read; expected a path to a {kinds} file")
+        raise ValueError(
+            f"X={str(path)!r}: files of kind {path.suffix!r} are not read; expected a "
+            f"path to a {kinds} file"
+        )
     if not os.access(path, os.R_OK):
         raise ValueError(f"X={str(path)!r} may not be read: permission denied")
     return path
 
 
-def _examine(path: Path, array: str | None, header: bool | None) -> tuple[Source, tuple[str, ...] | None]:
+def _examine(
+    path: Path, array: str | None, header: bool | None
+) -> tuple[Source, tuple[str, ...] | None]:
     """The source for a path by its suffix, and the names of its columns."""
     kind = path.suffix.lower()
-    _refuse_options(path, array=array if kind != ".npz" else None, header=header if kind not in (".csv", ".tsv") else None)
+    _refuse_options(
+        path,
+        array=array if kind != ".npz" else None,
+        header=header if kind not in (".csv", ".tsv") else None,
+    )
     if kind == ".npz":
         from .archives import find_array
 
@@ -233,7 +274,9 @@ def _refuse_options(path: Path, **options: Any) -> None:
             raise ValueError(f"{name}={value!r} does not apply to {path.suffix} files")
 
 
-def _open_npy(path: Path, columns: Sequence[str | int] | None, array: str | None, header: bool | None) -> FileTable:
+def _open_npy(
+    path: Path, columns: Sequence[str | int] | None, array: str | None, header: bool | None
+) -> FileTable:
     from .archives import PIECE_VALUES, open_npy
 
     _refuse_options(path, array=array, header=header)
@@ -248,10 +291,16 @@ def _open_npy(path: Path, columns: Sequence[str | int] | None, array: str | None
         return FileTable(rows, None, path)
     wanted = _choose(path, None, rows.shape[1], columns)
     step = max(1, PIECE_VALUES // max(1, rows.shape[1]))
-    return FileTable(spool((rows[lo : lo + step, wanted] for lo in range(0, len(rows), step)), len(wanted)), None, path)
+    return FileTable(
+        spool((rows[lo : lo + step, wanted] for lo in range(0, len(rows), step)), len(wanted)),
+        None,
+        path,
+    )
 
 
-def _choose(path: Path, names: tuple[str, ...] | None, n_columns: int, columns: Sequence[str | int] | None) -> Array:
+def _choose(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, columns: Sequence[str | int] | None
+) -> Array:
     """(D,) positions of the wanted columns."""
     if names is not None and len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
@@ -266,7 +315,9 @@ def _choose(path: Path, names: tuple[str, ...] | None, n_columns: int, columns: 
     return np.array(wanted)
 
 
-def _find_column(path: Path, names: tuple[str, ...] | None, n_columns: int, column: str | int) -> int:
+def _find_column(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, column: str | int
+) -> int:
     if isinstance(column, str) and names is not None and column in names:
         return names.index(column)
     is_position = isinstance(column, int | np.integer) or (

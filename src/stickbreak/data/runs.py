@@ -14,7 +14,9 @@ Array = npt.NDArray[Any]
 
 
 class Runs(NamedTuple):
-    """ids: that of each run, None where it is missing; starts (S,): the first row of each; n_rows: rows in all."""
+    """ids: that of each run, None where it is missing; starts (S,): the first row of each; n_rows:
+    rows in all.
+    """
 
     ids: list[Any]
     starts: Array
@@ -29,8 +31,14 @@ class Runs(NamedTuple):
 def find_runs(ids: Array) -> Runs:
     """Runs of equal ids (n,); None and what does not equal itself (NaN) are missing."""
     if ids.dtype.kind in "fO":
-        ids = np.array([value if _is_there(value) else None for value in ids.tolist()], dtype=object)
-    starts = np.r_[0, np.flatnonzero(ids[1:] != ids[:-1]) + 1] if len(ids) else np.zeros(0, dtype=np.int64)
+        ids = np.array(
+            [value if _is_there(value) else None for value in ids.tolist()], dtype=object
+        )
+    starts = (
+        np.r_[0, np.flatnonzero(ids[1:] != ids[:-1]) + 1]
+        if len(ids)
+        else np.zeros(0, dtype=np.int64)
+    )
     return Runs(ids[starts].tolist(), starts, len(ids))
 
 

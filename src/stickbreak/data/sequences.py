@@ -17,19 +17,26 @@ __all__ = ["Sequences", "span_rows"]
 Array = npt.NDArray[Any]
 
 BATCH_UNITS = 64
-LONG = 32  # rows of an average sequence from which on it is faster to copy sequence by sequence than row by row
-STEP_SEQUENCES, STEP_ROWS = 64, 8192  # of a step of stochastic inference when nobody says: whichever comes first
+# rows of an average sequence from which on it is faster to copy sequence by sequence than row by
+# row
+LONG = 32
+# of a step of stochastic inference when nobody says: whichever comes first
+STEP_SEQUENCES, STEP_ROWS = 64, 8192
 
 
 def span_offsets(begins: Array, ends: Array) -> Array:
-    """(S + 1,) where the spans begins[s] to ends[s] begin and end when they stand one after another."""
+    """(S + 1,) where the spans begins[s] to ends[s] begin and end when they stand one after
+    another.
+    """
     offsets = np.zeros(len(begins) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
     return offsets
 
 
 def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
-    """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,) of the spans in them."""
+    """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,)
+    of the spans in them.
+    """
     offsets = span_offsets(begins, ends)
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], ends - begins), offsets
 
@@ -44,7 +51,8 @@ def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
 class Sequences(Table):
     """Stacked rows (n, D); sequence s owns rows offsets[s]:offsets[s + 1], at least one.
 
-    repeats (n,) is the same for all rows of a sequence: a sequence counts as often as its weight says.
+    repeats (n,) is the same for all rows of a sequence: a sequence counts as often as its weight
+    says.
     """
 
     offsets: Array | None = None
@@ -65,7 +73,8 @@ class Sequences(Table):
 
     @property
     def step_size(self) -> int:
-        """Sequences of a step of stochastic inference when nobody says: 64, or fewer that hold about 8,192 rows.
+        """Sequences of a step of stochastic inference when nobody says: 64, or fewer that hold
+        about 8,192 rows.
 
         Larger steps say little more: it is their number that a pass needs.
         """
@@ -76,8 +85,8 @@ class Sequences(Table):
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto": about 20,000 rows and
-        at least 64 sequences each, which are inferred side by side.
+        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto": about
+        20,000 rows and at least 64 sequences each, which are inferred side by side.
         """
         if n_batches == "auto":
             n_batches = max(1, min(round(self.n_rows / BATCH_ROWS), self.n_spans // BATCH_UNITS))
@@ -95,7 +104,10 @@ class Sequences(Table):
         begins, ends = self.offsets[chosen], self.offsets[chosen + 1]
         values = self.rows, self.repeats, self.sets
         if isinstance(self.rows, np.ndarray) and (ends - begins).sum() >= LONG * len(chosen):
-            spans, offsets = list(zip(begins.tolist(), ends.tolist(), strict=True)), span_offsets(begins, ends)
+            spans, offsets = (
+                list(zip(begins.tolist(), ends.tolist(), strict=True)),
+                span_offsets(begins, ends),
+            )
             rows, repeats, sets = (None if v is None else join_spans(v, spans) for v in values)
         else:
             at, offsets = span_rows(begins, ends)
@@ -103,10 +115,14 @@ class Sequences(Table):
         return Batch(id, rows, offsets, repeats, sets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Random sequences that count, of `size` rows in all at most; of one that is longer, a window."""
+        """Random sequences that count, of `size` rows in all at most; of one that is longer, a
+        window.
+        """
         assert self.offsets is not None
         counts = np.ones(self.n_spans) if self.repeats is None else self.repeats[self.offsets[:-1]]
-        order = rng.permutation(np.flatnonzero(counts > 0)) if counts.any() else np.arange(self.n_spans)
+        order = (
+            rng.permutation(np.flatnonzero(counts > 0)) if counts.any() else np.arange(self.n_spans)
+        )
         if self.n_rows <= size:
             return self.take(order)
         reached = np.cumsum(np.diff(self.offsets)[order])
@@ -118,30 +134,48 @@ class Sequences(Table):
         return unit.rows_between(begin, begin + size).alone()
 
     def cut_windows(self, length: int, rng: np.random.Generator) -> Array:
-        """(W, 2) first row and end of windows that hold every row once: each sequence is cut every `length` rows.
+        """(W, 2) first row and end of windows that hold every row once: each sequence is cut every
+        `length` rows.
 
-        The first cut falls after 1 to `length` rows, so that every pair of neighbours is cut with the same probability 1 / length.
-        Sequences are left whole when none is longer.
+        The first cut falls after 1 to `length` rows, so that every pair of neighbours is cut with
+        the same probability 1 / length. Sequences are left whole when none is longer.
         """
         assert self.offsets is not None
         bounds, lengths = self.offsets, np.diff(self.offsets)
         if lengths.max() > length:
             shifts = rng.integers(1, length + 1, self.n_spans)
-            cuts = [np.arange(a + o, b, length) for a, b, o in zip(self.offsets[:-1], self.offsets[1:], shifts, strict=True)]
+            cuts = [
+                np.arange(a + o, b, length)
+                for a, b, o in zip(self.offsets[:-1], self.offsets[1:], shifts, strict=True)
+            ]
             bounds = np.unique(np.concatenate([self.offsets, *cuts]))
         return np.column_stack([bounds[:-1], bounds[1:]])
 
     def take_windows(self, bounds: Array, buffer: int, id: int = 0, **of_all: Any) -> Batch:
-        """Windows (m, 2) of rows as units, each with up to `buffer` rows on both sides that do not count; of_all: see Windows."""
+        """Windows (m, 2) of rows as units, each with up to `buffer` rows on both sides that do not
+        count; of_all: see Windows.
+        """
         assert self.offsets is not None
         begins, ends = bounds[np.argsort(bounds[:, 0])].T
         unit = np.searchsorted(self.offsets, begins, side="right") - 1
-        low, high = np.maximum(self.offsets[unit], begins - buffer), np.minimum(self.offsets[unit + 1], ends + buffer)
+        low, high = (
+            np.maximum(self.offsets[unit], begins - buffer),
+            np.minimum(self.offsets[unit + 1], ends + buffer),
+        )
         at, offsets = span_rows(low, high)
         counts = (at >= np.repeat(begins, high - low)) & (at < np.repeat(ends, high - low))
         repeats = counts * (1.0 if self.repeats is None else self.repeats[at])
-        windows = Windows(begins - low, high - ends, low == self.offsets[unit], n_sequences=self.n_spans, **of_all)
-        return Batch(id, self.rows[at], offsets, repeats, None if self.sets is None else self.sets[at], windows=windows)
+        windows = Windows(
+            begins - low, high - ends, low == self.offsets[unit], n_sequences=self.n_spans, **of_all
+        )
+        return Batch(
+            id,
+            self.rows[at],
+            offsets,
+            repeats,
+            None if self.sets is None else self.sets[at],
+            windows=windows,
+        )
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""

@@ -1,4 +1,6 @@
-"""Tables that live in temporary files without a name: nothing is left of them, even after SIGKILL."""
+"""Tables that live in temporary files without a name: nothing is left of them, even after
+SIGKILL.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,12 @@ LARGE_FILES = "/var/tmp"  # on disk, where /tmp is often a part of memory
 
 
 def spool_folder() -> str:
-    """Where temporary tables go: the folder that TMPDIR (TEMP, TMP) names, else /var/tmp if there is one, else the system's."""
-    if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")) or not os.access(LARGE_FILES, os.W_OK):
+    """Where temporary tables go: the folder that TMPDIR (TEMP, TMP) names, else /var/tmp if there
+    is one, else the system's.
+    """
+    if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")) or not os.access(
+        LARGE_FILES, os.W_OK
+    ):
         return tempfile.gettempdir()
     return LARGE_FILES
 
@@ -34,7 +40,8 @@ def require_room(n_bytes: int, what: str) -> None:
     free = shutil.disk_usage(spool_folder()).free
     if n_bytes > free:
         raise ValueError(
-            f"{what} needs {n_bytes:,} bytes of temporary space, {spool_folder()} has {free:,}: set TMPDIR to a folder with more"
+            f"{what} needs {n_bytes:,} bytes of temporary space, {spool_folder()} has {free:,}: "
+            "set TMPDIR to a folder with more"
         )
 
 
@@ -50,7 +57,10 @@ def spool(pieces: Iterable[Array], n_columns: int) -> Array:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            raise ValueError(f"no space left for a temporary table in {spool_folder()}: set TMPDIR to a folder with more") from None
+            raise ValueError(
+                f"no space left for a temporary table in {spool_folder()}: set TMPDIR "
+                "to a folder with more"
+            ) from None
         return _mapped(file, "r", (n_rows, n_columns), np.float64)
 
 
@@ -64,7 +74,9 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 class Shelf(MutableMapping[str, Array]):
-    """Arrays by name: in memory up to a limit in bytes, the others in a temporary file, read when they are asked for."""
+    """Arrays by name: in memory up to a limit in bytes, the others in a temporary file, read when
+    they are asked for.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit, self._used = limit, 0

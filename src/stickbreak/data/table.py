@@ -19,11 +19,22 @@ from stickbreak.errors import DataWarning
 
 from .batches import Batch
 
-__all__ = ["Scale", "Table", "check_table", "compact", "is_on_disk", "is_sparse", "measure", "name_columns"]
+__all__ = [
+    "Scale",
+    "Table",
+    "check_table",
+    "compact",
+    "is_on_disk",
+    "is_sparse",
+    "measure",
+    "name_columns",
+]
 
 Array = npt.NDArray[Any]
 
-BATCH_ROWS = 20_000  # rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn often
+# rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn
+# often
+BATCH_ROWS = 20_000
 STEP_ROWS = 1024  # rows of a step of stochastic inference when nobody says
 SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
 HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
@@ -98,17 +109,30 @@ class Table:
         """Some rows, in the order of the table."""
         at = np.sort(indices)
         repeats = None if self.repeats is None else self.repeats[at]
-        return compact(Batch(id, self.rows[at], repeats=repeats, sets=None if self.sets is None else self.sets[at]))
+        return compact(
+            Batch(
+                id,
+                self.rows[at],
+                repeats=repeats,
+                sets=None if self.sets is None else self.sets[at],
+            )
+        )
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """At most `size` rows that count, drawn without replacement; rows with a legal set of their own are well represented."""
+        """At most `size` rows that count, drawn without replacement; rows with a legal set of their
+        own are well represented.
+        """
         possible = None if self.repeats is None else np.flatnonzero(self.repeats > 0)
         n = self.n_rows if possible is None else len(possible)
         if n <= size:
             return self.take(np.arange(n) if possible is None else possible)
         drawn = rng.choice(n, size, replace=False)
         drawn = drawn if possible is None else possible[drawn]
-        return self.take(drawn if self.sets is None else np.union1d(drawn[: size // 2], self._of_sets(size // 2, rng)))
+        return self.take(
+            drawn
+            if self.sets is None
+            else np.union1d(drawn[: size // 2], self._of_sets(size // 2, rng))
+        )
 
     def _of_sets(self, size: int, rng: np.random.Generator) -> Array:
         """Up to `size` rows, spread evenly over the sets other than 0 (which allows everything)."""
@@ -118,15 +142,23 @@ class Table:
         names = np.unique(self.sets[self.sets != 0])
         for name in names:
             rows = np.flatnonzero((self.sets == name) & (counts > 0))
-            found.append(rng.choice(rows, min(len(rows), max(1, size // len(names))), replace=False))
+            found.append(
+                rng.choice(rows, min(len(rows), max(1, size // len(names))), replace=False)
+            )
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def fingerprint(self) -> str:
-        """A digest that tells these data from others; large tables are read at evenly spaced places only."""
+        """A digest that tells these data from others; large tables are read at evenly spaced places
+        only.
+        """
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
         for part in (self.repeats, self.sets):
             digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
-        stored = 2 * self.rows.nnz // max(1, self.n_rows) if is_sparse(self.rows) else int(self.rows.shape[1])
+        stored = (
+            2 * self.rows.nnz // max(1, self.n_rows)
+            if is_sparse(self.rows)
+            else int(self.rows.shape[1])
+        )
         row_bytes = max(1, self.rows.dtype.itemsize * stored)
         size = max(1, HASH_BYTES // 16 // row_bytes)
         starts = np.arange(0, self.n_rows, size)
@@ -143,24 +175,30 @@ class Table:
 
 
 def compact(batch: Batch) -> Batch:
-    """A sparse batch with its own vocabulary, so that its Summary and potentials are as small as its data."""
+    """A sparse batch with its own vocabulary, so that its Summary and potentials are as small as
+    its data.
+    """
     if not is_sparse(batch.rows) or batch.symbols is not None:
         return batch
     symbols = np.unique(batch.rows.indices)
     if 2 * len(symbols) > batch.rows.shape[1]:
         return batch  # most symbols occur: renaming them would not pay
     renamed = np.searchsorted(symbols, batch.rows.indices)
-    rows: Any = sparse.csr_array((batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols)))
+    rows: Any = sparse.csr_array(
+        (batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols))
+    )
     return replace(batch, rows=rows, symbols=symbols)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What default priors are made from: weighted moments of each column, repeats counted, missing entries (NaN) left out.
+    """What default priors are made from: weighted moments of each column, repeats counted, missing
+    entries (NaN) left out.
 
-    seen (D,): weight of the entries that are there. mean, variance, square (D,): square is the mean of x**2; variance is about
-    the mean, 0 for a constant column. largest (D,): the largest value of each column, that of rows without weight included
-    (they are read all the same). A column without entries has mean, variance and square 0 and largest -1.
+    seen (D,): weight of the entries that are there. mean, variance, square (D,): square is the mean
+    of x**2; variance is about the mean, 0 for a constant column. largest (D,): the largest value of
+    each column, that of rows without weight included (they are read all the same). A column without
+    entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
     look_again : measures columns that are made from these; see `of`.
     """
@@ -173,15 +211,22 @@ class Scale:
     square: Array
     largest: Array
     names: tuple[Any, ...] | None = None
-    look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(default=None, repr=False, compare=False)
+    look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     def of(self, change: Callable[[Any], Any]) -> Scale:
-        """The scale of other columns: change(rows) (n, C) is made from rows (n, D), row by row; NaN is left out.
+        """The scale of other columns: change(rows) (n, C) is made from rows (n, D), row by row; NaN
+        is left out.
 
-        For default priors that need more than moments of single columns: two more passes over the table.
+        For default priors that need more than moments of single columns: two more passes over the
+        table.
         """
         if self.look_again is None:
-            raise ValueError("this scale was not measured from a table, so no other columns can be; use measure(table)")
+            raise ValueError(
+                "this scale was not measured from a table, so no other columns can "
+                "be; use measure(table)"
+            )
         return self.look_again(change)
 
     def name(self, column: int) -> str:
@@ -191,23 +236,35 @@ class Scale:
     def take(self, columns: Sequence[int]) -> Scale:
         """The scale of some columns, under the names that they have here."""
         at = list(columns)
-        own = {f.name: getattr(self, f.name)[at] for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        own = {
+            f.name: getattr(self, f.name)[at]
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), np.ndarray)
+        }
         names = tuple(at) if self.names is None else tuple(self.names[c] for c in at)
         look_again = lambda change: self.of(lambda rows: change(rows[:, at]))
         return replace(self, n_features=len(at), names=names, look_again=look_again, **own)
 
 
-def check_table(table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False) -> None:
-    """One pass over the table that raises ValueError for values that are not finite, and for what `check` finds."""
+def check_table(
+    table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False
+) -> None:
+    """One pass over the table that raises ValueError for values that are not finite, and for what
+    `check` finds.
+    """
     for lo, rows, _ in _scan(table):
         _find_missing(rows, lo, allow_missing)
         check(rows, lo)
 
 
-def measure(table: Table, check: Callable[[Any, int], None] | None = None, *, allow_missing: bool = False) -> Scale:
-    """Two passes over the table; a value that is not finite is an error that names its row, and so is what `check` finds.
+def measure(
+    table: Table, check: Callable[[Any, int], None] | None = None, *, allow_missing: bool = False
+) -> Scale:
+    """Two passes over the table; a value that is not finite is an error that names its row, and so
+    is what `check` finds.
 
-    allow_missing : NaN is a missing entry and left out; a column that has no others is warned about.
+    allow_missing : NaN is a missing entry and left out; a column that has no others is warned
+        about.
     """
     scale = _moments(table, _same, check, allow_missing)
     _warn_of_empty_columns(scale.seen == 0)
@@ -219,7 +276,10 @@ def _same(rows: Any) -> Any:
 
 
 def _moments(
-    table: Table, change: Callable[[Any], Any], check: Callable[[Any, int], None] | None = None, allow_missing: bool = True
+    table: Table,
+    change: Callable[[Any], Any],
+    check: Callable[[Any, int], None] | None = None,
+    allow_missing: bool = True,
 ) -> Scale:
     """The scale of the columns that `change` makes of the rows."""
     n_columns = int(change(table.rows[:1]).shape[1])
@@ -246,12 +306,25 @@ def _moments(
     square = second / weight
     variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
     largest = np.where(np.isfinite(largest), largest, -1.0)
-    return Scale(n_columns, table.n_observations, seen, mean, variance, square, largest, look_again=partial(_moments, table))
+    return Scale(
+        n_columns,
+        table.n_observations,
+        seen,
+        mean,
+        variance,
+        square,
+        largest,
+        look_again=partial(_moments, table),
+    )
 
 
 def _warn_of_empty_columns(empty: Array) -> None:
     if empty.any():
-        warnings.warn(f"{name_columns(empty)}: no value in any row, so nothing is learned of it", DataWarning, stacklevel=3)
+        warnings.warn(
+            f"{name_columns(empty)}: no value in any row, so nothing is learned of it",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def name_columns(chosen: Array) -> str:
@@ -279,9 +352,12 @@ def _filled(rows: Any, missing: Array | None) -> Any:
 
 
 def _find_missing(rows: Any, lo: int, allow_missing: bool) -> Array | None:
-    """(n, D) where rows lack an entry, None when they are complete; other values that are not finite are an error."""
+    """(n, D) where rows lack an entry, None when they are complete; other values that are not
+    finite are an error.
+    """
     values = rows.data if is_sparse(rows) else rows
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs, and sums of large values, have no sum
+    # infinities of both signs, and sums of large values, have no sum
+    with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(values.sum(dtype=float)):
             return None
     bad = ~np.isfinite(values)
@@ -293,5 +369,7 @@ def _find_missing(rows: Any, lo: int, allow_missing: bool) -> Array | None:
     refused = bad & ~missing if allow_missing else bad
     if refused.any():
         at, column = np.argwhere(refused)[0]
-        raise ValueError(f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite")
+        raise ValueError(
+            f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite"
+        )
     return missing

@@ -1,4 +1,6 @@
-"""Separated text (`.csv`, `.tsv`) as pieces of numbers: one pass in bounded memory, and errors that name the row and the column."""
+"""Separated text (`.csv`, `.tsv`) as pieces of numbers: one pass in bounded memory, and errors that
+name the row and the column.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from stickbreak.kernels.text import COMPLETE, SKIPPED, UNCLOSED, WORDS, decimal_powers, find_changes, parse_records
+from stickbreak.kernels.text import (
+    COMPLETE,
+    SKIPPED,
+    UNCLOSED,
+    WORDS,
+    decimal_powers,
+    find_changes,
+    parse_records,
+)
 
 from .runs import Runs, join_runs
 from .spool import MAX_COLUMNS
@@ -35,9 +45,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class TextSource:
-    """An examined file: its separator, the names of its columns (None without a header), their number, and where the data begin.
+    """An examined file: its separator, the names of its columns (None without a header), their
+    number, and where the data begin.
 
-    begin, row : first byte of the data, and the row of the file (counted from 1, header and blank lines too) that it belongs to
+    begin, row : first byte of the data, and the row of the file (counted from 1, header and blank
+        lines too) that it belongs to
     has_returns : whether lines end in a carriage return alone
     """
 
@@ -51,7 +63,9 @@ class TextSource:
     n_rows = None  # not known before the end
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told bytes read, and bytes in all."""
+        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told bytes
+        read, and bytes in all.
+        """
         slots = np.full(self.n_columns, SKIPPED)
         slots[wanted] = np.arange(len(wanted))
         return self._read(slots, self._numbers, report)
@@ -63,7 +77,9 @@ class TextSource:
         found = join_runs(self._read(slots, self._words, report))
         return found.with_ids(read_ids(found.ids))
 
-    def _read(self, slots: Array, settle: Callable[..., _Piece], report: Report | None) -> Iterator[_Piece]:
+    def _read(
+        self, slots: Array, settle: Callable[..., _Piece], report: Report | None
+    ) -> Iterator[_Piece]:
         """What `settle` makes of the records, piece by piece."""
         text, row, is_last = b"", self.row, False
         with self.path.open("rb") as file:
@@ -83,28 +99,37 @@ class TextSource:
                 row += text.count(b"\n", 0, at)
                 text = text[at:]
                 if len(text) > MAX_RECORD:
-                    raise ValueError(f"{self.path}, row {row} has more than {MAX_RECORD:,} bytes, or a quote that is never closed")
+                    raise ValueError(
+                        f"{self.path}, row {row} has more than {MAX_RECORD:,} bytes, "
+                        "or a quote that is never closed"
+                    )
                 if report is not None:
                     report(file.tell(), size)
 
     def _parse(
         self, text: bytes, row: int, slots: Array, is_last: bool, settle: Callable[..., _Piece]
     ) -> Iterator[tuple[_Piece, int]]:
-        """Pieces of the whole records of a text that begins in row `row`, and where each one ends."""
+        """Pieces of the whole records of a text that begins in row `row`, and where each
+        one ends.
+        """
         symbols, at = np.frombuffer(text, dtype=np.uint8), 0
         n_wanted = int((slots >= 0).sum())
         odd = np.empty((max(MAX_WORDS if WORDS in slots else MAX_ODD, n_wanted), 4), dtype=np.int64)
         while True:
             most = min(text.count(b"\n", at), (len(text) - at) // self.n_columns) + 1
             out = np.empty((most, n_wanted))
-            found = parse_records(symbols, at, ord(self.separator), slots, is_last, decimal_powers(), out, odd)
+            found = parse_records(
+                symbols, at, ord(self.separator), slots, is_last, decimal_powers(), out, odd
+            )
             n_rows, n_odd, end, status, n_fields = found
             piece = settle(text, row, slots, out[:n_rows], odd[:n_odd])
             if status != COMPLETE:
                 where = f"{self.path}, row {row + _lines_before(text, end)}"
                 if status == UNCLOSED:
                     raise ValueError(f"{where} has a quote that is never closed")
-                raise ValueError(f"{where} has {n_fields} columns; the first row has {self.n_columns}")
+                raise ValueError(
+                    f"{where} has {n_fields} columns; the first row has {self.n_columns}"
+                )
             if n_rows:
                 yield piece, end
             if end == at or end == len(text):
@@ -125,25 +150,47 @@ class TextSource:
         long = np.flatnonzero(cells[:, 1] - cells[:, 0] > MAX_CELL)
         if len(long):
             row += text.count(b"\n", 0, int(cells[long[0], 0]))
-            raise ValueError(f"{self.path}, row {row}: {_cell(text, *cells[long[0]])[:40] + '...'!r} is too long for an id")
-        return Runs([_cell(text, first, last) for first, last in cells.tolist()], np.flatnonzero(is_new), len(odd))
+            raise ValueError(
+                f"{self.path}, row {row}: "
+                f"{_cell(text, *cells[long[0]])[:40] + '...'!r} is too long for an id"
+            )
+        return Runs(
+            [_cell(text, first, last) for first, last in cells.tolist()],
+            np.flatnonzero(is_new),
+            len(odd),
+        )
 
     def _read_odd(self, text: bytes, row: int, field: int, first: int, last: int) -> float:
-        """A cell that the kernel leaves to Python: a number with very many digits, a quoted one, an infinity; or no number."""
+        """A cell that the kernel leaves to Python: a number with very many digits, a quoted one, an
+        infinity; or no number.
+        """
         cell = _cell(text, first, last)
         value = read_number(cell)
         if value is not None:
             return value
         row += text.count(b"\n", 0, first)
-        column = f"column {field + 1} of {self.n_columns}" if self.names is None else f"column {self.names[field]!r}"
+        column = (
+            f"column {field + 1} of {self.n_columns}"
+            if self.names is None
+            else f"column {self.names[field]!r}"
+        )
         shown = cell if len(cell) <= 40 else cell[:40] + "..."
-        hint = "; is this row a header? Then say header=True (--header)" if self.names is None and row == self.row else ""
+        hint = (
+            "; is this row a header? Then say header=True (--header)"
+            if self.names is None and row == self.row
+            else ""
+        )
         raise ValueError(f"{self.path}, row {row}, {column}: {shown!r} is not a number{hint}")
 
 
 def _cell(text: bytes, first: int, last: int) -> str:
     """A cell as it is meant, cut where it is longer than any may be."""
-    return text[first : min(last, first + MAX_CELL + 1)].decode("utf-8", "backslashreplace").replace('""', '"').strip()
+    return (
+        text[first : min(last, first + MAX_CELL + 1)]
+        .decode("utf-8", "backslashreplace")
+        .replace('""', '"')
+        .strip()
+    )
 
 
 def _lines_before(text: bytes, at: int) -> int:
@@ -153,10 +200,16 @@ def _lines_before(text: bytes, at: int) -> int:
 
 
 def read_ids(cells: list[str]) -> list[Any]:
-    """Ids that cells spell, None for missing ones: numbers where all are, so that 7 and 7.0 are the same; else words."""
+    """Ids that cells spell, None for missing ones: numbers where all are, so that 7 and 7.0 are the
+    same; else words.
+    """
     words = [None if cell.lower() in MISSING else cell for cell in cells]
     numbers = [None if word is None else _read_exactly(word) for word in words]
-    return words if any(n is None and w is not None for n, w in zip(numbers, words, strict=True)) else numbers
+    return (
+        words
+        if any(n is None and w is not None for n, w in zip(numbers, words, strict=True))
+        else numbers
+    )
 
 
 def _read_exactly(cell: str) -> float | None:
@@ -165,7 +218,9 @@ def _read_exactly(cell: str) -> float | None:
 
 
 def read_number(cell: str) -> float | None:
-    """The number that a cell spells, NaN for a missing one; None for anything else, and for more than MAX_CELL characters."""
+    """The number that a cell spells, NaN for a missing one; None for anything else, and for more
+    than MAX_CELL characters.
+    """
     if cell.lower() in MISSING:
         return np.nan
     if len(cell) > MAX_CELL or not cell.isascii() or "_" in cell:
@@ -177,13 +232,19 @@ def read_number(cell: str) -> float | None:
 
 
 def open_text(path: Path, separator: str, header: bool | None = None) -> TextSource:
-    """Examine the first row. header: whether it holds names; None: it does if it has words and no number."""
+    """Examine the first row. header: whether it holds names; None: it does if it has words and no
+    number.
+    """
     with path.open("rb") as file:
         head = file.read(MAX_RECORD)
     has_returns = b"\r" in head and b"\n" not in head  # as on old Macintoshes
     head = head.replace(b"\r", b"\n") if has_returns else head
     first = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
-    words = first + len(head[first:]) - len(head[first:].lstrip(b" \r\n" if separator == "\t" else b" \t\r\n"))
+    words = (
+        first
+        + len(head[first:])
+        - len(head[first:].lstrip(b" \r\n" if separator == "\t" else b" \t\r\n"))
+    )
     if words == len(head):
         raise ValueError(f"{path} is empty")
     begin = max(first, head.rfind(b"\n", 0, words) + 1)
@@ -198,7 +259,9 @@ def open_text(path: Path, separator: str, header: bool | None = None) -> TextSou
         header = None in numbers and all(v is None or np.isnan(v) for v in numbers)
     if not header:
         return TextSource(path, separator, None, len(cells), begin, row, has_returns)
-    return TextSource(path, separator, tuple(cells), len(cells), end, 1 + head.count(b"\n", 0, end), has_returns)
+    return TextSource(
+        path, separator, tuple(cells), len(cells), end, 1 + head.count(b"\n", 0, end), has_returns
+    )
 
 
 def _first_record(path: Path, head: bytes, begin: int, separator: str) -> tuple[list[str], int]:

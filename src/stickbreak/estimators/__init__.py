@@ -9,6 +9,8 @@ from .sequences import HDPHMM, HMM
 from .topics import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
-    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast", "HDPTopicModel",
-    "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "register_part", "resume",
+    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
+    "HDPTopicModel",
+    "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "register_part",
+    "resume",
 ]  # fmt: skip

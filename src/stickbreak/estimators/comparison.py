@@ -31,7 +31,8 @@ class ComparedModel:
 
     rows : training rows, a weighted row counted as often as its weight says
     n_components, n_effective : components, and those with at least one row
-    objective : what `bound` is: "bound" (on the log evidence), "log joint" for EM, "" where there is none
+    objective : what `bound` is: "bound" (on the log evidence), "log joint" for EM, "" where there
+        is none
     bound, bound_per_row : in nats; NaN where there is none
     score : mean log predictive density per row of X; NaN without X
     n_iter, seconds : laps and time of the start that won
@@ -53,10 +54,12 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of models, in the order given. Prints as text, shows as HTML in a notebook; `to_pandas` for more.
+    """A table of models, in the order given. Prints as text, shows as HTML in a notebook;
+    `to_pandas` for more.
 
     models : the lines. notes : what cannot be compared, and why.
-    best : place of the best bound and of the best held-out score, marked with a star, where they can be compared
+    best : place of the best bound and of the best held-out score, marked with a star, where they
+        can be compared
     """
 
     models: tuple[ComparedModel, ...]
@@ -78,20 +81,39 @@ class Comparison:
         return pandas.DataFrame([asdict(line) for line in self.models]).set_index("name")
 
     def _shared(self) -> dict[str, str]:
-        """What all models have in common, in words: said once above the table, so that it fits a terminal."""
-        words = {name: {_write(line, name) for line in self.models} for name in ("model", "family", "rows")}
-        return {name: min(found) + " rows" * (name == "rows") for name, found in words.items() if len(self) > 1 == len(found)}
+        """What all models have in common, in words: said once above the table, so that it fits a
+        terminal.
+        """
+        words = {
+            name: {_write(line, name) for line in self.models}
+            for name in ("model", "family", "rows")
+        }
+        return {
+            name: min(found) + " rows" * (name == "rows")
+            for name, found in words.items()
+            if len(self) > 1 == len(found)
+        }
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and texts; columns in which no model has anything to say of its own are left out."""
+        """Titles and texts; columns in which no model has anything to say of its own are
+        left out.
+        """
         shared = self._shared()
         names = [
-            f.name for f in fields(ComparedModel) if any(_write(line, f.name) for line in self.models) and f.name not in shared
+            f.name
+            for f in fields(ComparedModel)
+            if any(_write(line, f.name) for line in self.models) and f.name not in shared
         ]
         if all(line.objective in ("bound", "") for line in self.models):
             names = [name for name in names if name != "objective"]
-        marks = {name: [" *" if i == place else "  " for i in range(len(self))] for name, place in self.best.items()}
-        cells = [[_write(line, n) + marks.get(n, [""] * len(self))[i] for n in names] for i, line in enumerate(self.models)]
+        marks = {
+            name: [" *" if i == place else "  " for i in range(len(self))]
+            for name, place in self.best.items()
+        }
+        cells = [
+            [_write(line, n) + marks.get(n, [""] * len(self))[i] for n in names]
+            for i, line in enumerate(self.models)
+        ]
         return [TITLES.get(name, name) for name in names], cells
 
     def __repr__(self) -> str:
@@ -107,7 +129,12 @@ class Comparison:
         head = "".join(f"<th>{escape(title)}</th>" for title in titles)
         body = "".join(
             "<tr>"
-            + "".join(f"<td><b>{escape(c[:-2])}</b></td>" if c.endswith(" *") else f"<td>{escape(c.rstrip())}</td>" for c in row)
+            + "".join(
+                f"<td><b>{escape(c[:-2])}</b></td>"
+                if c.endswith(" *")
+                else f"<td>{escape(c.rstrip())}</td>"
+                for c in row
+            )
             + "</tr>"
             for row in cells
         )
@@ -119,7 +146,9 @@ class Comparison:
 def _join(row: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> str:
     """One line: words to the left, numbers to the right."""
     cells = zip(row, widths, is_text, strict=True)
-    return "  ".join(cell.ljust(width) if left else cell.rjust(width) for cell, width, left in cells).rstrip()
+    return "  ".join(
+        cell.ljust(width) if left else cell.rjust(width) for cell, width, left in cells
+    ).rstrip()
 
 
 def _is_number(cell: str) -> bool:
@@ -133,11 +162,14 @@ def _write(line: ComparedModel, name: str) -> str:
     return str(value)
 
 
-def compare(models: Sequence[Any], X: Any = None, *, names: Sequence[str] | None = None) -> Comparison:
+def compare(
+    models: Sequence[Any], X: Any = None, *, names: Sequence[str] | None = None
+) -> Comparison:
     """Put fitted models side by side: bounds, held-out scores, sizes, time.
 
-    Bounds of models of the same data may be compared; where the number of rows or columns, the kind of objective, or the kind
-    of data (densities against probabilities) differ, a note below the table says so, with a DataWarning.
+    Bounds of models of the same data may be compared; where the number of rows or columns, the kind
+    of objective, or the kind of data (densities against probabilities) differ, a note below the
+    table says so, with a DataWarning.
 
     Parameters
     ----------
@@ -177,19 +209,28 @@ def compare(models: Sequence[Any], X: Any = None, *, names: Sequence[str] | None
         "bound": None if notes else _place_of_best(lines, "bound"),
         "score": None if of_both else _place_of_best(lines, "score"),
     }
-    return Comparison(lines, notes, {name: place for name, place in places.items() if place is not None})
+    return Comparison(
+        lines, notes, {name: place for name, place in places.items() if place is not None}
+    )
 
 
 def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:
     """Where the largest value stands; None when fewer than two models have one."""
-    known = {i: getattr(line, name) for i, line in enumerate(lines) if not math.isnan(getattr(line, name))}
+    known = {
+        i: getattr(line, name)
+        for i, line in enumerate(lines)
+        if not math.isnan(getattr(line, name))
+    }
     return max(known, key=lambda i: known[i]) if len(known) > 1 else None
 
 
 def _default_names(models: Sequence[Any]) -> list[str]:
     """Class and number of components, numbered where that says too little."""
     plain = [f"{type(m).__name__}({m.n_components_})" for m in models]
-    return [name if plain.count(name) == 1 else f"{name} #{plain[: i + 1].count(name)}" for i, name in enumerate(plain)]
+    return [
+        name if plain.count(name) == 1 else f"{name} #{plain[: i + 1].count(name)}"
+        for i, name in enumerate(plain)
+    ]
 
 
 def _measure(model: Any, name: str, X: Any) -> ComparedModel:
@@ -210,20 +251,31 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
     )
 
 
-def _differences(models: Sequence[Any], lines: Sequence[ComparedModel]) -> tuple[list[str], list[str]]:
-    """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each reason."""
+def _differences(
+    models: Sequence[Any], lines: Sequence[ComparedModel]
+) -> tuple[list[str], list[str]]:
+    """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each
+    reason.
+    """
     both = [model._model.family.measure for model in models]
     bounds = [
         [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
-        [f"{model.n_features_in_} columns" if line.objective else "" for model, line in zip(models, lines, strict=True)],
+        [
+            f"{model.n_features_in_} columns" if line.objective else ""
+            for model, line in zip(models, lines, strict=True)
+        ],
         [f"the {line.objective}" if line.objective else "" for line in lines],
     ]
     of_both = _first_difference("Bounds and scores", lines, both)
-    return [of_both] * bool(of_both), [n for told in bounds if (n := _first_difference("Bounds", lines, told))]
+    return [of_both] * bool(of_both), [
+        n for told in bounds if (n := _first_difference("Bounds", lines, told))
+    ]
 
 
 def _first_difference(what: str, lines: Sequence[ComparedModel], told: Sequence[str]) -> str:
-    """A sentence on the first two models of which different things are told; empty when there are none."""
+    """A sentence on the first two models of which different things are told; empty when there are
+    none.
+    """
     known = [(line.name, words) for line, words in zip(lines, told, strict=True) if words]
     for (first, one), (second, other) in combinations(known, 2):
         if one != other:

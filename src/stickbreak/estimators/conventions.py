@@ -1,9 +1,11 @@
-"""scikit-learn's conventions for estimators, with scikit-learn itself imported only by what needs it.
+"""scikit-learn's conventions for estimators, with scikit-learn itself imported only by what needs
+it.
 
-Importing scikit-learn takes twice as long as importing all of stickbreak, and fitting an array needs none of it. So
-parameters are handled here, and everything else that `sklearn.base.BaseEstimator` gives (tags, metadata requests, the
-picture in a notebook) is asked of it at the first use. Estimators are known by what they do (`get_params`,
-`__sklearn_tags__`), as scikit-learn itself knows them, not by their base class.
+Importing scikit-learn takes twice as long as importing all of stickbreak, and fitting an array
+needs none of it. So parameters are handled here, and everything else that
+`sklearn.base.BaseEstimator` gives (tags, metadata requests, the picture in a notebook) is asked of
+it at the first use. Estimators are known by what they do (`get_params`, `__sklearn_tags__`), as
+scikit-learn itself knows them, not by their base class.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Conventions:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments of the constructor and their values; with `deep` also those of arguments that have arguments."""
+        """Arguments of the constructor and their values; with `deep` also those of arguments that
+        have arguments.
+        """
         found: dict[str, Any] = {}
         for name in self._get_param_names():
             value = found[name] = getattr(self, name)
@@ -76,7 +80,10 @@ class Conventions:
         for key, value in params.items():
             name, _, rest = key.partition("__")
             if name not in names:
-                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {names}.")
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid "
+                    f"parameters are: {names}."
+                )
             if rest:
                 inner.setdefault(name, {})[rest] = value
             else:
@@ -87,8 +94,14 @@ class Conventions:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        given = {n: repr(v) for n in defaults if n != "self" and (v := getattr(self, n)) is not defaults[n].default}
-        changed = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)]
+        given = {
+            n: repr(v)
+            for n in defaults
+            if n != "self" and (v := getattr(self, n)) is not defaults[n].default
+        }
+        changed = [
+            f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)
+        ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -103,7 +116,8 @@ class Conventions:
             twin = _twin(cast(Hashable, type(self)))
             found = inspect.getattr_static(twin, name)
             return found.__get__(self, twin) if hasattr(found, "__get__") else found
-        return object.__getattribute__(self, name)  # raises, with a property's own words if it has any
+        # raises, with a property's own words if it has any
+        return object.__getattribute__(self, name)
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -1,4 +1,6 @@
-"""What users pass as documents: counts, lists of words, bags of gensim, files; and the vocabulary that goes with them."""
+"""What users pass as documents: counts, lists of words, bags of gensim, files; and the vocabulary
+that goes with them.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,23 @@ __all__ = ["count_documents", "halves", "make_documents"]
 
 
 def make_documents(estimator: Any, given: Given, *, reset: bool, grows: bool = False) -> Documents:
-    """Documents, checked. `reset` learns the vocabulary from them; `grows` adds new words that have names to it."""
+    """Documents, checked. `reset` learns the vocabulary from them; `grows` adds new words that have
+    names to it.
+    """
     counts = count_documents(estimator, given.X, reset=reset, grows=grows)
     times = None if given.sample_weight is None else check_weights(given.sample_weight, counts)
     return Documents.from_counts(counts, times)
 
 
 def count_documents(estimator: Any, X: Any, *, reset: bool, grows: bool = False) -> Any:
-    """(S, V) counts of whatever users pass as documents, as CSR and checked, with the vocabulary of the fit."""
+    """(S, V) counts of whatever users pass as documents, as CSR and checked, with the vocabulary of
+    the fit.
+    """
     if isinstance(X, str | Path):
         with Phase(f"reading {X}", bool(estimator.verbose)) as phase:
-            X = read_corpus(X, n_words=None if reset else estimator.n_features_in_, report=phase.update)
+            X = read_corpus(
+                X, n_words=None if reset else estimator.n_features_in_, report=phase.update
+            )
     kind = _kind_of_list(X)
     if kind == "words":
         counts = _count_words(estimator, X, reset, grows)
@@ -47,7 +55,8 @@ def count_documents(estimator: Any, X: Any, *, reset: bool, grows: bool = False)
     try:
         check_counts(counts)
     except ValueError as error:
-        raise ValueError(f"Negative values in data: {error}") from None  # the words that scikit-learn's checks look for
+        # the words that scikit-learn's checks look for
+        raise ValueError(f"Negative values in data: {error}") from None
     return counts
 
 
@@ -58,19 +67,28 @@ def _kind_of_list(X: Any) -> str | None:
     if any(isinstance(document, str) for document in X):
         at = next(i for i, document in enumerate(X) if isinstance(document, str))
         raise ValueError(
-            f"document {at} is a text, {X[at][:30]!r}: give the words of each document, for instance "
-            "[text.lower().split() for text in texts], or the counts that sklearn's CountVectorizer makes"
+            f"document {at} is a text, {X[at][:30]!r}: give the words of each document, for "
+            "instance "
+            "[text.lower().split() for text in texts], or the counts that sklearn's "
+            "CountVectorizer makes"
         )
-    first = next((document[0] for document in X if isinstance(document, list | tuple) and len(document)), None)
+    first = next(
+        (document[0] for document in X if isinstance(document, list | tuple) and len(document)),
+        None,
+    )
     if isinstance(first, str):
         return "words"
-    if isinstance(first, tuple) or (first is None and all(isinstance(document, list | tuple) for document in X)):
+    if isinstance(first, tuple) or (
+        first is None and all(isinstance(document, list | tuple) for document in X)
+    ):
         return "bags"
     return None
 
 
 def _count_words(estimator: Any, X: Sequence[Any], reset: bool, grows: bool) -> Any:
-    """(S, V) counts of lists of words. New words are dropped, with one warning, unless the vocabulary grows."""
+    """(S, V) counts of lists of words. New words are dropped, with one warning, unless the
+    vocabulary grows.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
 
     _require_words(X)
@@ -83,14 +101,21 @@ def _count_words(estimator: Any, X: Sequence[Any], reset: bool, grows: bool) -> 
         words = made.get_feature_names_out()
         _set_width(estimator, len(words), words, True)
         return counts
-    return CountVectorizer(analyzer=_as_they_are, vocabulary=_own_ids(estimator, chain.from_iterable(X), grows)).transform(X)
+    return CountVectorizer(
+        analyzer=_as_they_are, vocabulary=_own_ids(estimator, chain.from_iterable(X), grows)
+    ).transform(X)
 
 
 def _own_ids(estimator: Any, words: Iterable[str], grows: bool) -> dict[str, int]:
-    """Ids of the vocabulary, to which new words are added if it grows; else one warning says that they are left out."""
+    """Ids of the vocabulary, to which new words are added if it grows; else one warning says that
+    they are left out.
+    """
     known = getattr(estimator, "feature_names_in_", None)
     if known is None:
-        raise ValueError("the model was fitted to numbered words; give counts, or bags [(id, count), ...], with the same numbers")
+        raise ValueError(
+            "the model was fitted to numbered words; give counts, or bags [(id, "
+            "count), ...], with the same numbers"
+        )
     own = {str(word): i for i, word in enumerate(known)}
     new = sorted(set(words).difference(own))
     if new and grows:
@@ -98,12 +123,18 @@ def _own_ids(estimator: Any, words: Iterable[str], grows: bool) -> dict[str, int
         estimator._grow_vocabulary(new)
     elif new:
         shown = ", ".join(map(repr, new[:3])) + (", ..." if len(new) > 3 else "")
-        warnings.warn(f"{len(new)} words are not in the vocabulary and are left out: {shown}", DataWarning, stacklevel=6)
+        warnings.warn(
+            f"{len(new)} words are not in the vocabulary and are left out: {shown}",
+            DataWarning,
+            stacklevel=6,
+        )
     return own
 
 
 def _count_corpus(estimator: Any, corpus: Corpus, reset: bool, grows: bool) -> Any:
-    """(S, V) counts of a corpus. One with words is read by their names, in whatever order it has them."""
+    """(S, V) counts of a corpus. One with words is read by their names, in whatever order it has
+    them.
+    """
     counts, words = corpus.counts, corpus.words
     known = getattr(estimator, "feature_names_in_", None)
     if reset or words is None or (known is not None and list(words) == list(known)):
@@ -125,7 +156,9 @@ def _as_they_are(words: Sequence[str]) -> Sequence[str]:
 
 def _require_words(X: Sequence[Any]) -> None:
     for i, document in enumerate(X):
-        if not isinstance(document, list | tuple) or not all(isinstance(word, str) for word in document):
+        if not isinstance(document, list | tuple) or not all(
+            isinstance(word, str) for word in document
+        ):
             raise ValueError(f"document {i} is not a list of words as the others are")
 
 
@@ -134,7 +167,9 @@ def _count_bags(estimator: Any, X: Sequence[Any], reset: bool) -> Any:
     try:
         pairs = np.array(list(chain.from_iterable(X)), dtype=float).reshape(-1, 2)
     except (TypeError, ValueError):
-        raise ValueError("a bag is a list of pairs (id of a word, count); some document holds something else") from None
+        raise ValueError(
+            "a bag is a list of pairs (id of a word, count); some document holds something else"
+        ) from None
     ids = pairs[:, 0]
     bad = np.flatnonzero((ids < 0) | (ids != np.floor(ids)))
     if len(bad):
@@ -144,7 +179,10 @@ def _count_bags(estimator: Any, X: Sequence[Any], reset: bool) -> Any:
     beyond = np.flatnonzero(ids >= width)
     if len(beyond):
         document = int(np.searchsorted(offsets, beyond[0], side="right")) - 1
-        raise ValueError(f"document {document} has word {int(ids[beyond[0]])}, but the model knows {width} words, from 0")
+        raise ValueError(
+            f"document {document} has word {int(ids[beyond[0]])}, but the model knows "
+            f"{width} words, from 0"
+        )
     if width == 0:
         raise ValueError("the documents have no words")
     _set_width(estimator, width, None, reset)
@@ -153,16 +191,29 @@ def _count_bags(estimator: Any, X: Sequence[Any], reset: bool) -> Any:
 
 
 def _check_matrix(estimator: Any, X: Any, reset: bool) -> Any:
-    """Counts (S, V) as CSR: of a matrix, an array or a data frame whose columns are words. Complaints are scikit-learn's."""
+    """Counts (S, V) as CSR: of a matrix, an array or a data frame whose columns are words.
+    Complaints are scikit-learn's.
+    """
     from sklearn.utils.validation import validate_data
 
-    if frame_kind(X) is None and not is_sparse(X) and not hasattr(X, "__array__") and not isinstance(X, list | tuple):
-        raise ValueError(f"documents are counts (S, V), lists of words or bags, or a file; got a {type(X).__name__}")
+    if (
+        frame_kind(X) is None
+        and not is_sparse(X)
+        and not hasattr(X, "__array__")
+        and not isinstance(X, list | tuple)
+    ):
+        raise ValueError(
+            "documents are counts (S, V), lists of words or bags, or a file; got a "
+            f"{type(X).__name__}"
+        )
     is_named = not reset and hasattr(estimator, "feature_names_in_")
-    if is_named and frame_kind(X) is None and (is_sparse(X) or np.ndim(X) == 2):  # scikit-learn would warn that it has no names
+    # scikit-learn would warn that it has no names
+    if is_named and frame_kind(X) is None and (is_sparse(X) or np.ndim(X) == 2):
         _set_width(estimator, X.shape[1] if hasattr(X, "shape") else np.shape(X)[1], None, False)
         return sparse.csr_array(_finite(X), dtype=float)
-    found = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+    found = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
+    )
     return sparse.csr_array(found)
 
 
@@ -183,17 +234,22 @@ def _set_width(estimator: Any, width: int, words: Any, reset: bool) -> None:
         return
     if width != estimator.n_features_in_:
         raise ValueError(
-            f"X has {width} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input"
+            f"X has {width} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
         )
 
 
 def halves(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:
-    """Occurrences of words dealt out at random to two matrices (S, V); what a count has beyond a whole number goes to either."""
+    """Occurrences of words dealt out at random to two matrices (S, V); what a count has beyond a
+    whole number goes to either.
+    """
     rng = np.random.default_rng(seed)
     assert documents.repeats is not None
     symbols: Array = documents.rows[:, 0]
     whole = np.floor(documents.repeats)
-    second = rng.binomial(whole.astype(np.int64), 0.5) + (documents.repeats - whole) * rng.integers(2, size=len(whole))
+    second = rng.binomial(whole.astype(np.int64), 0.5) + (documents.repeats - whole) * rng.integers(
+        2, size=len(whole)
+    )
     made = []
     for values in (documents.repeats - second, second):
         parts: Any = values, symbols, documents.offsets

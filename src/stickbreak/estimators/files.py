@@ -15,7 +15,16 @@ from stickbreak.persist import read_file, write_file
 from stickbreak.priors import GammaPrior
 from stickbreak.stats import Array
 
-__all__ = ["PARTS", "decode", "encode", "load", "read_estimator", "register", "register_part", "save"]
+__all__ = [
+    "PARTS",
+    "decode",
+    "encode",
+    "load",
+    "read_estimator",
+    "register",
+    "register_part",
+    "save",
+]
 
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -29,7 +38,16 @@ PARTS: dict[str, type[Any]] = {
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}
-DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError, MemoryError)
+DAMAGE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    MemoryError,
+)
 LEFT_OUT = {"callbacks"}  # objects of the running program
 
 
@@ -40,7 +58,9 @@ def register(cls: type[Any]) -> type[Any]:
 
 
 def register_part(cls: type[Any]) -> type[Any]:
-    """Make a family or engine of your own known to files by its class name; usable as a decorator."""
+    """Make a family or engine of your own known to files by its class name; usable as a
+    decorator.
+    """
     PARTS[cls.__name__] = cls
     return cls
 
@@ -59,14 +79,25 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         arrays[name] = value
         return {"array": name}
     if isinstance(value, Mapping):
-        return {"mapping": [[encode(k, name, arrays), encode(v, f"{name}.{k}", arrays)] for k, v in value.items()]}
+        return {
+            "mapping": [
+                [encode(k, name, arrays), encode(v, f"{name}.{k}", arrays)]
+                for k, v in value.items()
+            ]
+        }
     if isinstance(value, list | tuple | range):
         return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, Parameters):
         if PARTS.get(type(value).__name__) is not type(value):
-            raise ValueError(f"{type(value).__name__} is not known to files; make it so with estimators.register_part")
+            raise ValueError(
+                f"{type(value).__name__} is not known to files; make it so with "
+                "estimators.register_part"
+            )
         kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
-        return {"class": type(value).__name__, "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()}}
+        return {
+            "class": type(value).__name__,
+            "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()},
+        }
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None  # a loaded model draws afresh
     if hasattr(value, "__array__"):
@@ -86,18 +117,26 @@ def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
     if set(value) == {"mapping"}:
         return {decode(k, arrays): decode(v, arrays) for k, v in value["mapping"]}
     if value.get("class") not in PARTS:
-        raise ModelFileError(f"the file names an unknown part {value.get('class')!r}; it may come from a later release")
+        raise ModelFileError(
+            f"the file names an unknown part {value.get('class')!r}; it may come "
+            "from a later release"
+        )
     return PARTS[value["class"]](**{str(k): decode(v, arrays) for k, v in value["params"].items()})
 
 
 def save(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator."""
     if ESTIMATORS.get(type(estimator).__name__) is not type(estimator):
-        raise ValueError(f"{type(estimator).__name__} is not known to files; only registered estimators can be saved")
+        raise ValueError(
+            f"{type(estimator).__name__} is not known to files; only registered "
+            "estimators can be saved"
+        )
     arrays: dict[str, Array] = {}
     header = {
         "estimator": type(estimator).__name__,
-        "params": {k: encode(v, f"init.{k}", arrays) for k, v in estimator.get_params(deep=False).items()},
+        "params": {
+            k: encode(v, f"init.{k}", arrays) for k, v in estimator.get_params(deep=False).items()
+        },
         "fitted": estimator._pack(arrays),
     }
     write_file(path, "model", header, arrays)
@@ -107,12 +146,15 @@ def read_estimator(header: dict[str, Any], arrays: Mapping[str, Array]) -> Any:
     """An unfitted estimator from a header."""
     name = header["estimator"]
     if name not in ESTIMATORS:
-        raise ModelFileError(f"the file holds an unknown estimator {name!r}; it may come from a later release")
+        raise ModelFileError(
+            f"the file holds an unknown estimator {name!r}; it may come from a later release"
+        )
     return ESTIMATORS[name](**{str(k): decode(v, arrays) for k, v in header["params"].items()})
 
 
 def load(path: str | Path) -> Any:
-    """Read a fitted estimator that `save` wrote. A damaged, foreign or later file gives a ModelFileError.
+    """Read a fitted estimator that `save` wrote. A damaged, foreign or later file gives a
+    ModelFileError.
 
     Parameters
     ----------
@@ -130,5 +172,7 @@ def load(path: str | Path) -> Any:
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {in_one_line(error)}") from None
     except DAMAGE as error:
-        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}") from None
+        raise ModelFileError(
+            f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+        ) from None
     return estimator

@@ -17,7 +17,8 @@ __all__ = ["Filtered", "Forecast", "OnlineFilter", "expect_rows", "predict_state
 
 
 class Forecast(NamedTuple):
-    """States (S, H, K): probabilities of the states in the H rows after each of S sequences. rows (S, H, D): what to expect there.
+    """States (S, H, K): probabilities of the states in the H rows after each of S sequences. rows
+    (S, H, D): what to expect there.
 
     For `Categorical`, rows holds the most probable symbols; for all other families, means.
     """
@@ -27,7 +28,9 @@ class Forecast(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """Probabilities (K,) of the states now, and the log predictive density of the row that came last, given those before it."""
+    """Probabilities (K,) of the states now, and the log predictive density of the row that came
+    last, given those before it.
+    """
 
     probabilities: Array
     log_predictive: float
@@ -42,16 +45,21 @@ def predict_states(last: Array, transition: Array, horizon: int) -> Array:
 
 
 def expect_rows(family: Any, counts: Summary, states: Array) -> Array:
-    """(S, H, D) what the family expects of rows with these probabilities (S, H, K) of states, each row on its own."""
+    """(S, H, D) what the family expects of rows with these probabilities (S, H, K) of states, each
+    row on its own.
+    """
     flat = states.reshape(-1, states.shape[2])
     nothing = np.full((len(flat), family.n_columns), np.nan)
     return np.asarray(family.impute(counts, nothing, flat)).reshape(*states.shape[:2], -1)
 
 
-def expect_successors(posterior: Mapping[str, Array], last: Array, transition: Array, contexts: Array, horizon: int) -> Array:
+def expect_successors(
+    posterior: Mapping[str, Array], last: Array, transition: Array, contexts: Array, horizon: int
+) -> Array:
     """(S, H, D) means of the rows that follow contexts (S, E), states `last` (S, K) before them.
 
-    Exact for coefficients at their posterior means: E[context, state = k] goes from row to row, and values are linear in it.
+    Exact for coefficients at their posterior means: E[context, state = k] goes from row to row, and
+    values are linear in it.
     """
     slope, offset = posterior["coefficients"], posterior.get("intercept", 0.0)
     D = slope.shape[1]
@@ -66,14 +74,20 @@ def expect_successors(posterior: Mapping[str, Array], last: Array, transition: A
 
 
 class OnlineFilter:
-    """What is known of a growing sequence's state: give it one row at a time; see `HMM.online_filter`.
+    """What is known of a growing sequence's state: give it one row at a time; see
+    `HMM.online_filter`.
 
-    A step costs O(K^2) and the family's judgement of one row; nothing of the past is kept but K numbers and, for
-    autoregressions, the rows that the next one needs.
+    A step costs O(K^2) and the family's judgement of one row; nothing of the past is kept but K
+    numbers and, for autoregressions, the rows that the next one needs.
     """
 
     def __init__(
-        self, model: Any, potentials: Any, categories: Mapping[Any, list[Any]], n_features: int, dictionary: Dictionary | None
+        self,
+        model: Any,
+        potentials: Any,
+        categories: Mapping[Any, list[Any]],
+        n_features: int,
+        dictionary: Dictionary | None,
     ) -> None:
         self._family, self._potentials = model.family, potentials
         self._categories, self._n_features, self._dictionary = categories, n_features, dictionary
@@ -96,8 +110,9 @@ class OnlineFilter:
 
         Parameters
         ----------
-        x : (D,) values, NaN where missing; a single symbol may be given as it is. The first rows of an autoregression, as many as
-            its order, are context only: probabilities stay those of the start, and log_predictive is NaN.
+        x : (D,) values, NaN where missing; a single symbol may be given as it is. The first rows of
+            an autoregression, as many as its order, are context only: probabilities stay those of
+            the start, and log_predictive is NaN.
 
         Returns
         -------
@@ -111,7 +126,9 @@ class OnlineFilter:
                 return Filtered(self.probabilities, np.nan)
             row = np.concatenate(self._past, axis=1)
         self._family.check_rows(row)
-        evidence = np.ascontiguousarray(self._potentials.scores.evidence(self._family.prepare(row))[0])
+        evidence = np.ascontiguousarray(
+            self._potentials.scores.evidence(self._family.prepare(row))[0]
+        )
         if self._dictionary is not None:
             evidence = evidence + self._dictionary.log_legal[self._dictionary.sets(row)[0]]
         tables = self._potentials["start"], self._potentials["transition"]
@@ -122,7 +139,9 @@ class OnlineFilter:
         """(1, D) the row as numbers."""
         row = np.asarray(x, dtype=object if isinstance(x, str) else None).reshape(1, -1)
         if row.shape[1] != self._n_features:
-            raise ValueError(f"the row has {row.shape[1]} values, but the model expects {self._n_features}")
+            raise ValueError(
+                f"the row has {row.shape[1]} values, but the model expects {self._n_features}"
+            )
         if row.dtype.kind in "OUT":
             row, _ = read_text(row, self._family.readers(self._n_features), self._categories)
         row = row.astype(float)

@@ -1,7 +1,8 @@
 """Data frames with strings, categories and booleans: as numbers, with what the numbers stand for.
 
-A column that a family reads as categories is numbered 0, 1, 2, ... in the order of its dtype (pandas categoricals, polars
-enums) or sorted. pandas and polars are imported only for their own frames.
+A column that a family reads as categories is numbered 0, 1, 2, ... in the order of its dtype
+(pandas categoricals, polars enums) or sorted. pandas and polars are imported only for their own
+frames.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-__all__ = ["Categories", "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_text"]
+__all__ = [
+    "Categories",
+    "check_categories",
+    "column_names",
+    "frame_kind",
+    "is_text",
+    "read_frame",
+    "read_text",
+]
 
 Categories = dict[Any, list[Any]]
-"""Column name (position where there are no names) to its categories: number v stands for the v-th."""
+"""Column name (position where there are no names) to its categories: number v stands for
+the v-th.
+"""
 
 CATEGORY = str | bool | int | float
 MAX_SHOWN = 8  # categories that an error lists
@@ -24,7 +35,9 @@ UNKNOWN = -2.0  # stands for a category that the fit has not seen, until the err
 
 
 class Levels(NamedTuple):
-    """A column by its distinct values: the values, codes (n,) into them, -1 for missing; whether the dtype lists them."""
+    """A column by its distinct values: the values, codes (n,) into them, -1 for missing; whether
+    the dtype lists them.
+    """
 
     values: list[Any]
     codes: Array
@@ -33,17 +46,25 @@ class Levels(NamedTuple):
 
 def frame_kind(X: Any) -> str | None:
     """`pandas` or `polars` for their data frames, None for anything else; imports neither."""
-    roots = {cls.__module__.partition(".")[0] for cls in type(X).__mro__ if cls.__name__ == "DataFrame"}
+    roots = {
+        cls.__module__.partition(".")[0] for cls in type(X).__mro__ if cls.__name__ == "DataFrame"
+    }
     return next((name for name in ("pandas", "polars") if name in roots), None)
 
 
 def column_names(X: Any) -> list[str] | None:
     """Names of a frame's columns where they are all strings, as scikit-learn has it."""
     names = list(X.columns)
-    return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
+    return (
+        [str(name) for name in names]
+        if names and all(isinstance(name, str) for name in names)
+        else None
+    )
 
 
-def read_frame(X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None) -> tuple[Any, Categories]:
+def read_frame(
+    X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
+) -> tuple[Any, Categories]:
     """The frame with numbers in every column, and the categories that they stand for.
 
     readers : the family of each column. known : categories of a fitted model; None to learn them.
@@ -62,7 +83,8 @@ def read_frame(X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | 
             if is_new:
                 found[label] = _order(levels, label, reader)
             changed[at] = _number(levels, found[label], label, reader)
-        elif not _is_number(column, kind) and not _is_truth(column, kind):  # scikit-learn reads booleans as 0 and 1
+        # scikit-learn reads booleans as 0 and 1
+        elif not _is_number(column, kind) and not _is_truth(column, kind):
             changed[at] = _as_numbers(column, kind, label, reader)
     return _with_columns(X, kind, changed), found
 
@@ -74,8 +96,12 @@ def is_text(X: Any) -> bool:
     return X.dtype.kind in "UT" or any(isinstance(value, str) for value in X.flat)
 
 
-def read_text(X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None) -> tuple[Array, Categories]:
-    """An array (n, D) of strings as numbers, and the categories that they stand for; None and NaN are missing."""
+def read_text(
+    X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
+) -> tuple[Array, Categories]:
+    """An array (n, D) of strings as numbers, and the categories that they stand for; None and NaN
+    are missing.
+    """
     found: Categories = dict(known or {})
     columns = []
     for at, reader in enumerate(readers):
@@ -83,7 +109,10 @@ def read_text(X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] |
         if known is None:
             found[at] = _order(levels, at, reader)
         elif at not in found:
-            raise ValueError(f"column {at} holds words such as {levels.values[0]!r}, but the model was fitted on numbers there")
+            raise ValueError(
+                f"column {at} holds words such as {levels.values[0]!r}, but the model "
+                "was fitted on numbers there"
+            )
         columns.append(_number(levels, found[at], at, reader))
     return np.column_stack(columns), found
 
@@ -93,7 +122,9 @@ def _text_levels(column: Array) -> Levels:
     try:
         values, codes = np.unique(column[~missing], return_inverse=True)
     except TypeError:  # strings and numbers cannot be put in order
-        raise ValueError("X holds both strings and numbers; symbols are either: convert them to strings") from None
+        raise ValueError(
+            "X holds both strings and numbers; symbols are either: convert them to strings"
+        ) from None
     out = np.full(len(column), -1)
     out[~missing] = codes
     return Levels(values.tolist(), out, False)
@@ -105,11 +136,13 @@ def check_categories(categories: Categories, names: Sequence[str] | None, n_colu
     for label, values in categories.items():
         if label not in labels:
             raise ValueError(f"categories of {label!r}, which is not a column")
-        if len(set(values)) != len(values) or not all(isinstance(value, CATEGORY) for value in values):
+        if len(set(values)) != len(values) or not all(
+            isinstance(value, CATEGORY) for value in values
+        ):
             raise ValueError(f"the categories of {label!r} are not distinct strings or numbers")
 
 
-# ---------------------------------------------------------------------------------------------- categories
+# ---------------------------------------------------------------------------------------------- cat
 
 
 def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
@@ -118,39 +151,51 @@ def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
     for value in values:
         if not isinstance(value, CATEGORY):
             raise ValueError(
-                f"column {label!r} holds {value!r} ({type(value).__name__}); categories are strings, numbers or booleans: "
+                f"column {label!r} holds {value!r} ({type(value).__name__}); categories are "
+                "strings, numbers or booleans: "
                 "convert the column to strings"
             )
     if values and all(isinstance(value, bool) for value in values):
         return [False, True]
     if len(values) > reader.max_categories:
         raise ValueError(
-            f"column {label!r} has {len(values)} categories ({_shown(values)}); {type(reader).__name__} has room for "
+            f"column {label!r} has {len(values)} categories ({_shown(values)}); "
+            f"{type(reader).__name__} has room for "
             f"{reader.max_categories}: use Categorical"
         )
-    return values if levels.is_declared else sorted(values, key=lambda value: (isinstance(value, str), value))
+    return (
+        values
+        if levels.is_declared
+        else sorted(values, key=lambda value: (isinstance(value, str), value))
+    )
 
 
 def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> Array:
     """(n,) numbers of the categories as floats; a value that is not among them is an error."""
     index = {value: float(number) for number, value in enumerate(categories)}
-    table = np.array([*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category])
+    table = np.array(
+        [*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category]
+    )
     numbers = table[levels.codes]  # code -1, missing, takes the last
     unknown = np.flatnonzero(numbers == UNKNOWN)
     if len(unknown):
         value = levels.values[levels.codes[unknown[0]]]
         raise ValueError(
-            f"row {unknown[0]}, column {label!r} is {value!r}; the model knows the categories {_shown(categories)}: "
-            "give it as missing, or fit with a dtype that lists all categories (pandas CategoricalDtype, polars Enum)"
+            f"row {unknown[0]}, column {label!r} is {value!r}; the model knows the categories "
+            f"{_shown(categories)}: "
+            "give it as missing, or fit with a dtype that lists all categories (pandas "
+            "CategoricalDtype, polars Enum)"
         )
     return numbers
 
 
 def _shown(values: Sequence[Any]) -> str:
-    return ", ".join(repr(value) for value in values[:MAX_SHOWN]) + (", ..." if len(values) > MAX_SHOWN else "")
+    return ", ".join(repr(value) for value in values[:MAX_SHOWN]) + (
+        ", ..." if len(values) > MAX_SHOWN else ""
+    )
 
 
-# ---------------------------------------------------------------------------------------------- pandas and polars
+# ---------------------------------------------------------------------------------------------- pan
 
 
 def _is_number(column: Any, kind: str | None) -> bool:
@@ -169,8 +214,13 @@ def _levels(column: Any, kind: str | None, label: Any) -> Levels:
     try:
         found = _pandas_levels(column) if kind == "pandas" else _polars_levels(column)
     except TypeError as error:  # lists and the like
-        raise ValueError(f"column {label!r} holds values that cannot be categories ({error}): convert it to strings") from None
-    return found._replace(values=[value.item() if isinstance(value, np.generic) else value for value in found.values])
+        raise ValueError(
+            f"column {label!r} holds values that cannot be categories ({error}): "
+            "convert it to strings"
+        ) from None
+    return found._replace(
+        values=[value.item() if isinstance(value, np.generic) else value for value in found.values]
+    )
 
 
 def _pandas_levels(column: Any) -> Levels:
@@ -193,13 +243,19 @@ def _polars_levels(column: Any) -> Levels:
     values = column.drop_nulls().unique().to_list() if declared is None else declared
     if not values:
         return Levels([], np.full(len(column), -1), is_declared)
-    codes = column.replace_strict(values, list(range(len(values))), default=-1, return_dtype=polars.Int64)
+    codes = column.replace_strict(
+        values, list(range(len(values))), default=-1, return_dtype=polars.Int64
+    )
     return Levels(values, codes.to_numpy(), is_declared)
 
 
 def _as_numbers(column: Any, kind: str | None, label: Any, reader: Any) -> Array:
     """(n,) floats of a column of another dtype; what is no number is an error that names it."""
-    values = column.to_numpy(dtype=object, na_value=np.nan) if kind == "pandas" else np.array(column.to_list(), dtype=object)
+    values = (
+        column.to_numpy(dtype=object, na_value=np.nan)
+        if kind == "pandas"
+        else np.array(column.to_list(), dtype=object)
+    )
     try:
         return np.asarray(values.astype(float))
     except (TypeError, ValueError):
@@ -209,7 +265,9 @@ def _as_numbers(column: Any, kind: str | None, label: Any, reader: Any) -> Array
         if reader.max_categories == 0
         else "the model was fitted on numbers there"
     )
-    raise ValueError(f"row {row}, column {label!r} is {values[row]!r}, which is not a number; {advice}")
+    raise ValueError(
+        f"row {row}, column {label!r} is {values[row]!r}, which is not a number; {advice}"
+    )
 
 
 def _is_float(value: Any) -> bool:
@@ -227,7 +285,9 @@ def _with_columns(X: Any, kind: str | None, columns: Mapping[int, Array]) -> Any
     if kind == "polars":
         import polars
 
-        return X.with_columns([polars.Series(X.columns[at], values) for at, values in columns.items()])
+        return X.with_columns(
+            [polars.Series(X.columns[at], values) for at, values in columns.items()]
+        )
     changed = X.copy(deep=False)
     for at, values in columns.items():
         changed.isetitem(at, values)

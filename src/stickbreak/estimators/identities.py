@@ -1,4 +1,6 @@
-"""Which sequence a row belongs to: ids of rows, or the column of a data frame or file that holds them."""
+"""Which sequence a row belongs to: ids of rows, or the column of a data frame or file that holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ from .frames import frame_kind
 __all__ = ["offsets_of_runs", "split_identity"]
 
 
-def split_identity(X: Any, sequence_id: Any, names: Sequence[str] | None) -> tuple[Any, Runs | None]:
-    """The rows, and their sequences; a string names the column of X that holds the ids, which is left out of the rows.
+def split_identity(
+    X: Any, sequence_id: Any, names: Sequence[str] | None
+) -> tuple[Any, Runs | None]:
+    """The rows, and their sequences; a string names the column of X that holds the ids, which is
+    left out of the rows.
 
     names : columns of the fit, by which a file's are found; None for all.
     """
@@ -26,14 +31,24 @@ def split_identity(X: Any, sequence_id: Any, names: Sequence[str] | None) -> tup
     if isinstance(X, str | Path):
         runs = read_runs(X, sequence_id)
         others = [name for name in read_names(X) or () if name != sequence_id]
-        return open_table(X, columns=others if names is None else [str(name) for name in names]), runs
+        return open_table(
+            X, columns=others if names is None else [str(name) for name in names]
+        ), runs
     if isinstance(X, FileTable):
-        raise ValueError(f"give the path {X.path} itself with sequence_id={sequence_id!r}, not an opened table")
+        raise ValueError(
+            f"give the path {X.path} itself with sequence_id={sequence_id!r}, not an opened table"
+        )
     if frame_kind(X) is None:
-        raise ValueError(f"sequence_id={sequence_id!r} names a column, but X is neither a data frame nor a file; give the ids (n,)")
+        raise ValueError(
+            f"sequence_id={sequence_id!r} names a column, but X is neither a data "
+            "frame nor a file; give the ids (n,)"
+        )
     if sequence_id not in list(X.columns):
         known = ", ".join(map(repr, list(X.columns)[:8]))
-        raise ValueError(f"the data frame has no column {sequence_id!r}, which sequence_id names; it has the columns {known}")
+        raise ValueError(
+            f"the data frame has no column {sequence_id!r}, which sequence_id names; "
+            f"it has the columns {known}"
+        )
     rest = X.drop(columns=sequence_id) if frame_kind(X) == "pandas" else X.drop(sequence_id)
     return rest, _runs(X[sequence_id])
 
@@ -46,16 +61,22 @@ def _runs(ids: Any) -> Runs:
 
 
 def offsets_of_runs(runs: Runs, n_rows: int | None = None) -> Array:
-    """(S + 1,) where sequences begin and end. The rows of a sequence must stand together, and be n_rows in all."""
+    """(S + 1,) where sequences begin and end. The rows of a sequence must stand together, and be
+    n_rows in all.
+    """
     if n_rows is not None and runs.n_rows != n_rows:
-        raise ValueError(f"sequence_id has shape ({runs.n_rows},) but X has {n_rows} rows; give an id for each row")
+        raise ValueError(
+            f"sequence_id has shape ({runs.n_rows},) but X has {n_rows} rows; give an "
+            "id for each row"
+        )
     seen = set()
     for value, start in zip(runs.ids, runs.starts.tolist(), strict=True):
         if value is None:
             raise ValueError(f"row {start} has no sequence_id")
         if value in seen:
             raise ValueError(
-                f"sequence_id {value!r} begins again at row {start}; the rows of a sequence must stand together, "
+                f"sequence_id {value!r} begins again at row {start}; the rows of a sequence must "
+                "stand together, "
                 "in order: sort them"
             )
         seen.add(value)

@@ -35,14 +35,19 @@ class Kept:
         def __getattr__(self, name: str) -> Any: ...
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no pickle."""
+        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no
+        pickle.
+        """
         self._require_fitted()
         save(self, path)
 
     def _pack(self, arrays: dict[str, Array]) -> dict[str, Any]:
         return {
             "family": encode(self._model.family, "family", arrays),
-            "prior": {name: encode(value, f"prior.{name}", arrays) for name, value in self._prior_of(self._model.prior).items()},
+            "prior": {
+                name: encode(value, f"prior.{name}", arrays)
+                for name, value in self._prior_of(self._model.prior).items()
+            },
             "engine": encode(self._fitted_by, "engine", arrays),
             "counts": pack_fields(self._counts, "counts", arrays),
             "params": pack_fields(self._params, "params", arrays),
@@ -54,18 +59,23 @@ class Kept:
             "converged": bool(self.converged_),
             "trace": self.trace_.to_dict(),
             "n_features_in": int(self.n_features_in_),
-            "feature_names_in": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+            "feature_names_in": [str(n) for n in self.feature_names_in_]
+            if hasattr(self, "feature_names_in_")
+            else None,
             "categories": [[column, list(values)] for column, values in self.categories_.items()],
         }
 
     def _unpack(self, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         counts = unpack_fields(saved["counts"], "counts", arrays)
-        prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}  # as the first files had it
+        # as the first files had it
+        prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}
         self._fitted_by = decode(saved["engine"], arrays)
         self._rule = self._fitted_by.rule()
         found = {name: decode(prior[name], arrays) for name in self.PRIOR}
         self._model = self._make_model(decode(saved["family"], arrays), found, self._rule)
-        local_bound, log_z, n_units = (float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units"))
+        local_bound, log_z, n_units = (
+            float(saved["numbers"][n]) for n in ("local_bound", "log_z", "n_units")
+        )
         self._counts = Summary(counts.layout, counts.arrays, local_bound, log_z, n_units)
         self._params = unpack_fields(saved["params"], "params", arrays)
         self.component_ids_ = np.array([int(i) for i in saved["ids"]])
@@ -96,39 +106,60 @@ class Kept:
         """A file's numbers and arrays must fit each other: kernels trust them."""
         columns = self._model.family.n_columns
         if self._n_columns() != columns:
-            raise ValueError(f"the model says {self.n_features_in_} columns, its family has {columns}")
-        self._model.family.locate(None, columns)  # raises where members do not share out the columns
+            raise ValueError(
+                f"the model says {self.n_features_in_} columns, its family has {columns}"
+            )
+        # raises where members do not share out the columns
+        self._model.family.locate(None, columns)
         if "legal" in self._params and self._params["legal"].shape[1:] != (self.n_components_,):
-            raise ValueError(f"legal has shape {self._params['legal'].shape} for {self.n_components_} components")
+            raise ValueError(
+                f"legal has shape {self._params['legal'].shape} for {self.n_components_} components"
+            )
         expected = self._model.start_params(self.n_components_)
         for name, array in expected.arrays.items():
             if self._params[name].shape != array.shape or not np.isfinite(self._params[name]).all():
-                raise ValueError(f"{name} has shape {self._params[name].shape}, or is not finite; expected {array.shape}")
+                raise ValueError(
+                    f"{name} has shape {self._params[name].shape}, or is not finite; "
+                    f"expected {array.shape}"
+                )
         expected = self._model.zeros(self.n_components_)
         for name, array in expected.arrays.items():
             if self._counts[name].shape != array.shape or self._counts[name].dtype != np.float64:
-                raise ValueError(f"{name} has shape {self._counts[name].shape}; expected {array.shape}")
+                raise ValueError(
+                    f"{name} has shape {self._counts[name].shape}; expected {array.shape}"
+                )
             if not np.isfinite(self._counts[name]).all():
                 raise ValueError(f"{name} holds values that are not finite")
             if expected.layout[name].nonnegative and (self._counts[name] < 0).any():
                 raise ValueError(f"{name} holds negative values")
-        found = {"weights": self._model.prior.mean(self._counts, self._params), **self._model.family.describe(self._counts)}
+        found = {
+            "weights": self._model.prior.mean(self._counts, self._params),
+            **self._model.family.describe(self._counts),
+        }
         for name, array in found.items():
             if not np.isfinite(array).all():
                 raise ValueError(f"the {name} that follow from the arrays are not finite")
 
-    # ------------------------------------------------------------------------------------------ checkpoints
+    # ------------------------------------------------------------------------------------------ che
 
     def _settings(self, table: Any, engine: Engine, seed: int) -> dict[str, Any]:
         """What identifies a fit: estimator, arguments, data."""
         arrays: dict[str, Array] = {}
-        params = {k: encode(v, k, arrays) for k, v in self.get_params(deep=False).items() if k not in ("verbose", "n_jobs")}
+        params = {
+            k: encode(v, k, arrays)
+            for k, v in self.get_params(deep=False).items()
+            if k not in ("verbose", "n_jobs")
+        }
         params["inference"] = encode(engine, "inference", arrays)
         for name in NOT_IDENTITY:
             params["inference"]["params"].pop(name, None)
         listed = {k: v.tolist() for k, v in arrays.items()}
         text = json.loads(json.dumps({"params": params, "arrays": listed}))
-        columns = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+        columns = (
+            [str(name) for name in self.feature_names_in_]
+            if hasattr(self, "feature_names_in_")
+            else None
+        )
         identity = {"estimator": type(self).__name__, "columns": columns, "arguments": text}
         return {**identity, "data": table.fingerprint(), "seed": seed}
 
@@ -136,12 +167,24 @@ class Kept:
         """Continue from the engine's checkpoint."""
         engine = self._engine(on_disk)
         if engine.checkpoint is None:
-            raise ValueError("resume needs an engine with checkpoint=, the file that the interrupted fit wrote")
+            raise ValueError(
+                "resume needs an engine with checkpoint=, the file that the interrupted fit wrote"
+            )
         expected = self._settings(table, engine, 0)
-        found, snapshot = read_checkpoint(engine.checkpoint, {k: v for k, v in expected.items() if k != "seed"})
+        found, snapshot = read_checkpoint(
+            engine.checkpoint, {k: v for k, v in expected.items() if k != "seed"}
+        )
         model, seed = self._resolve(table), int(found["seed"])
         settings = {**expected, "seed": seed}
         with workers(self.n_jobs) as pool:
-            result = run(model, self._with_progress(engine, table), table, snapshot, seed=seed, pool=pool, settings=settings)
+            result = run(
+                model,
+                self._with_progress(engine, table),
+                table,
+                snapshot,
+                seed=seed,
+                pool=pool,
+                settings=settings,
+            )
             self._learn(engine, result, table, on_disk, pool)
         return self._finish(result, engine, result.is_interrupted)

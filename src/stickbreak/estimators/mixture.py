@@ -1,4 +1,6 @@
-"""Mixtures with a fixed number of components, or with as many as the data support up to a truncation."""
+"""Mixtures with a fixed number of components, or with as many as the data support up to a
+truncation.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,18 @@ class _MixtureEstimator(Estimator):
     ) -> None:
         self._store(locals())
 
-    def _seed(self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+    def _seed(
+        self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any
+    ) -> Start:
         """A start from the data, by the method that `init` names."""
         K = int(self.n_components)
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
         if self.init == "k-means||":
             with Phase("seeding by k-means||", bool(self.verbose)) as phase:
-                return from_scalable(model, table, K, rng, legal=legal, pool=pool, report=phase.update)
+                return from_scalable(
+                    model, table, K, rng, legal=legal, pool=pool, report=phase.update
+                )
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
 
     def _check_arguments(self) -> None:
@@ -68,9 +74,10 @@ class _MixtureEstimator(Estimator):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, path to a `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet`
-            file, or what `stickbreak.open_table` gives; (n, D). NaN is a missing entry; what that means depends on the
-            family (see "Missing data" among the how-to pages).
+        X : array, data frame, CSR matrix (Multinomial), memory map, path to a `.npy`, `.npz`,
+            `.csv`, `.tsv` or `.parquet` file, or what `stickbreak.open_table` gives; (n, D). NaN is
+            a missing entry; what that means depends on the family (see "Missing data" among the
+            how-to pages).
         y : ignored
         labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
         sample_weight : (n,) how often each row counts.
@@ -81,12 +88,17 @@ class _MixtureEstimator(Estimator):
         """
         return self._fit_table(*self._prepare(Given(X, sample_weight), labels))
 
-    def fit_predict(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(
+        self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None
+    ) -> Array:
         """Fit, then the best component of each row: `fit(X).labels_`."""
         return self.fit(X, labels=labels, sample_weight=sample_weight).labels_
 
-    def resume(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`, bit for bit. Other data or settings are refused.
+    def resume(
+        self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Continue an interrupted fit from `inference.checkpoint`, bit for bit. Other data or
+        settings are refused.
 
         Parameters
         ----------
@@ -107,16 +119,18 @@ class _MixtureEstimator(Estimator):
         sample_weight: Any = None,
         total_samples: float | None = None,
     ) -> Self:
-        """See some more rows: adds what they say to what was seen before. Rows on disk are seen in batches, a step each.
+        """See some more rows: adds what they say to what was seen before. Rows on disk are seen in
+        batches, a step each.
 
-        With moves (the default of `DPMixture`), the first call fits its rows, and later ones may give birth to components
-        for rows that those before do not explain; ids stay.
+        With moves (the default of `DPMixture`), the first call fits its rows, and later ones may
+        give birth to components for rows that those before do not explain; ids stay.
 
         Parameters
         ----------
-        X, y, labels, sample_weight : as in `fit`. Default priors and scaling are fixed by the first call.
-        total_samples : size of the whole data set; each call then is a step of stochastic variational Bayes, with the
-            step sizes of `inference` if that is a StochasticVB.
+        X, y, labels, sample_weight : as in `fit`. Default priors and scaling are fixed by the first
+            call.
+        total_samples : size of the whole data set; each call then is a step of stochastic
+            variational Bayes, with the step sizes of `inference` if that is a StochasticVB.
 
         Returns
         -------
@@ -124,7 +138,7 @@ class _MixtureEstimator(Estimator):
         """
         return self._stream(Given(X, sample_weight), labels, total_samples)
 
-    # ------------------------------------------------------------------------------------------ using a fitted model
+    # ------------------------------------------------------------------------------------------ usi
 
     @property
     def concentration_(self) -> float:
@@ -143,9 +157,11 @@ class _MixtureEstimator(Estimator):
         return make_table(self, X, self._model.family, reset=False)
 
     def predict(self, X: Any) -> Array:
-        """(n,) most probable component of each row, 0..K-1; `component_ids_` maps them to permanent ids.
+        """(n,) most probable component of each row, 0..K-1; `component_ids_` maps them to permanent
+        ids.
 
-        Uses the potentials of the fitted rule, so `fit(X).labels_` equals `predict(X)` for rows without labels.
+        Uses the potentials of the fitted rule, so `fit(X).labels_` equals `predict(X)` for rows
+        without labels.
         """
         table = self._rows(X)
         with workers(self.n_jobs) as pool:
@@ -172,7 +188,9 @@ class _MixtureEstimator(Estimator):
             return self._model.log_evidence(potentials, table.whole(), pool)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log predictive density per row, in nats; a row counts as often as its weight says."""
+        """Mean log predictive density per row, in nats; a row counts as often as its
+        weight says.
+        """
         values = self.score_samples(X)
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
@@ -180,9 +198,10 @@ class _MixtureEstimator(Estimator):
     def impute(self, X: Any) -> Any:
         """The rows with missing entries replaced by their posterior means under the fitted model.
 
-        A mean is taken over the components, weighted as in `predict_proba`. Given a component, full covariances regress a missing
-        entry on those that are there; other families take the component's mean (`Bernoulli`: the probability of a one,
-        `Multinomial`: the average row), `Categorical` the most probable symbol over all components.
+        A mean is taken over the components, weighted as in `predict_proba`. Given a component, full
+        covariances regress a missing entry on those that are there; other families take the
+        component's mean (`Bernoulli`: the probability of a one, `Multinomial`: the average row),
+        `Categorical` the most probable symbol over all components.
 
         Parameters
         ----------
@@ -190,7 +209,8 @@ class _MixtureEstimator(Estimator):
 
         Returns
         -------
-        (n, D) array, in which the entries that were there are unchanged. A CSR matrix cannot lack entries and is returned as it is.
+        (n, D) array, in which the entries that were there are unchanged. A CSR matrix cannot lack
+        entries and is returned as it is.
 
         Examples
         --------
@@ -222,7 +242,9 @@ class _MixtureEstimator(Estimator):
         """
         self._require_fitted()
         require_whole(n_samples=n_samples)
-        rng = np.random.default_rng(make_seed(self.random_state if random_state is None else random_state))
+        rng = np.random.default_rng(
+            make_seed(self.random_state if random_state is None else random_state)
+        )
         labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
         return self._model.family.sample(self._counts, labels, rng), labels
 
@@ -234,17 +256,18 @@ class Mixture(_MixtureEstimator):
     Parameters
     ----------
     n_components : number of components.
-    family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
-        kinds.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
-        for data in memory, `MemoizedVB` for data on disk.
-    concentration : total mass of the Dirichlet prior on the weights; each component has concentration / n_components.
-        A number, or a `GammaPrior` to learn it.
-    learn_prior : at the end of each lap, move the family's prior to where it raises the bound (empirical Bayes).
+    family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean",
+        "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive") or
+        as an object with its prior; `Product` for columns of several kinds.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
+        object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
+    concentration : total mass of the Dirichlet prior on the weights; each component has
+        concentration / n_components. A number, or a `GammaPrior` to learn it.
+    learn_prior : at the end of each lap, move the family's prior to where it raises the bound
+        (empirical Bayes).
     random_state : seed.
-    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all rows, in a few passes: finds
-        rarer clusters of large tables) or "random" (random rows).
+    init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all
+        rows, in a few passes: finds rarer clusters of large tables) or "random" (random rows).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.
@@ -256,12 +279,15 @@ class Mixture(_MixtureEstimator):
     weights_, counts_ : (K,) posterior mean weights; expected rows.
     posterior_, means_, covariances_ : posterior summaries of the components.
     family_ : the family with its prior, as set from the data or learned.
-    concentration_, concentration_interval_ : posterior mean and 95 % interval of a learned concentration.
+    concentration_, concentration_interval_ : posterior mean and 95 % interval of a learned
+        concentration.
     component_ids_ : (K,) permanent ids.
     labels_ : (n,) component of each training row.
-    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it settled, laps.
+    lower_bound_, trace_, converged_, n_iter_ : whole-data bound in nats, its history, whether it
+        settled, laps.
     n_features_in_, feature_names_in_ : as scikit-learn has them.
-    categories_ : dict from a column that held strings or categories to the list of them; category v is symbol v.
+    categories_ : dict from a column that held strings or categories to the list of them; category v
+        is symbol v.
 
     Examples
     --------
@@ -274,23 +300,27 @@ class Mixture(_MixtureEstimator):
     """
 
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        return finite_mixture(family, check_concentration(prior["concentration"]), learns=self.learn_prior)
+        return finite_mixture(
+            family, check_concentration(prior["concentration"]), learns=self.learn_prior
+        )
 
 
 @register
 class DPMixture(_MixtureEstimator):
     """Dirichlet process mixture: finds the number of components.
 
-    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it raises the bound of the
-    whole data; `explain_moves` tells what happened. With an engine that has no moves, such as `MemoizedVB()`, the number
-    is a truncation: components are not split or joined.
+    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
+    raises the bound of the whole data; `explain_moves` tells what happened. With an engine that has
+    no moves, such as `MemoizedVB()`, the number is a truncation: components are not split or
+    joined.
 
     Parameters
     ----------
     n_components : number of components to begin with.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
-        `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
-    concentration : of the Dirichlet process; larger expects more components. A number, or a `GammaPrior` to learn it.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
+        object; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+    concentration : of the Dirichlet process; larger expects more components. A number, or a
+        `GammaPrior` to learn it.
     family, learn_prior, random_state, init, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
@@ -331,4 +361,6 @@ class DPMixture(_MixtureEstimator):
         return MemoizedVB(moves=(Birth(), Merge(), Delete()))
 
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        return dp_mixture(family, check_concentration(prior["concentration"]), learns=self.learn_prior)
+        return dp_mixture(
+            family, check_concentration(prior["concentration"]), learns=self.learn_prior
+        )

@@ -14,7 +14,14 @@ from stickbreak.parameters import require_positive
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import LearningFamily
 
-__all__ = ["FAMILIES", "check_concentration", "check_learning", "make_engine", "make_family", "make_seed"]
+__all__ = [
+    "FAMILIES",
+    "check_concentration",
+    "check_learning",
+    "make_engine",
+    "make_family",
+    "make_seed",
+]
 
 
 def check_concentration(concentration: Any) -> Any:
@@ -26,15 +33,26 @@ def check_concentration(concentration: Any) -> Any:
     return concentration
 
 
-def check_learning(learn_prior: Any, family: Any, numbers: Mapping[str, Any], engine: Engine) -> None:
-    """Raise ValueError for a prior, of the family or one of these numbers, that family or engine cannot learn."""
+def check_learning(
+    learn_prior: Any, family: Any, numbers: Mapping[str, Any], engine: Engine
+) -> None:
+    """Raise ValueError for a prior, of the family or one of these numbers, that family or engine
+    cannot learn.
+    """
     if not isinstance(learn_prior, bool):
         raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
     if learn_prior and not isinstance(family, LearningFamily):
-        raise ValueError(f"{type(family).__name__} has no method `learn`, so its prior cannot be learned; use learn_prior=False")
-    learned = ["learn_prior=True"] * learn_prior + [f"{n}={v!r}" for n, v in numbers.items() if isinstance(v, GammaPrior)]
+        raise ValueError(
+            f"{type(family).__name__} has no method `learn`, so its prior cannot be "
+            "learned; use learn_prior=False"
+        )
+    learned = ["learn_prior=True"] * learn_prior + [
+        f"{n}={v!r}" for n, v in numbers.items() if isinstance(v, GammaPrior)
+    ]
     if learned and not isinstance(engine.rule(), MeanLog):
-        raise ValueError(f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}")
+        raise ValueError(
+            f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}"
+        )
 
 
 def make_engine(inference: Any, default: Engine) -> Engine:
@@ -44,11 +62,15 @@ def make_engine(inference: Any, default: Engine) -> Engine:
     if isinstance(inference, str):
         if inference not in ENGINES:
             raise ValueError(
-                f"unknown inference {inference!r}; choose one of {', '.join(sorted(ENGINES))}, or give an engine object"
+                f"unknown inference {inference!r}; choose one of {', '.join(sorted(ENGINES))}, or "
+                "give an engine object"
             )
         return ENGINES[inference]()
     if not isinstance(inference, Engine):
-        raise ValueError(f"inference must be a name or an engine object such as sb.MemoizedVB(); got {inference!r}")
+        raise ValueError(
+            "inference must be a name or an engine object such as sb.MemoizedVB(); "
+            f"got {inference!r}"
+        )
     return inference
 
 

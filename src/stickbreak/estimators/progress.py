@@ -1,6 +1,8 @@
-"""What a fit is doing: a live line on a terminal, plain lines elsewhere, and the log. Nothing unless somebody asks.
+"""What a fit is doing: a live line on a terminal, plain lines elsewhere, and the log. Nothing
+unless somebody asks.
 
-`verbose` shows it on stderr. Whoever configures the logger "stickbreak" (level INFO) gets the same lines there.
+`verbose` shows it on stderr. Whoever configures the logger "stickbreak" (level INFO) gets the same
+lines there.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ REFRESH = 0.2  # seconds between two looks of the live line
 
 
 class Display:
-    """One line that changes, or lines one after another. Made anew for each thing that takes time."""
+    """One line that changes, or lines one after another. Made anew for each thing that
+    takes time.
+    """
 
     def __init__(self, shows: bool) -> None:
         self._shows = shows
@@ -44,10 +48,14 @@ class Display:
             self._live = _make_live()
             self._live.start()
             self._live.add_task(what, facts=facts, total=total)
-        self._live.update(self._live.task_ids[0], description=what, facts=facts, completed=done, total=total)
+        self._live.update(
+            self._live.task_ids[0], description=what, facts=facts, completed=done, total=total
+        )
 
     def say(self, line: str) -> None:
-        """A plain line, at most one a second: on stderr when there is no terminal, and to the log."""
+        """A plain line, at most one a second: on stderr when there is no terminal, and to
+        the log.
+        """
         now = time.monotonic()
         if now - self._said < PAUSE:
             self._unsaid = line
@@ -76,11 +84,19 @@ def _make_live() -> Any:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(10), TextColumn("{task.fields[facts]}"))
-    return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=True, refresh_per_second=5)
+    return Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=True,
+        refresh_per_second=5,
+    )
 
 
 class Phase:
-    """Progress of something that is done once: reading a file, seeding. `update` is told what is done, and of how much."""
+    """Progress of something that is done once: reading a file, seeding. `update` is told what is
+    done, and of how much.
+    """
 
     def __init__(self, what: str, shows: bool) -> None:
         self._what, self._display = what, Display(shows)
@@ -97,15 +113,29 @@ class Phase:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._display.close()
 
 
 class Progress(Callback):
-    """Laps of one start: lap, bound, components, rows (or what the noun says) per second, and the time that is left at most."""
+    """Laps of one start: lap, bound, components, rows (or what the noun says) per second, and the
+    time that is left at most.
+    """
 
     def __init__(
-        self, max_iter: int, n_observations: float, *, start: int = 0, n_starts: int = 1, noun: str = "row", shows: bool = True
+        self,
+        max_iter: int,
+        n_observations: float,
+        *,
+        start: int = 0,
+        n_starts: int = 1,
+        noun: str = "row",
+        shows: bool = True,
     ) -> None:
         self._max_iter, self._n_observations, self._noun = max_iter, n_observations, noun
         self._start = f"start {start + 1}/{n_starts}, " if n_starts > 1 else ""
@@ -127,15 +157,27 @@ class Progress(Callback):
         self._seen += info.n_observations
         in_lap = min(self._seen - self._before, self._n_observations)
         rate, left = self._rate()
-        facts = f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M {self._noun}s/s  < {_clock(left)} left"
-        self._display.show(f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations)
+        facts = (
+            f"{self._value}K {info.n_components}  {rate / 1e6:.2f}M {self._noun}s/s  < "
+            f"{_clock(left)} left"
+        )
+        self._display.show(
+            f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations
+        )
 
     def on_lap(self, record: LapRecord) -> None:
         """One line a lap."""
-        value = f"bound {record.bound:.2f}" if record.bound is not None else f"log_z per {self._noun} {record.log_z:.5f}"
+        value = (
+            f"bound {record.bound:.2f}"
+            if record.bound is not None
+            else f"log_z per {self._noun} {record.log_z:.5f}"
+        )
         self._value, self._before = f"{value}  ", self._seen
         rate, left = self._rate()
-        facts = f"{record.n_components} components  {rate:,.0f} {self._noun}s/s  at most {_clock(left)} left"
+        facts = (
+            f"{record.n_components} components  {rate:,.0f} {self._noun}s/s  at most "
+            f"{_clock(left)} left"
+        )
         self._display.say(f"{self._start}lap {record.lap}/{self._max_iter}  {value}  {facts}")
 
     def on_end(self) -> None:
@@ -146,7 +188,9 @@ class Progress(Callback):
     def _rate(self) -> tuple[float, float]:
         """Rows per second, and the seconds that all laps that are left would take."""
         rate = self._seen / max(time.monotonic() - self._began, 1e-9)
-        return rate, ((self._max_iter - self._laps_before) * self._n_observations - self._seen) / max(rate, 1e-9)
+        return rate, (
+            (self._max_iter - self._laps_before) * self._n_observations - self._seen
+        ) / max(rate, 1e-9)
 
 
 def _clock(seconds: float) -> str:

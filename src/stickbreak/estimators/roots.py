@@ -29,4 +29,8 @@ class Rooted:
     def top_concentration_interval_(self) -> Array:
         """(2,) central 95 % interval of the posterior of `top_concentration_`."""
         found = self._top()
-        return found.quantile([0.025, 0.975]) if isinstance(found, GammaPrior) else np.full(2, float(found))
+        return (
+            found.quantile([0.025, 0.975])
+            if isinstance(found, GammaPrior)
+            else np.full(2, float(found))
+        )

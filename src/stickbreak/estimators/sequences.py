@@ -1,4 +1,6 @@
-"""Hidden Markov models with a fixed number of states, or with as many as the data support up to a truncation."""
+"""Hidden Markov models with a fixed number of states, or with as many as the data support up to a
+truncation.
+"""
 
 from __future__ import annotations
 
@@ -32,27 +34,30 @@ class HMM(ChainEstimator):
     Parameters
     ----------
     n_components : number of states.
-    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean", "fixed-variance", "categorical",
-        "multinomial", "bernoulli", "poisson", "autoregressive") or as an object with its prior; `Product` for columns of several
-        kinds.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default `BatchVB`
-        for data in memory, `MemoizedVB` for data on disk.
-    concentration, start_concentration : prior count of each entry of a transition row, and of the start row. Near zero, EM is
-        maximum likelihood.
-    stickiness : extra prior count of staying in a state. These three stay as given; `HDPHMM` can learn its own.
-    start_prior, transition_prior : (K,) and (K, K) prior counts entry by entry, in place of the three numbers; zero marks what is
-        impossible. Under EM they are hmmlearn's `startprob_prior` and `transmat_prior` less one.
-    allowed : for one column of symbols, which states each may have: a mapping from symbol (a word, or its number) to a list of
-        states. Symbols that it lacks may have all.
-    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those that are far apart are chosen
-        from ten times as many), "random-blocks" (without choosing), "k-means++" (Bregman, on rows: for states that change often)
-        or "random" (random rows).
+    family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean",
+        "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive") or
+        as an object with its prior; `Product` for columns of several kinds.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
+        object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
+    concentration, start_concentration : prior count of each entry of a transition row, and of the
+        start row. Near zero, EM is maximum likelihood.
+    stickiness : extra prior count of staying in a state. These three stay as given; `HDPHMM` can
+        learn its own.
+    start_prior, transition_prior : (K,) and (K, K) prior counts entry by entry, in place of the
+        three numbers; zero marks what is impossible. Under EM they are hmmlearn's `startprob_prior`
+        and `transmat_prior` less one.
+    allowed : for one column of symbols, which states each may have: a mapping from symbol (a word,
+        or its number) to a list of states. Symbols that it lacks may have all.
+    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
+        that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
+        "k-means++" (Bregman, on rows: for states that change often) or "random" (random rows).
     learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
     n_components_, n_effective_ : states; those with at least one row.
-    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to column, and of the first state.
+    transmat_, startprob_ : (K, K) and (K,) posterior mean probabilities of steps, from row to
+        column, and of the first state.
     weights_, counts_ : (K,) shares of the rows; expected rows.
     durations_, stationary_ : (K,) expected length of a stay; shares of rows in the long run.
     labels_ : state of each training row, (n,) or a list.
@@ -64,7 +69,8 @@ class HMM(ChainEstimator):
     --------
     >>> import numpy as np, stickbreak as sb
     >>> rng = np.random.default_rng(0)
-    >>> sequences = [np.repeat([-4.0, 4.0, -4.0], 30)[:, None] + rng.normal(size=(90, 1)) for _ in range(3)]
+    >>> path = np.repeat([-4.0, 4.0, -4.0], 30)[:, None]
+    >>> sequences = [path + rng.normal(size=(90, 1)) for _ in range(3)]
     >>> model = sb.HMM(2, random_state=0).fit(sequences)
     >>> model.means_.round().ravel().tolist(), model.durations_.round().tolist()
     ([-4.0, 4.0], [51.0, 26.0])
@@ -72,7 +78,13 @@ class HMM(ChainEstimator):
     [(90,), (90,), (90,)]
     """
 
-    PRIOR = ("concentration", "start_concentration", "stickiness", "start_prior", "transition_prior")
+    PRIOR = (
+        "concentration",
+        "start_concentration",
+        "stickiness",
+        "start_prior",
+        "transition_prior",
+    )
 
     def __init__(
         self,
@@ -100,7 +112,10 @@ class HMM(ChainEstimator):
         super()._check_arguments()
         DirichletRows(**self._prior_of(self)).pseudo(Fields({}, {}), int(self.n_components))
         if self.allowed is not None and make_family(self.family).max_categories == 0:
-            raise ValueError(f"allowed is for families of symbols such as Categorical; got family={self.family!r}")
+            raise ValueError(
+                "allowed is for families of symbols such as Categorical; got "
+                f"family={self.family!r}"
+            )
 
     def _dictionary(self) -> Dictionary | None:
         if self.allowed is None:
@@ -115,40 +130,46 @@ class HMM(ChainEstimator):
 
 @register
 class HDPHMM(Rooted, ChainEstimator):
-    """Hidden Markov model with a (sticky) hierarchical Dirichlet process over its states: uses as many as the data support.
+    """Hidden Markov model with a (sticky) hierarchical Dirichlet process over its states: uses as
+    many as the data support.
 
-    All rows of the transition table are centered on the shares of one root. A fit begins with `n_components` and tries births,
-    merges and deletes, each kept only if it raises the bound of the whole data; `explain_moves` tells what happened. With an engine
-    that has no moves, such as `MemoizedVB()`, the number is a truncation: states that the data do not ask for stay empty, and
+    All rows of the transition table are centered on the shares of one root. A fit begins with
+    `n_components` and tries births, merges and deletes, each kept only if it raises the bound of
+    the whole data; `explain_moves` tells what happened. With an engine that has no moves, such as
+    `MemoizedVB()`, the number is a truncation: states that the data do not ask for stay empty, and
     `n_effective_` counts those in use.
 
     Parameters
     ----------
     n_components : number of states to begin with.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an object; default
-        `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
+        object; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
     stickiness : extra prior count of staying in a state, 0 or at least 0.001.
-    concentration : of the transition rows around the root's shares; small values give sparse rows that differ from each other.
+    concentration : of the transition rows around the root's shares; small values give sparse rows
+        that differ from each other.
     start_concentration : of the start row around the root's shares.
     top_concentration : of the root's sticks; large values expect many states.
-        Each of these four is a number, or a `GammaPrior` to learn it: the last with a posterior, the others as the values that make
-        bound plus log prior density largest. Learned values of `concentration` above about 1 come out too small.
-    root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of states; "point", a point estimate
-        as in older work, whose bound cannot.
+        Each of these four is a number, or a `GammaPrior` to learn it: the last with a posterior,
+        the others as the values that make bound plus log prior density largest. Learned values of
+        `concentration` above about 1 come out too small.
+    root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
+        states; "point", a point estimate as in older work, whose bound cannot.
     family, init : as in `HMM`.
     learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
     concentration_, start_concentration_, stickiness_ : as given, or as learned.
-    top_concentration_, top_concentration_interval_ : posterior mean and 95 % interval of a learned one.
+    top_concentration_, top_concentration_interval_ : posterior mean and 95 % interval of a learned
+        one.
     transmat_, startprob_, labels_ and all others : as in `HMM`.
 
     Examples
     --------
     >>> import numpy as np, stickbreak as sb
     >>> rng = np.random.default_rng(0)
-    >>> sequences = [np.repeat([-6.0, 0.0, 6.0], 30)[:, None] + rng.normal(size=(90, 1)) for _ in range(4)]
+    >>> path = np.repeat([-6.0, 0.0, 6.0], 30)[:, None]
+    >>> sequences = [path + rng.normal(size=(90, 1)) for _ in range(4)]
     >>> model = sb.HDPHMM(10, stickiness=10, random_state=0).fit(sequences)
     >>> model.n_effective_
     3
@@ -180,11 +201,14 @@ class HDPHMM(Rooted, ChainEstimator):
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # the bound of a point estimate cannot choose the number of states
-        return MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
+        return (
+            MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
+        )
 
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StickbreakWarning)  # of a point estimate: said when the model is made
+            # of a point estimate: said when the model is made
+            warnings.simplefilter("ignore", StickbreakWarning)
             HDPRows(**self._prior_of(self))
         super()._check_arguments()
 
@@ -193,7 +217,11 @@ class HDPHMM(Rooted, ChainEstimator):
         assert isinstance(model.prior, HDPRows)
         if isinstance(rule, Draw):
             return replace(model, prior=model.prior.for_draws())
-        return replace(model, prior=model.prior.for_modes()) if isinstance(rule, Mode | Hard) else model
+        return (
+            replace(model, prior=model.prior.for_modes())
+            if isinstance(rule, Mode | Hard)
+            else model
+        )
 
     @property
     def concentration_(self) -> float:

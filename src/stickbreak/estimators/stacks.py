@@ -1,4 +1,6 @@
-"""Sequences as users pass them: a list of arrays, or rows one after another with `lengths` or `sequence_id`."""
+"""Sequences as users pass them: a list of arrays, or rows one after another with `lengths` or
+`sequence_id`.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ __all__ = ["Shape", "Stack", "lagged_names", "make_stack", "stack_values"]
 class Shape:
     """How a user gave the sequences, and wants the answers.
 
-    offsets (S + 1,): of the rows that are modelled. n_before: rows at the beginning of each sequence that are context only.
-    is_list: sequence by sequence, or one after another.
+    offsets (S + 1,): of the rows that are modelled. n_before: rows at the beginning of each
+    sequence that are context only. is_list: sequence by sequence, or one after another.
     """
 
     offsets: Array
@@ -46,9 +48,13 @@ class Shape:
 
     @cached_property
     def _source(self) -> Array:
-        """(n_given,) the modelled row that speaks for each row: itself, or the first one of its sequence."""
+        """(n_given,) the modelled row that speaks for each row: itself, or the first one of its
+        sequence.
+        """
         lengths = np.diff(self.given_offsets)
-        at = np.arange(self.n_given) - np.repeat(self.n_before * np.arange(1, len(lengths) + 1), lengths)
+        at = np.arange(self.n_given) - np.repeat(
+            self.n_before * np.arange(1, len(lengths) + 1), lengths
+        )
         return np.maximum(at, np.repeat(self.offsets[:-1], lengths))
 
     @cached_property
@@ -59,7 +65,9 @@ class Shape:
         return found
 
     def answer(self, values: Array, *, repeat_first: bool = True) -> Any:
-        """Values (n, ...) of the modelled rows for all rows; context rows take those of the first modelled one, or NaN."""
+        """Values (n, ...) of the modelled rows for all rows; context rows take those of the first
+        modelled one, or NaN.
+        """
         if self.n_before:
             values = values[self._source]
             if not repeat_first:
@@ -67,7 +75,9 @@ class Shape:
         return self.split(values)
 
     def split(self, values: Array) -> Any:
-        """Values (n_given, ...) as a list of those of each sequence where sequences were given so."""
+        """Values (n_given, ...) as a list of those of each sequence where sequences were
+        given so.
+        """
         return [values[a:b] for a, b in pairwise(self.given_offsets)] if self.is_list else values
 
 
@@ -89,13 +99,20 @@ def make_stack(estimator: Any, given: Given, family: Any, *, reset: bool) -> Sta
     """Check and wrap sequences: rows as numbers, with their past where the family asks for it."""
     if given.lengths is not None and given.sequence_id is not None:
         raise ValueError("lengths and sequence_id say the same: give one of them")
-    is_list = given.lengths is None and given.sequence_id is None and is_list_of_sequences(given.X, family)
+    is_list = (
+        given.lengths is None
+        and given.sequence_id is None
+        and is_list_of_sequences(given.X, family)
+    )
     offsets: Array | None
     if is_list:
         X, offsets = join_sequences(given.X, family)
     else:
         X, runs = split_identity(*_opened(estimator, given, reset))
-        X, offsets = _as_column(X, family), None if runs is None else offsets_of_runs(runs, _count_rows(X))
+        X, offsets = (
+            _as_column(X, family),
+            None if runs is None else offsets_of_runs(runs, _count_rows(X)),
+        )
     with rows_named(offsets if is_list else None):
         rows, is_checked = read_rows(estimator, X, family, reset=reset)
     if offsets is None:
@@ -115,18 +132,21 @@ def make_stack(estimator: Any, given: Given, family: Any, *, reset: bool) -> Sta
 
 
 def _opened(estimator: Any, given: Given, reset: bool) -> tuple[Any, Any, Any]:
-    """Rows of a file opened, unless a column of it names its sequences; the ids; and the names of the fit's columns."""
+    """Rows of a file opened, unless a column of it names its sequences; the ids; and the names of
+    the fit's columns.
+    """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(given.sequence_id, str):
         return given.X, given.sequence_id, names
     return open_rows(given.X, names, estimator.verbose), given.sequence_id, names
 
 
-# ---------------------------------------------------------------------------------------------- lists
+# ---------------------------------------------------------------------------------------------- lis
 
 
 def is_list_of_sequences(X: Any, family: Any) -> bool:
-    """Whether X is a list of sequences: of tables, of CSR matrices, of data frames; of arrays (or words) for families of symbols.
+    """Whether X is a list of sequences: of tables, of CSR matrices, of data frames; of arrays (or
+    words) for families of symbols.
 
     A list of lists of numbers is a table, as everywhere in scikit-learn.
     """
@@ -136,16 +156,20 @@ def is_list_of_sequences(X: Any, family: Any) -> bool:
     if frame_kind(first) is not None or is_sparse(first):
         return True
     if isinstance(first, list | tuple):
-        if len({len(row) if isinstance(row, list | tuple) else -1 for row in X}) > 1 and not _is_nested(X):
+        if len(
+            {len(row) if isinstance(row, list | tuple) else -1 for row in X}
+        ) > 1 and not _is_nested(X):
             raise ValueError(
-                "X is a list of lists of different lengths: give every sequence as an array, of shape (T, D), "
+                "X is a list of lists of different lengths: give every sequence as an array, of "
+                "shape (T, D), "
                 "or (T,) for one column of symbols"
             )
         return _is_nested(X)
     n_axes = np.ndim(first) if hasattr(first, "__array__") else 0
     if n_axes == 1 and family.max_categories == 0:
         raise ValueError(
-            "X is a list of arrays of one dimension, which may be rows or sequences: give sequences as arrays of shape (T, D), "
+            "X is a list of arrays of one dimension, which may be rows or sequences: give "
+            "sequences as arrays of shape (T, D), "
             "(T, 1) for a single column, and rows as one array of shape (n, D)"
         )
     return n_axes >= 1
@@ -153,20 +177,34 @@ def is_list_of_sequences(X: Any, family: Any) -> bool:
 
 def _is_nested(X: Sequence[Any]) -> bool:
     """Whether some list in X begins with a word or with a list."""
-    return any(isinstance(part, list | tuple) and len(part) > 0 and isinstance(part[0], str | list | tuple) for part in X)
+    return any(
+        isinstance(part, list | tuple) and len(part) > 0 and isinstance(part[0], str | list | tuple)
+        for part in X
+    )
 
 
 def join_sequences(X: Sequence[Any], family: Any) -> tuple[Any, Array]:
     """Sequences one after another, and offsets (S + 1,)."""
     kind = frame_kind(X[0])
-    parts = list(X) if kind is not None else [part if is_sparse(part) else _as_table(part, s) for s, part in enumerate(X)]
+    parts = (
+        list(X)
+        if kind is not None
+        else [part if is_sparse(part) else _as_table(part, s) for s, part in enumerate(X)]
+    )
     for s, part in enumerate(parts):
         if frame_kind(part) != kind or is_sparse(part) != is_sparse(parts[0]):
-            raise ValueError(f"sequence {s} is a {type(part).__name__}, the first is a {type(parts[0]).__name__}: give all alike")
+            raise ValueError(
+                f"sequence {s} is a {type(part).__name__}, the first is a "
+                f"{type(parts[0]).__name__}: give all alike"
+            )
         if part.shape[0] == 0:
-            raise ValueError(f"sequence {s} has no rows; drop it: every sequence needs at least one")
+            raise ValueError(
+                f"sequence {s} has no rows; drop it: every sequence needs at least one"
+            )
         if part.shape[1] != parts[0].shape[1]:
-            raise ValueError(f"sequence {s} has {part.shape[1]} columns, the first has {parts[0].shape[1]}")
+            raise ValueError(
+                f"sequence {s} has {part.shape[1]} columns, the first has {parts[0].shape[1]}"
+            )
     offsets = np.cumsum([0, *(part.shape[0] for part in parts)])
     return _concatenate(parts, kind), offsets
 
@@ -184,7 +222,10 @@ def _concatenate(parts: list[Any], kind: str | None) -> Any:
         return sparse.vstack(parts, format="csr")
     words = [is_text(part) for part in parts]
     if any(words) and not all(words):
-        raise ValueError(f"sequence {words.index(True)} holds words, sequence {words.index(False)} numbers: give all alike")
+        raise ValueError(
+            f"sequence {words.index(True)} holds words, sequence {words.index(False)} "
+            "numbers: give all alike"
+        )
     return np.concatenate(parts)
 
 
@@ -194,14 +235,20 @@ def _as_table(part: Any, s: int) -> Array:
     if values.ndim == 1:
         return values[:, None]
     if values.ndim != 2:
-        raise ValueError(f"sequence {s} has shape {values.shape}; expected (T, D), or (T,) for a single column")
+        raise ValueError(
+            f"sequence {s} has shape {values.shape}; expected (T, D), or (T,) for a single column"
+        )
     return values
 
 
 def _as_array(part: Any) -> Array:
-    """An array of numbers, or of words as they are: numpy alone would make words of numbers among them."""
+    """An array of numbers, or of words as they are: numpy alone would make words of numbers among
+    them.
+    """
     if isinstance(part, list | tuple) and any(isinstance(value, str) for value in part):
-        return np.array(part, dtype=None if all(isinstance(value, str) for value in part) else object)
+        return np.array(
+            part, dtype=None if all(isinstance(value, str) for value in part) else object
+        )
     return np.asarray(part)
 
 
@@ -215,9 +262,14 @@ def _as_column(X: Any, family: Any) -> Any:
 
 
 def stack_values(name: str, values: Any, shape: Shape) -> Array:
-    """(n_given, ...) values of all rows: one array, or a list with one for each sequence where those are a list."""
+    """(n_given, ...) values of all rows: one array, or a list with one for each sequence where
+    those are a list.
+    """
     if shape.is_list and not isinstance(values, list | tuple):
-        raise ValueError(f"X is a list of sequences, so {name} must be a list too, with an array for each of them")
+        raise ValueError(
+            f"X is a list of sequences, so {name} must be a list too, with an array "
+            "for each of them"
+        )
     if not shape.is_list:
         found = np.asarray(values)
         if found.ndim < 1 or len(found) != shape.n_given:
@@ -228,11 +280,13 @@ def stack_values(name: str, values: Any, shape: Shape) -> Array:
         raise ValueError(f"{name} has {len(parts)} entries but X has {len(lengths)} sequences")
     for s, (part, length) in enumerate(zip(parts, lengths, strict=True)):
         if part.ndim < 1 or len(part) != length:
-            raise ValueError(f"{name} of sequence {s} has shape {part.shape}, but the sequence has {length} rows")
+            raise ValueError(
+                f"{name} of sequence {s} has shape {part.shape}, but the sequence has {length} rows"
+            )
     return np.concatenate(parts)
 
 
-# ---------------------------------------------------------------------------------------------- lengths, weights, contexts
+# ---------------------------------------------------------------------------------------------- len
 
 
 def _count_rows(X: Any) -> int:
@@ -245,12 +299,20 @@ def _offsets_of_lengths(lengths: Any, n_rows: int) -> Array:
         return np.array([0, n_rows])
     found = np.asarray(lengths)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size:
-        raise ValueError(f"lengths must be a list of whole numbers, one for each sequence; got {lengths!r}")
+        raise ValueError(
+            f"lengths must be a list of whole numbers, one for each sequence; got {lengths!r}"
+        )
     short = np.flatnonzero(found < 1)
     if len(short):
-        raise ValueError(f"sequence {short[0]} has length {found[short[0]]}; every sequence needs at least one row")
+        raise ValueError(
+            f"sequence {short[0]} has length {found[short[0]]}; every sequence needs "
+            "at least one row"
+        )
     if found.sum() != n_rows:
-        raise ValueError(f"lengths sums to {found.sum()} but X has {n_rows} rows; give the length of every sequence")
+        raise ValueError(
+            f"lengths sums to {found.sum()} but X has {n_rows} rows; give the length "
+            "of every sequence"
+        )
     return np.r_[0, np.cumsum(found)].astype(np.int64)
 
 
@@ -260,7 +322,8 @@ def _row_weights(sample_weight: Any, stack: Stack, n_given: int) -> Array:
     values = np.asarray(sample_weight)
     if values.ndim != 1 or len(values) not in (stack.n_spans, n_given):
         raise ValueError(
-            f"sample_weight has shape {values.shape}; expected a weight for each of the {stack.n_spans} sequences, "
+            f"sample_weight has shape {values.shape}; expected a weight for each of the "
+            f"{stack.n_spans} sequences, "
             f"or for each of the {n_given} rows"
         )
     weights = check_weights(sample_weight, values)
@@ -270,7 +333,8 @@ def _row_weights(sample_weight: Any, stack: Stack, n_given: int) -> Array:
         if len(uneven):
             s = int(np.searchsorted(shape.given_offsets, uneven[0], side="right")) - 1
             raise ValueError(
-                f"sample_weight holds {first[s]:g} and {weights[uneven[0]]:g} within sequence {s}; a sequence counts as a whole: "
+                f"sample_weight holds {first[s]:g} and {weights[uneven[0]]:g} within sequence {s}; "
+                "a sequence counts as a whole: "
                 "give one weight for each sequence"
             )
         weights = first
@@ -281,16 +345,22 @@ def _row_weights(sample_weight: Any, stack: Stack, n_given: int) -> Array:
 def _with_context(rows: Any, context: Any, family: Any, is_list: bool) -> Array:
     """Rows (n, D) with the contexts (n, D order) that the user has for them."""
     if not family.lags:
-        raise ValueError(f"context is for autoregressive families; {type(family).__name__} has none")
+        raise ValueError(
+            f"context is for autoregressive families; {type(family).__name__} has none"
+        )
     if is_list:
         if not isinstance(context, list | tuple):
-            raise ValueError("X is a list of sequences, so context must be a list too, with an array for each of them")
+            raise ValueError(
+                "X is a list of sequences, so context must be a list too, with an "
+                "array for each of them"
+            )
         context = np.concatenate([np.asarray(part, dtype=float) for part in context])
     found = np.asarray(context, dtype=float)
     expected = (int(rows.shape[0]), int(rows.shape[1]) * family.lags)
     if found.shape != expected:
         raise ValueError(
-            f"context has shape {found.shape}; expected {expected}: for every row the {family.lags} before it, the latest first"
+            f"context has shape {found.shape}; expected {expected}: for every row the "
+            f"{family.lags} before it, the latest first"
         )
     if np.isinf(found).any():
         raise ValueError("context holds infinity; values must be finite, or NaN where missing")

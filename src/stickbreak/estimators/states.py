@@ -37,27 +37,39 @@ class States:
         Parameters
         ----------
         X, lengths, sequence_id, context : as in `fit`.
-        method : "marginal", the most probable state of each row by itself (after `HardEM`, that of the best path); "viterbi", the
-            states of the most probable path as a whole, as `decode` has it.
-        parameters : "fitted", the potentials of the fitted rule (variational Bayes: expected logs; EM: modes), so that
-            `fit(X).labels_` equals `predict(X)` for rows without labels; "mean", posterior mean transitions and the posterior
-            predictive of rows.
+        method : "marginal", the most probable state of each row by itself (after `HardEM`, that of
+            the best path); "viterbi", the states of the most probable path as a whole, as `decode`
+            has it.
+        parameters : "fitted", the potentials of the fitted rule (variational Bayes: expected logs;
+            EM: modes), so that `fit(X).labels_` equals `predict(X)` for rows without labels;
+            "mean", posterior mean transitions and the posterior predictive of rows.
 
         Returns
         -------
-        (n,) array, or a list of (T,) arrays where X is a list. The first rows of an autoregression, which are context only, get
-        the state of the first row that is modelled.
+        (n,) array, or a list of (T,) arrays where X is a list. The first rows of an autoregression,
+        which are context only, get the state of the first row that is modelled.
         """
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
         if method == "viterbi":
-            return self.decode(X, lengths=lengths, sequence_id=sequence_id, context=context, parameters=parameters)[1]
-        table, potentials = self._use(X, lengths, sequence_id, context), self._potentials_of(parameters)
+            return self.decode(
+                X, lengths=lengths, sequence_id=sequence_id, context=context, parameters=parameters
+            )[1]
+        table, potentials = (
+            self._use(X, lengths, sequence_id, context),
+            self._potentials_of(parameters),
+        )
         with workers(self.n_jobs) as pool:
             return table.shape.answer(self._decode(table, potentials, pool))
 
     def decode(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None, parameters: str = "fitted"
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        context: Any = None,
+        parameters: str = "fitted",
     ) -> tuple[float, Any]:
         """The most probable path of each sequence (Viterbi), and its log probability.
 
@@ -67,33 +79,51 @@ class States:
 
         Returns
         -------
-        log probability : of rows and path together, log p(x, z), summed over sequences. With the potentials of variational Bayes
-            it is the expected log of that.
+        log probability : of rows and path together, log p(x, z), summed over sequences. With the
+            potentials of variational Bayes it is the expected log of that.
         states : as `predict` gives them.
         """
-        table, potentials = self._use(X, lengths, sequence_id, context), self._potentials_of(parameters)
+        table, potentials = (
+            self._use(X, lengths, sequence_id, context),
+            self._potentials_of(parameters),
+        )
         with workers(self.n_jobs) as pool:
             path, value = self._model.best_paths(potentials, table.whole(), pool)
         return float(value.sum()), table.shape.answer(path)
 
     def predict_proba(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None, parameters: str = "fitted"
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        context: Any = None,
+        parameters: str = "fitted",
     ) -> Any:
-        """Posterior probability of each state for each row, given the whole sequence: (n, K), or a list of (T, K).
+        """Posterior probability of each state for each row, given the whole sequence: (n, K), or a
+        list of (T, K).
 
         Parameters
         ----------
-        X, lengths, sequence_id, context, parameters : as in `predict`; after `HardEM`, the best path has probability one.
+        X, lengths, sequence_id, context, parameters : as in `predict`; after `HardEM`, the best
+            path has probability one.
         """
-        table, potentials = self._use(X, lengths, sequence_id, context), self._potentials_of(parameters)
+        table, potentials = (
+            self._use(X, lengths, sequence_id, context),
+            self._potentials_of(parameters),
+        )
         model = self._rule.local_model(self._model)
         with workers(self.n_jobs) as pool:
             return table.shape.answer(model.shares(potentials, table.whole(), pool))
 
-    def filter_proba(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None) -> Any:
-        """Probability of each state for each row, given the rows up to it and not those after: (n, K), or a list of (T, K).
+    def filter_proba(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None
+    ) -> Any:
+        """Probability of each state for each row, given the rows up to it and not those after: (n,
+        K), or a list of (T, K).
 
-        Posterior mean transitions, and the posterior predictive of rows. `online_filter` gives the same, row by row.
+        Posterior mean transitions, and the posterior predictive of rows. `online_filter` gives the
+        same, row by row.
 
         Parameters
         ----------
@@ -108,7 +138,8 @@ class States:
 
         Returns
         -------
-        OnlineFilter, whose `update(x)` gives the probabilities of the states now and the log predictive density of x.
+        OnlineFilter, whose `update(x)` gives the probabilities of the states now and the log
+        predictive density of x.
 
         Examples
         --------
@@ -124,14 +155,22 @@ class States:
         """
         self._require_fitted()
         return OnlineFilter(
-            self._model, self._potentials_of("mean"), self.categories_, int(self.n_features_in_), self._dictionary()
+            self._model,
+            self._potentials_of("mean"),
+            self.categories_,
+            int(self.n_features_in_),
+            self._dictionary(),
         )
 
-    def impute(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None) -> Any:
-        """The rows with missing entries replaced by their posterior means under the fitted model: (n, D), or a list of (T, D).
+    def impute(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, context: Any = None
+    ) -> Any:
+        """The rows with missing entries replaced by their posterior means under the fitted model:
+        (n, D), or a list of (T, D).
 
-        A mean is taken over the states, weighted as in `predict_proba`: rows before and after a gap say which state it was in.
-        Values of an autoregression are filled where their context is complete.
+        A mean is taken over the states, weighted as in `predict_proba`: rows before and after a gap
+        say which state it was in. Values of an autoregression are filled where their context is
+        complete.
 
         Parameters
         ----------
@@ -140,13 +179,14 @@ class States:
         table = self._use(X, lengths, sequence_id, context)
         model, shape = self._rule.local_model(self._model), table.shape
         with workers(self.n_jobs) as pool:
-            found = np.asarray(model.impute(self._potentials_of("fitted"), self._counts, table.whole(), pool))[
-                :, : self.n_features_in_
-            ]
+            found = np.asarray(
+                model.impute(self._potentials_of("fitted"), self._counts, table.whole(), pool)
+            )[:, : self.n_features_in_]
         if not shape.n_before:
             return shape.split(found)
         D = found.shape[1]
-        first = table.rows[shape.offsets[:-1], D:].reshape(-1, shape.n_before, D)[:, ::-1]  # contexts have the latest row first
+        # contexts have the latest row first
+        first = table.rows[shape.offsets[:-1], D:].reshape(-1, shape.n_before, D)[:, ::-1]
         whole = np.empty((shape.n_given, D))
         whole[shape.is_modelled], whole[~shape.is_modelled] = found, first.reshape(-1, D)
         return shape.split(whole)

@@ -39,7 +39,9 @@ class Streams:
         def __getattr__(self, name: str) -> Any: ...
 
     def _stream(self, given: Given, labels: Any, total_samples: float | None) -> Self:
-        """Adds what the data say to what was seen before; with total_samples (units of the whole data), a stochastic step."""
+        """Adds what the data say to what was seen before; with total_samples (units of the whole
+        data), a stochastic step.
+        """
         is_first = not hasattr(self, "_counts")
         table, legal = self._read(given, labels, not is_first)
         if total_samples is not None and not total_samples > 0:
@@ -50,7 +52,9 @@ class Streams:
         accumulator = (
             Streaming()
             if total_samples is None
-            else Stochastic(float(total_samples), float(total_samples) * table.n_units / table.n_spans, schedule)
+            else Stochastic(
+                float(total_samples), float(total_samples) * table.n_units / table.n_spans, schedule
+            )
         )
         with workers(self.n_jobs) as pool:
             on_disk = is_on_disk(table.rows)
@@ -66,15 +70,26 @@ class Streams:
             seed, limited = make_seed(self.random_state), engine.limit(model)
             with Phase("learning", bool(self.verbose)) as phase:
                 for part in parts:
-                    mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
-                    step(limited, engine.rule(), accumulator, state, part.whole(), mover.watches, pool)
+                    mover.plan(
+                        limited, state, part, seed + state.n_steps, True, pool, in_stream=True
+                    )
+                    step(
+                        limited,
+                        engine.rule(),
+                        accumulator,
+                        state,
+                        part.whole(),
+                        mover.watches,
+                        pool,
+                    )
                     moves += mover.decide(model, state)
                     for edit in model.upkeep(state.total.view()):
                         state.edit(edit)
                     seen += part.n_rows
                     phase.update(seen, table.n_rows)
             counts = state.total.summary()
-            params = model.with_legal(state.params, None)  # legal sets belong to the rows of one call
+            # legal sets belong to the rows of one call
+            params = model.with_legal(state.params, None)
             model = engine.rule().learn(model, counts)
             bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
             result = Result(
@@ -91,19 +106,40 @@ class Streams:
             self._learn(engine, result, table, on_disk, pool)
         return self
 
-    def _begin_stream(self, model: Any, engine: Any, table: Any, legal: Array | None, pool: Any) -> None:
-        """The first rows of a stream, fitted as rows in memory are; what they say is then added to."""
+    def _begin_stream(
+        self, model: Any, engine: Any, table: Any, legal: Array | None, pool: Any
+    ) -> None:
+        """The first rows of a stream, fitted as rows in memory are; what they say is then
+        added to.
+        """
         seed = make_seed(self.random_state)
         start = self._make_start(model, table, legal, np.random.default_rng(seed), pool)
         result = run(model, replace(engine, checkpoint=None), table, start, seed=seed, pool=pool)
-        self._learn(engine, replace(result, params=model.with_legal(result.params, None)), table, False, pool)
+        self._learn(
+            engine,
+            replace(result, params=model.with_legal(result.params, None)),
+            table,
+            False,
+            pool,
+        )
 
-    def _stream_state(self, model: Any, table: Any, legal: Array | None, accumulator: Any, pool: Any) -> State:
+    def _stream_state(
+        self, model: Any, table: Any, legal: Array | None, accumulator: Any, pool: Any
+    ) -> State:
         if hasattr(self, "_counts"):
             ids = tuple(int(i) for i in self.component_ids_)
             params = model.with_legal(self._params, legal)
             n_steps = self._n_steps
-            return State(Tally(self._counts), params, None, ids, 1, next_id=self._next_id, lap=n_steps, n_steps=n_steps)
+            return State(
+                Tally(self._counts),
+                params,
+                None,
+                ids,
+                1,
+                next_id=self._next_id,
+                lap=n_steps,
+                n_steps=n_steps,
+            )
         rng = np.random.default_rng(make_seed(self.random_state))
         start = self._seed(model, table, legal, rng, pool)
         ids = tuple(range(int(self.n_components)))

@@ -42,7 +42,7 @@ class TopicEstimator(TopicViews, Estimator):
     _noun = "topic"
     _row_noun = "word"
 
-    # ------------------------------------------------------------------------------------------ fitting
+    # ------------------------------------------------------------------------------------------ fit
 
     def _make_family(self) -> Categorical:
         require_positive(word_concentration=self.word_concentration)
@@ -54,11 +54,15 @@ class TopicEstimator(TopicViews, Estimator):
 
     def _check_arguments(self) -> None:
         if not isinstance(self.restarts, Integral) or self.restarts < 0:
-            raise ValueError(f"restarts must be a whole number of at least 0; got {self.restarts!r}")
+            raise ValueError(
+                f"restarts must be a whole number of at least 0; got {self.restarts!r}"
+            )
         super()._check_arguments()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StickbreakWarning)  # of a point estimate: said when the model is made
-            self._make_model(self._make_family(), self._prior_of(self), None)  # checks the prior's arguments
+            # of a point estimate: said when the model is made
+            warnings.simplefilter("ignore", StickbreakWarning)
+            # checks the prior's arguments
+            self._make_model(self._make_family(), self._prior_of(self), None)
 
     def _make_table(self, given: Given, family: Any, *, reset: bool) -> Documents:
         documents = make_documents(self, given, reset=reset)
@@ -71,9 +75,13 @@ class TopicEstimator(TopicViews, Estimator):
         self._warn_of_few(table.n_spans, "documents")
         return self._make_model(family, self._prior_of(self), self._pick_engine(False).rule())
 
-    def _seed(self, model: Any, table: Any, legal: Array | None, rng: np.random.Generator, pool: Any) -> Start:
+    def _seed(
+        self, model: Any, table: Any, legal: Array | None, rng: np.random.Generator, pool: Any
+    ) -> Start:
         K = int(self.n_components)
-        return from_documents(model, table, K, rng, n_passes=0 if self.init == "random" else 2, pool=pool)
+        return from_documents(
+            model, table, K, rng, n_passes=0 if self.init == "random" else 2, pool=pool
+        )
 
     def _open(self, X: Any, names: Any) -> Any:
         if not isinstance(X, str | Path):
@@ -86,7 +94,10 @@ class TopicEstimator(TopicViews, Estimator):
 
     def _check_shapes(self) -> None:
         if self._model.family.n_symbols != (self.n_features_in_,):
-            raise ValueError(f"the model says {self.n_features_in_} words, its family has {self._model.family.n_symbols}")
+            raise ValueError(
+                f"the model says {self.n_features_in_} words, its family has "
+                f"{self._model.family.n_symbols}"
+            )
         super()._check_shapes()
 
     def _decode(self, table: Documents, potentials: Any, pool: Any) -> Array:
@@ -98,9 +109,10 @@ class TopicEstimator(TopicViews, Estimator):
 
         Parameters
         ----------
-        X : counts (S, V) as a CSR matrix, array or data frame whose columns are words; or a list of documents, each a list of
-            words or a bag [(id, count), ...]; or the path of an LDA-C or UCI docword file, or of a `.txt` with a document on each
-            line; or what `stickbreak.read_corpus` gives. Words that have names are found by these in later calls.
+        X : counts (S, V) as a CSR matrix, array or data frame whose columns are words; or a list of
+            documents, each a list of words or a bag [(id, count), ...]; or the path of an LDA-C or
+            UCI docword file, or of a `.txt` with a document on each line; or what
+            `stickbreak.read_corpus` gives. Words that have names are found by these in later calls.
         y : ignored
         sample_weight : (S,) how often each document counts.
 
@@ -111,17 +123,28 @@ class TopicEstimator(TopicViews, Estimator):
         return self._fit_table(*self._prepare(Given(X, sample_weight), None))
 
     def resume(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`, bit for bit. Other data or settings are refused."""
+        """Continue an interrupted fit from `inference.checkpoint`, bit for bit. Other data or
+        settings are refused.
+        """
         return self._resume_table(*self._prepare(Given(X, sample_weight), None))
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, total_samples: float | None = None) -> Self:
-        """See some more documents: adds what they say to what was seen before. Lists of words may bring new ones.
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        total_samples: float | None = None,
+    ) -> Self:
+        """See some more documents: adds what they say to what was seen before. Lists of words may
+        bring new ones.
 
         Parameters
         ----------
         X, y, sample_weight : as in `fit`.
-        total_samples : number of documents of the whole corpus; each call then is a step of stochastic variational Bayes, with the
-            step sizes of `inference` if that is a StochasticVB.
+        total_samples : number of documents of the whole corpus; each call then is a step of
+            stochastic variational Bayes, with the step sizes of `inference` if that is a
+            StochasticVB.
 
         Returns
         -------
@@ -138,13 +161,15 @@ class TopicEstimator(TopicViews, Estimator):
 
     def _grow_vocabulary(self, words: list[str]) -> None:
         """Words that were never seen, at the end of the vocabulary, with no counts."""
-        self.feature_names_in_ = np.concatenate([self.feature_names_in_, np.array(words, dtype=object)])
+        self.feature_names_in_ = np.concatenate(
+            [self.feature_names_in_, np.array(words, dtype=object)]
+        )
         self.n_features_in_ = len(self.feature_names_in_)
         self._counts = self._counts.insert(SYMBOL, len(words))
         family = replace(self._model.family, n_symbols=(self.n_features_in_,))
         self._model = replace(self._model, family=family)
 
-    # ------------------------------------------------------------------------------------------ using a fitted model
+    # ------------------------------------------------------------------------------------------ usi
 
     def _documents(self, X: Any) -> Documents:
         self._require_fitted()
@@ -164,7 +189,9 @@ class TopicEstimator(TopicViews, Estimator):
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> Array:
-        """(S,) the topic with the largest share of each document, 0..K-1; `component_ids_` maps them to permanent ids."""
+        """(S,) the topic with the largest share of each document, 0..K-1; `component_ids_` maps
+        them to permanent ids.
+        """
         return self.transform(X).argmax(1)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -173,7 +200,8 @@ class TopicEstimator(TopicViews, Estimator):
         return np.array([f"topic{i}" for i in self.component_ids_], dtype=object)
 
     def score_samples(self, X: Any) -> Array:
-        """(S,) a lower bound on the log probability of each document as a whole, topics at their posterior means.
+        """(S,) a lower bound on the log probability of each document as a whole, topics at their
+        posterior means.
 
         The probability itself has no closed form. For comparisons use `score`, which is no bound.
         """
@@ -185,8 +213,9 @@ class TopicEstimator(TopicViews, Estimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive probability of a word, in nats, by document completion.
 
-        The occurrences of every document's words are dealt out at random (always in the same way) to two halves; the first says
-        which topics the document has, and the second is scored: log sum_k share_k probability_kw at posterior means.
+        The occurrences of every document's words are dealt out at random (always in the same way)
+        to two halves; the first says which topics the document has, and the second is scored: log
+        sum_k share_k probability_kw at posterior means.
         """
         documents = self._documents(X)
         known, held_out = halves(documents, int(self.n_features_in_))
@@ -198,14 +227,19 @@ class TopicEstimator(TopicViews, Estimator):
             total += float(held_out.data[at] @ np.log(found))
         weight = float(held_out.data.sum())
         if weight == 0:
-            raise ValueError("no document has two occurrences of words, one to learn its topics from and one to score")
+            raise ValueError(
+                "no document has two occurrences of words, one to learn its topics "
+                "from and one to score"
+            )
         return total / weight
 
     def perplexity(self, X: Any) -> float:
         """exp(-score(X)): lower is better."""
         return float(np.exp(-self.score(X)))
 
-    def sample(self, n_samples: int = 1, length: int = 100, random_state: Any = None) -> tuple[Any, Array]:
+    def sample(
+        self, n_samples: int = 1, length: int = 100, random_state: Any = None
+    ) -> tuple[Any, Array]:
         """Draw documents from the posterior predictive.
 
         Parameters
@@ -221,13 +255,15 @@ class TopicEstimator(TopicViews, Estimator):
 
         self._require_fitted()
         require_whole(n_samples=n_samples, length=length)
-        rng = np.random.default_rng(make_seed(self.random_state if random_state is None else random_state))
+        rng = np.random.default_rng(
+            make_seed(self.random_state if random_state is None else random_state)
+        )
         prior = self._model.predictive(self._counts, self._params)["pseudo"]
         shares = rng.dirichlet(prior, n_samples)
         counts = rng.multinomial(length, shares @ self.topic_word_)
         return sparse.csr_array(counts), shares
 
-    # ------------------------------------------------------------------------------------------ learned values
+    # ------------------------------------------------------------------------------------------ lea
 
     @property
     def topic_word_(self) -> Array:
@@ -236,7 +272,9 @@ class TopicEstimator(TopicViews, Estimator):
 
     @property
     def components_(self) -> Array:
-        """(K, V) parameters of the topics' Dirichlet posteriors, expected occurrences plus prior counts: scikit-learn's name."""
+        """(K, V) parameters of the topics' Dirichlet posteriors, expected occurrences plus prior
+        counts: scikit-learn's name.
+        """
         self._require_fitted()
         return np.ascontiguousarray((self._counts["emission"] + self._model.family.concentration).T)
 
@@ -252,13 +290,14 @@ class TopicEstimator(TopicViews, Estimator):
         Parameters
         ----------
         n : words of each topic.
-        relevance : 1 ranks by probability in the topic; 0 by how much more probable a word is there than in all documents;
-            between them, by `relevance * log p(word | topic) + (1 - relevance) * log(p(word | topic) / p(word))`.
+        relevance : 1 ranks by probability in the topic; 0 by how much more probable a word is there
+            than in all documents; between them, by `relevance * log p(word | topic) + (1 -
+            relevance) * log(p(word | topic) / p(word))`.
 
         Returns
         -------
-        One list of words (of their numbers, where words have no names) for each topic that has any, in the order of `weights_`,
-        the largest first.
+        One list of words (of their numbers, where words have no names) for each topic that has any,
+        in the order of `weights_`, the largest first.
         """
         require_whole(n=n)
         if not 0 <= relevance <= 1:
@@ -276,7 +315,11 @@ class TopicEstimator(TopicViews, Estimator):
         tags = super().__sklearn_tags__()
         tags.estimator_type = None
         tags.transformer_tags = TransformerTags(preserves_dtype=[])
-        tags.input_tags.sparse, tags.input_tags.positive_only, tags.input_tags.allow_nan = True, True, False
+        tags.input_tags.sparse, tags.input_tags.positive_only, tags.input_tags.allow_nan = (
+            True,
+            True,
+            False,
+        )
         return tags
 
 
@@ -287,20 +330,24 @@ class LatentDirichletAllocation(TopicEstimator):
     Parameters
     ----------
     n_components : number of topics.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em") or as an object; default `BatchVB`.
-    concentration : prior count of each topic in a document; small values give documents of few topics. A number, or a
-        `GammaPrior` to learn it. Default 0.1.
+    inference : engine, by name ("batch", "memoized", "stochastic", "em") or as an object; default
+        `BatchVB`.
+    concentration : prior count of each topic in a document; small values give documents of few
+        topics. A number, or a `GammaPrior` to learn it. Default 0.1.
     word_concentration : prior count of each word in a topic. Default 0.1.
-    learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound (empirical Bayes).
-    restarts : how often a document may try to do without one of its topics at every visit; slower, and each document's own
-        optimum is better. Default 0.
+    learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound
+        (empirical Bayes).
+    restarts : how often a document may try to do without one of its topics at every visit; slower,
+        and each document's own optimum is better. Default 0.
     random_state : seed.
-    init : "documents" (clusters of documents by their words) or "random" (documents far apart from each other).
+    init : "documents" (clusters of documents by their words) or "random" (documents far apart from
+        each other).
     n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
     ----------
-    topic_word_ : (K, V) posterior mean probabilities. components_ : (K, V) parameters of the posteriors.
+    topic_word_ : (K, V) posterior mean probabilities. components_ : (K, V) parameters of the
+        posteriors.
     weights_, counts_ : (K,) share of each topic in all documents; expected words.
     labels_ : (S,) largest topic of each training document.
     n_features_in_, feature_names_in_ : number of words, and what they are, where the data say so.
@@ -334,31 +381,36 @@ class LatentDirichletAllocation(TopicEstimator):
         self._store(locals())
 
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        return replace(lda(family, prior["concentration"], **self._local()), learns=self.learn_prior)
+        return replace(
+            lda(family, prior["concentration"], **self._local()), learns=self.learn_prior
+        )
 
 
 @register
 class HDPTopicModel(Rooted, TopicEstimator):
     """Hierarchical Dirichlet process topic model: finds the number of topics.
 
-    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it raises the bound of the whole
-    corpus; `explain_moves` tells what happened. With an engine that has no moves, such as `MemoizedVB()`, the number is a
-    truncation.
+    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
+    raises the bound of the whole corpus; `explain_moves` tells what happened. With an engine that
+    has no moves, such as `MemoizedVB()`, the number is a truncation.
 
     Parameters
     ----------
     n_components : number of topics to begin with.
     inference : engine; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
-    concentration : of documents around the shares that all have in common; small values give documents of few topics. A number,
-        or a `GammaPrior` to learn it. Default 0.5.
-    top_concentration : of those shares; large values expect many topics. A number or a `GammaPrior`. Default 10.
-    root : "beta", whose bound can choose the number of topics, or "point", a point estimate as in older work, which cannot.
-    word_concentration, learn_prior, restarts, random_state, init, n_init, n_jobs, warm_start, verbose : as in
-        `LatentDirichletAllocation`.
+    concentration : of documents around the shares that all have in common; small values give
+        documents of few topics. A number, or a `GammaPrior` to learn it. Default 0.5.
+    top_concentration : of those shares; large values expect many topics. A number or a
+        `GammaPrior`. Default 10.
+    root : "beta", whose bound can choose the number of topics, or "point", a point estimate as in
+        older work, which cannot.
+    word_concentration, learn_prior, restarts, random_state, init, n_init, n_jobs, warm_start,
+        verbose : as in `LatentDirichletAllocation`.
 
     Attributes
     ----------
-    top_concentration_, top_concentration_interval_ : as given, or posterior mean and 95 % interval of a learned one.
+    top_concentration_, top_concentration_interval_ : as given, or posterior mean and 95 % interval
+        of a learned one.
     topic_word_ and all others : as in `LatentDirichletAllocation`.
 
     Examples
@@ -393,10 +445,18 @@ class HDPTopicModel(Rooted, TopicEstimator):
         self._store(locals())
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        return MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
+        return (
+            MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
+        )
 
     def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        made = hdp_topics(family, prior["concentration"], prior["top_concentration"], root=prior["root"], **self._local())
+        made = hdp_topics(
+            family,
+            prior["concentration"],
+            prior["top_concentration"],
+            root=prior["root"],
+            **self._local(),
+        )
         return replace(made, learns=self.learn_prior)
 
     def _top(self) -> Any:

@@ -1,4 +1,6 @@
-"""A fitted topic model for readers: pictures of topics and documents, and a labeled data set of words."""
+"""A fitted topic model for readers: pictures of topics and documents, and a labeled data set of
+words.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,21 @@ class TopicViews(Views):
         n_words: int = 10,
         ax: Axes | None = None,
     ) -> Figure | Axes:
-        """Draw what was found (extra `plot`). Shows nothing by itself: use `matplotlib.pyplot.show()` or `figure.savefig`.
+        """Draw what was found (extra `plot`). Shows nothing by itself: use
+        `matplotlib.pyplot.show()` or `figure.savefig`.
 
-        Topics are named by their permanent ids and come with the largest first; those without a word are left out, with a note.
+        Topics are named by their permanent ids and come with the largest first; those without a
+        word are left out, with a note.
 
         Parameters
         ----------
-        panel : "topics" (the most probable words of the 12 largest topics), "documents" (shares of topics in the documents X),
-            "trace" (the bound after each lap) or "weights". Default: all of them, as one figure; "documents" only if X is given.
+        panel : "topics" (the most probable words of the 12 largest topics), "documents" (shares of
+            topics in the documents X), "trace" (the bound after each lap) or "weights". Default:
+            all of them, as one figure; "documents" only if X is given.
         X : documents, as in `fit`; of more than 60, that many are drawn, at even distances.
         n_words : words of each topic.
-        ax : the Axes to draw one panel into; in a small one, topics are lines of words. Default: those of a new figure.
+        ax : the Axes to draw one panel into; in a small one, topics are lines of words. Default:
+            those of a new figure.
 
         Returns
         -------
@@ -66,7 +72,9 @@ class TopicViews(Views):
         return self._draw(panel, ax, columns=None, n_words=int(n_words), unit="word", **more)
 
     def _some_shares(self, X: Any) -> dict[str, Any]:
-        """Shares of the topics in at most MAX_DOCUMENTS documents, at even distances; see plots.Fitted."""
+        """Shares of the topics in at most MAX_DOCUMENTS documents, at even distances; see
+        plots.Fitted.
+        """
         documents = self._documents(X)
         chosen = choose_evenly(documents.n_spans, MAX_DOCUMENTS)
         batch = Sequences.take(documents, chosen)  # with the vocabulary of the fit

@@ -51,16 +51,20 @@ class Views:
         columns: Sequence[int | str] | None = None,
         ax: Axes | None = None,
     ) -> Figure | Axes:
-        """Draw what was found (extra `plot`). Shows nothing by itself: use `matplotlib.pyplot.show()` or `figure.savefig`.
+        """Draw what was found (extra `plot`). Shows nothing by itself: use
+        `matplotlib.pyplot.show()` or `figure.savefig`.
 
-        Components are named by their permanent ids and come with the largest first; those without a row are left out,
-        with a note.
+        Components are named by their permanent ids and come with the largest first; those without a
+        row are left out, with a note.
 
         Parameters
         ----------
-        panel : "trace" (the bound after each lap), "weights" or "components". Default: all of them, as one figure.
-        X : rows (n, D) to draw with the components; of more than 2,000, that many are drawn at random.
-        columns : names or positions of the columns to draw. Default: those that tell components apart best.
+        panel : "trace" (the bound after each lap), "weights" or "components". Default: all of them,
+            as one figure.
+        X : rows (n, D) to draw with the components; of more than 2,000, that many are drawn at
+            random.
+        columns : names or positions of the columns to draw. Default: those that tell components
+            apart best.
         ax : the Axes to draw one panel into. Default: those of a new figure.
 
         Returns
@@ -99,14 +103,20 @@ class Views:
         if panel is None and ax is not None:
             raise ValueError(f"ax takes one panel; name it: {', '.join(map(repr, names))}")
 
-    def _draw(self, panel: str | None, ax: Any, *, columns: Sequence[int | str] | None, **more: Any) -> Any:
-        """One panel or all; `more` are the rest of what a picture is drawn from, see plots.Fitted."""
+    def _draw(
+        self, panel: str | None, ax: Any, *, columns: Sequence[int | str] | None, **more: Any
+    ) -> Any:
+        """One panel or all; `more` are the rest of what a picture is drawn from, see
+        plots.Fitted.
+        """
         from stickbreak import plots
 
         fitted = self._fitted_view(plots.Fitted, columns, more)
         return plots.draw_figure(fitted) if panel is None else plots.draw_panel(fitted, panel, ax)
 
-    def _fitted_view(self, make: Any, columns: Sequence[int | str] | None, more: dict[str, Any]) -> Any:
+    def _fitted_view(
+        self, make: Any, columns: Sequence[int | str] | None, more: dict[str, Any]
+    ) -> Any:
         return make(
             structure=self._model.structure,
             family=self._model.family,
@@ -126,7 +136,10 @@ class Views:
     def _summary_values(self, axis: str) -> dict[str, Any]:
         """Posterior summaries of the components, with the names of their axes."""
         n = self.n_features_in_
-        return {name: ((axis, *summary_axes(name, array.shape[1:], n)), array) for name, array in self.posterior_.items()}
+        return {
+            name: ((axis, *summary_axes(name, array.shape[1:], n)), array)
+            for name, array in self.posterior_.items()
+        }
 
     def _chain_values(self, axis: str) -> dict[str, Any]:
         """What else a model has to show, with the names of its axes."""
@@ -144,20 +157,29 @@ class Views:
         known = {name: d for d, name in enumerate(self._column_names())}
         found = []
         for column in columns:
-            if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(known):
+            if (
+                isinstance(column, Integral)
+                and not isinstance(column, bool)
+                and 0 <= int(column) < len(known)
+            ):
                 found.append(int(column))
             elif isinstance(column, str) and column in known:
                 found.append(known[column])
             else:
-                raise ValueError(f"columns holds {column!r}; positions are 0 to {len(known) - 1}, names {_some(known)}")
+                raise ValueError(
+                    f"columns holds {column!r}; positions are 0 to {len(known) - 1}, "
+                    f"names {_some(known)}"
+                )
         return found
 
     def to_xarray(self) -> Any:
-        """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra `xarray`).
+        """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra
+        `xarray`).
 
-        Axes: `component` (permanent ids), `feature` (names of the columns, or their positions), `lap`; `other_feature` for
-        the columns of covariances, `symbol` for those of categorical tables, `value` and `context` for autoregressions. Topic
-        models have the axes `topic` and `word` instead of `component` and `feature`.
+        Axes: `component` (permanent ids), `feature` (names of the columns, or their positions),
+        `lap`; `other_feature` for the columns of covariances, `symbol` for those of categorical
+        tables, `value` and `context` for autoregressions. Topic models have the axes `topic` and
+        `word` instead of `component` and `feature`.
 
         Examples
         --------
@@ -178,7 +200,11 @@ class Views:
         trace = self.trace_
         values |= {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
         values["n_components"] = ("lap", trace.n_components.astype(np.int64))
-        features = self.feature_names_in_.astype(str) if hasattr(self, "feature_names_in_") else np.arange(self.n_features_in_)
+        features = (
+            self.feature_names_in_.astype(str)
+            if hasattr(self, "feature_names_in_")
+            else np.arange(self.n_features_in_)
+        )
         known = {
             axis: self.component_ids_,
             f"next_{axis}": self.component_ids_,
@@ -187,7 +213,9 @@ class Views:
             "word": features,
             "lap": 1 + np.arange(len(trace)),
         }
-        used = {d for dims, _ in values.values() for d in ((dims,) if isinstance(dims, str) else dims)}
+        used = {
+            d for dims, _ in values.values() for d in ((dims,) if isinstance(dims, str) else dims)
+        }
         about = {
             "estimator": repr(self),
             "family": type(self._model.family).__name__,
@@ -196,7 +224,9 @@ class Views:
             "converged": int(self.converged_),  # files of xarray know no booleans
             "stickbreak": __version__,
         }
-        return xarray.Dataset(values, coords={name: known[name] for name in known if name in used}, attrs=about)
+        return xarray.Dataset(
+            values, coords={name: known[name] for name in known if name in used}, attrs=about
+        )
 
 
 def choose_rows(n: int) -> Array:
@@ -207,8 +237,8 @@ def choose_rows(n: int) -> Array:
 def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[str, ...]:
     """Names of the axes of a summary after the component's.
 
-    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we do not know. One of values that
-    are not all columns of a row speaks of values, not features.
+    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we
+    do not know. One of values that are not all columns of a row speaks of values, not features.
     """
     kind, of, columns = name.partition(" of ")
     if len(AXES.get(kind, ())) >= len(shape):
@@ -222,8 +252,14 @@ def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[st
 def _check_panel(panel: Any, names: list[str]) -> None:
     if panel is None or (isinstance(panel, str) and panel in names):
         return
-    given = repr(panel) if isinstance(panel, str) else f"a {type(panel).__name__}: rows are given as plot(X=...)"
-    raise ValueError(f"panel must be one of {', '.join(map(repr, names))}, or None for all; got {given}")
+    given = (
+        repr(panel)
+        if isinstance(panel, str)
+        else f"a {type(panel).__name__}: rows are given as plot(X=...)"
+    )
+    raise ValueError(
+        f"panel must be one of {', '.join(map(repr, names))}, or None for all; got {given}"
+    )
 
 
 def _some(known: dict[str, int]) -> str:

@@ -22,7 +22,9 @@ def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_column
     """(family, positions) for each member; `rest` takes the columns that nobody else reads."""
     placed: list[tuple[Any, tuple[int, ...]]] = []
     pairs = _pairs(members)
-    _check_names([column for _, columns in pairs for column in columns if isinstance(column, str)], names)
+    _check_names(
+        [column for _, columns in pairs for column in columns if isinstance(column, str)], names
+    )
     for family, columns in pairs:
         at = tuple(_find(column, names, n_columns) for column in columns)
         if not at:
@@ -33,14 +35,21 @@ def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_column
     left = tuple(column for column in range(n_columns) if column not in taken)
     if left and rest is None:
         plural, what = "s" if len(left) > 1 else "", _shown(_called(left, names))
-        raise ValueError(f"no family for column{plural} {what}: name one, or give rest= (a family for all others), or drop them")
+        raise ValueError(
+            f"no family for column{plural} {what}: name one, or give rest= (a family "
+            "for all others), or drop them"
+        )
     return (*placed, (_member(rest), left)) if left else tuple(placed)
 
 
 def member_objects(members: Any) -> dict[str, Parameters]:
     """Families that were given as objects, by their number: what nested parameters reach."""
     pairs = members if isinstance(members, list | tuple) else ()
-    return {str(i): p[0] for i, p in enumerate(pairs) if isinstance(p, list | tuple) and p and isinstance(p[0], Parameters)}
+    return {
+        str(i): p[0]
+        for i, p in enumerate(pairs)
+        if isinstance(p, list | tuple) and p and isinstance(p[0], Parameters)
+    }
 
 
 def pick(columns: Sequence[int]) -> Any:
@@ -53,12 +62,18 @@ def _pairs(members: Any) -> list[tuple[Any, list[Any]]]:
     """(family, columns) for each member, columns as the user gave them."""
     if isinstance(members, Mapping):
         if not all(isinstance(name, str) for name in members):
-            raise ValueError("a dict of members has families by name; give family objects as a list of (family, columns) pairs")
+            raise ValueError(
+                "a dict of members has families by name; give family objects as a "
+                "list of (family, columns) pairs"
+            )
         members = list(members.items())
     is_list = isinstance(members, list | tuple) and len(members) > 0
-    if not is_list or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in members):
+    if not is_list or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in members
+    ):
         raise ValueError(
-            "members must be a dict such as {'gaussian': ['height'], 'categorical': ['color']} or a list of (family, columns) "
+            "members must be a dict such as {'gaussian': ['height'], 'categorical': ['color']} or "
+            "a list of (family, columns) "
             f"pairs; got {members!r}"
         )
     return [(_member(family), _as_list(columns)) for family, columns in members]
@@ -74,7 +89,11 @@ def _member(family: Any) -> Any:
 def _as_list(columns: Any) -> list[Any]:
     if isinstance(columns, str | int | np.integer):
         return [columns]
-    if not hasattr(columns, "__iter__") or not hasattr(columns, "__len__") or isinstance(columns, Mapping):
+    if (
+        not hasattr(columns, "__iter__")
+        or not hasattr(columns, "__len__")
+        or isinstance(columns, Mapping)
+    ):
         raise ValueError(f"columns must be names or positions; got {columns!r}")
     return list(columns)
 
@@ -83,7 +102,8 @@ def _check_names(columns: Sequence[str], names: Sequence[str] | None) -> None:
     """Columns that are given by name must be there, once."""
     if columns and names is None:
         raise ValueError(
-            f"Product names the columns {_shown(columns)}, but the data have no names: give a data frame, or positions"
+            f"Product names the columns {_shown(columns)}, but the data have no names: give a data "
+            "frame, or positions"
         )
     known = names or ()
     unknown = [column for column in columns if column not in known]
@@ -102,7 +122,10 @@ def _find(column: Any, names: Sequence[str] | None, n_columns: int) -> int:
     if isinstance(column, bool | np.bool_) or not isinstance(column, int | np.integer):
         raise ValueError(f"columns must be names or positions; got {column!r}")
     if not 0 <= column < n_columns:
-        raise ValueError(f"Product reads column {column}, but the data have {n_columns} columns, 0 to {n_columns - 1}")
+        raise ValueError(
+            f"Product reads column {column}, but the data have {n_columns} columns, 0 "
+            f"to {n_columns - 1}"
+        )
     return int(column)
 
 
@@ -111,8 +134,13 @@ def _check_once(placed: Sequence[tuple[Any, tuple[int, ...]]], names: Sequence[s
     for family, columns in placed:
         for column in columns:
             if column in readers:
-                what, who = _called([column], names)[0], f"{readers[column]} and {type(family).__name__}"
-                raise ValueError(f"column {what!r} is used twice, by {who}; a column has one family")
+                what, who = (
+                    _called([column], names)[0],
+                    f"{readers[column]} and {type(family).__name__}",
+                )
+                raise ValueError(
+                    f"column {what!r} is used twice, by {who}; a column has one family"
+                )
             readers[column] = type(family).__name__
 
 
@@ -123,4 +151,6 @@ def _called(columns: Sequence[int], names: Sequence[str] | None) -> list[Any]:
 def _shown(columns: Sequence[Any]) -> str:
     """Some columns for an error: all, or the first few and the last."""
     words = [repr(column) for column in columns]
-    return ", ".join(words if len(words) <= MAX_SHOWN else [*words[: MAX_SHOWN - 1], "...", words[-1]])
+    return ", ".join(
+        words if len(words) <= MAX_SHOWN else [*words[: MAX_SHOWN - 1], "...", words[-1]]
+    )

@@ -1,12 +1,13 @@
 """Vectors that depend on the rows before them: matrix-normal-Wishart prior.
 
-x = A p + b + noise, where the context p holds the rows before x; precision ~ Wishart(dof, inverse scale B);
-A | precision ~ matrix normal(M, row covariance inverse(precision), column precision V).
+x = A p + b + noise, where the context p holds the rows before x; precision ~ Wishart(dof, inverse
+scale B); A | precision ~ matrix normal(M, row covariance inverse(precision), column precision V).
 
-Rows are read as (p, d), d = x - M p: the prior mean of A - M is zero, and x and p, nearly equal in a series that was sampled often,
-do not cancel in the statistics. The prior of an intercept is worth `offset_strength` rows at the average (context_mean, offset).
-Everything about a component then follows from one joint scatter of (p, d), as a Normal-Wishart has it, context first: S = L L'
-holds V in its first block, and L the regression of d on p (below V's factor) and the factor of B (last).
+Rows are read as (p, d), d = x - M p: the prior mean of A - M is zero, and x and p, nearly equal in
+a series that was sampled often, do not cancel in the statistics. The prior of an intercept is worth
+`offset_strength` rows at the average (context_mean, offset). Everything about a component then
+follows from one joint scatter of (p, d), as a Normal-Wishart has it, context first: S = L L' holds
+V in its first block, and L the regression of d on p (below V's factor) and the factor of B (last).
 """
 
 from __future__ import annotations
@@ -27,8 +28,23 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import learning, quadratic
-from .base import LOG_2PI, column_spread, fill_missing, find_missing, prior_frame, prior_vector, require_positive
-from .gaussian import DEFAULT_SHARE, expected_precision, gaussian_divergence, learn_covariance, prior_matrix, spiked_divergences
+from .base import (
+    LOG_2PI,
+    column_spread,
+    fill_missing,
+    find_missing,
+    prior_frame,
+    prior_vector,
+    require_positive,
+)
+from .gaussian import (
+    DEFAULT_SHARE,
+    expected_precision,
+    gaussian_divergence,
+    learn_covariance,
+    prior_matrix,
+    spiked_divergences,
+)
 from .lagged import LaggedMoments, prior_coefficients
 from .regression import PredictiveScores, RegressionForm, Successors
 
@@ -36,7 +52,9 @@ __all__ = ["AutoregressiveGaussian"]
 
 
 class MatrixNormalWishart(NamedTuple):
-    """Posterior in the standardized frame of (context, departure), means as seen from the anchors."""
+    """Posterior in the standardized frame of (context, departure), means as seen from the
+    anchors.
+    """
 
     strength: Array  # (K,) of the intercept; infinite where there is none
     mean: Array  # (K, W) of context and departure; zero without an intercept
@@ -49,29 +67,34 @@ class MatrixNormalWishart(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AutoregressiveGaussian(LaggedMoments):
-    """Gaussian whose mean is a linear function of the rows before: vector autoregression, matrix-normal-Wishart prior.
+    """Gaussian whose mean is a linear function of the rows before: vector autoregression,
+    matrix-normal-Wishart prior.
 
-    A row holds a value and its context, (x_t, x_{t-1}, ..., x_{t-order}): D (1 + order) columns, as `lag_rows` makes them from
-    sequences, or with contexts of your own. Densities are those of x_t given the context. A row that lacks any entry is left out:
-    it has no evidence and adds no statistics.
+    A row holds a value and its context, (x_t, x_{t-1}, ..., x_{t-order}): D (1 + order) columns, as
+    `lag_rows` makes them from sequences, or with contexts of your own. Densities are those of x_t
+    given the context. A row that lacks any entry is left out: it has no evidence and adds no
+    statistics.
 
     Parameters
     ----------
     order : how many rows back the context reaches. The context has E = order * D columns.
-    intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit does not depend on where the
-        data's zero is.
-    mean : prior mean of A, a number (times the identity, for the row just before; 0 for the others) or (D, E).
-        Default 1: a random walk.
+    intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit
+        does not depend on where the data's zero is.
+    mean : prior mean of A, a number (times the identity, for the row just before; 0 for the others)
+        or (D, E). Default 1: a random walk.
     mean_strength : how many rows the prior mean of A is worth. Default 1.
-    context : expected square of the context about its mean, a number (times the identity), (E,) or (E, E); the column precision
-        of A is V = mean_strength * context. Default: diagonal, the variances of the columns (mean squares without an intercept).
-    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average, whatever A is at the context
-        `context_mean`. Default: averages of the data. Only with an intercept.
+    context : expected square of the context about its mean, a number (times the identity), (E,) or
+        (E, E); the column precision of A is V = mean_strength * context. Default: diagonal, the
+        variances of the columns (mean squares without an intercept).
+    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average,
+        whatever A is at the context `context_mean`. Default: averages of the data. Only with an
+        intercept.
     offset_strength : how many rows the prior offset is worth. Default 0.1.
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
-    covariance : prior expected covariance of the noise, a number (times the identity), (D,) variances or (D, D).
-        Default: diagonal, a quarter of the variances of x - mean p.
-    center, scale : (E + D,) frame in which statistics of (p, x - mean p) are kept; set from the data, it changes rounding only.
+    covariance : prior expected covariance of the noise, a number (times the identity), (D,)
+        variances or (D, D). Default: diagonal, a quarter of the variances of x - mean p.
+    center, scale : (E + D,) frame in which statistics of (p, x - mean p) are kept; set from the
+        data, it changes rounding only.
 
     Examples
     --------
@@ -100,17 +123,25 @@ class AutoregressiveGaussian(LaggedMoments):
     learned = ("mean_strength", "offset_strength", "covariance")
 
     def resolve(self, scale: Scale) -> AutoregressiveGaussian:
-        """From averages and variances of the context and of x - mean p; dof = D + 2: the prior covariance is worth one row."""
+        """From averages and variances of the context and of x - mean p; dof = D + 2: the prior
+        covariance is worth one row.
+        """
         require_whole(order=self.order)
         require_positive(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
         D, E = self._sizes(scale.n_features)
         own = replace(self, mean=prior_coefficients(self.mean, D, E))
         found = own._measure(scale)
-        typical = column_spread(found) if self.intercept else np.where(found.square > 0, found.square, 1.0)
+        typical = (
+            column_spread(found)
+            if self.intercept
+            else np.where(found.square > 0, found.square, 1.0)
+        )
         average = found.mean if self.intercept else np.zeros(E + D)
         dof = D + 2.0 if self.dof is None else float(self.dof)
         if not dof > D + 1:
-            raise ValueError(f"dof must be above the number of values plus one ({D + 1}); got {dof}")
+            raise ValueError(
+                f"dof must be above the number of values plus one ({D + 1}); got {dof}"
+            )
         own._check_intercept()
         return replace(
             own,
@@ -127,15 +158,20 @@ class AutoregressiveGaussian(LaggedMoments):
         for name in () if self.intercept else ("context_mean", "offset", "center"):
             given = getattr(self, name)
             if given is not None and np.any(np.asarray(given) != 0):
-                raise ValueError(f"{name} is for intercept=True; without an intercept it must be 0 or None, got {given!r}")
+                raise ValueError(
+                    f"{name} is for intercept=True; without an intercept it must be 0 "
+                    f"or None, got {given!r}"
+                )
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     @cached_property
     def _prior(self) -> tuple[Array, Array, float]:
         """Joint scatter (W, W) = diag(V, B), average (W,) and dof in the standardized frame."""
         assert self.dof is not None
-        scatter = block_diag(self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance)
+        scatter = block_diag(
+            self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance
+        )
         average = (np.concatenate([self.context_mean, self.offset]) - self.center) / self.scale
         return scatter / np.outer(self.scale, self.scale), average, self.dof
 
@@ -147,16 +183,22 @@ class AutoregressiveGaussian(LaggedMoments):
         if self.intercept:
             strength = self.offset_strength + n
             first = moments[:, 1 : 1 + D]
-            mean, scatter, pull = quadratic.spread(n[:, None], first, second, self.offset_strength, average - anchor)
+            mean, scatter, pull = quadratic.spread(
+                n[:, None], first, second, self.offset_strength, average - anchor
+            )
         factor = quadratic.cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
         if self.intercept:
             update_factors(factor, pull)
         logs = 2.0 * np.log(np.einsum("kdd->kd", factor))
-        return MatrixNormalWishart(strength, mean, dof + n, factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor)
+        return MatrixNormalWishart(
+            strength, mean, dof + n, factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor
+        )
 
     def _log_partition(self, q: MatrixNormalWishart) -> Array:
         D = self.n_values
-        wishart = 0.5 * D * q.dof * np.log(2.0) + multigammaln(0.5 * q.dof, D) - 0.5 * q.dof * q.log_det
+        wishart = (
+            0.5 * D * q.dof * np.log(2.0) + multigammaln(0.5 * q.dof, D) - 0.5 * q.dof * q.log_det
+        )
         log_strength = np.log(q.strength) if self.intercept else 0.0
         return np.asarray(wishart - 0.5 * D * (q.log_det_context + log_strength))
 
@@ -169,7 +211,11 @@ class AutoregressiveGaussian(LaggedMoments):
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
-        return self._log_partition(self._posterior(counts)) - self._prior_partition + self._per_row() * counts["moments"][:, 0]
+        return (
+            self._log_partition(self._posterior(counts))
+            - self._prior_partition
+            + self._per_row() * counts["moments"][:, 0]
+        )
 
     def _form(self, q: MatrixNormalWishart, of_context: Any, of_residual: Any) -> RegressionForm:
         """Weights of the context's and the residual's directions, numbers or (K,)."""
@@ -179,35 +225,59 @@ class AutoregressiveGaussian(LaggedMoments):
         return RegressionForm(q.mean, q.factor, weight, q.anchor)
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
-        """E[log N(x | A p + b, precision)]: dof of the residual's form and D of the context's, which A is uncertain by."""
+        """E[log N(x | A p + b, precision)]: dof of the residual's form and D of the context's,
+        which A is uncertain by.
+        """
         q, D = self._posterior(counts), self.n_values
-        log_precision = digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        log_precision = (
+            digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        )
         constant = 0.5 * (log_precision - D / q.strength) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, D, q.dof), constant)
 
     def log_mean(self, counts: Counts) -> PredictiveScores:
-        """Student t with dof + 1 - D degrees of freedom and shape B (1 + 1 / strength + (p - center)' V^-1 (p - center)) / dof."""
+        """Student t with dof + 1 - D degrees of freedom and shape B (1 + 1 / strength + (p -
+        center)' V^-1 (p - center)) / dof.
+        """
         q, D = self._posterior(counts), self.n_values
         power = 0.5 * (q.dof + 1.0)
-        constant = gammaln(power) - gammaln(power - 0.5 * D) + 0.5 * (D * np.log(2.0) - q.log_det) + self._per_row()
-        return PredictiveScores(self._form(q, 0.0, 1.0), self._form(q, 1.0, 0.0), constant, power, 1.0 + 1.0 / q.strength, D)
+        constant = (
+            gammaln(power)
+            - gammaln(power - 0.5 * D)
+            + 0.5 * (D * np.log(2.0) - q.log_det)
+            + self._per_row()
+        )
+        return PredictiveScores(
+            self._form(q, 0.0, 1.0),
+            self._form(q, 1.0, 0.0),
+            constant,
+            power,
+            1.0 + 1.0 / q.strength,
+            D,
+        )
 
     def _rows_worth(self, dof: Any) -> Any:
-        """N + nu of the mode, in coordinates (root of the precision times [A b], precision): there it exists for every prior."""
+        """N + nu of the mode, in coordinates (root of the precision times [A b], precision): there
+        it exists for every prior.
+        """
         return dof - self.n_values - 1.0
 
     def mode(self, counts: Counts) -> quadratic.QuadraticScores:
-        """N(x | A p + b, B / (dof - D - 1)) with expected A and b, and the precision where its own posterior is highest."""
+        """N(x | A p + b, B / (dof - D - 1)) with expected A and b, and the precision where its own
+        posterior is highest.
+        """
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
         constant = 0.5 * (D * np.log(worth) - q.log_det) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, 0.0, worth), constant)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
-        """N(x | A p + b, precision) at parameters drawn from the posterior; A - M has rows that vary as the noise, columns as V^-1.
+        """N(x | A p + b, precision) at parameters drawn from the posterior; A - M has rows that
+        vary as the noise, columns as V^-1.
 
-        With F F' the drawn covariance, [A - M, b] differs from what is expected by F times standard normals: those of A are in
-        the coordinates in which contexts are white, where the joint factor holds the regression.
+        With F F' the drawn covariance, [A - M, b] differs from what is expected by F times standard
+        normals: those of A are in the coordinates in which contexts are white, where the joint
+        factor holds the regression.
         """
         q, E = self._posterior(counts), self.n_context
         noise, log_det = quadratic.draw_factors(q.dof, q.factor[:, E:, E:], rng)
@@ -222,9 +292,12 @@ class AutoregressiveGaussian(LaggedMoments):
         """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
-        return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + self._per_row() * counts["moments"][:, 0]
+        return (
+            0.5 * worth * (D * np.log(worth) - q.log_det - D)
+            + self._per_row() * counts["moments"][:, 0]
+        )
 
-    # ------------------------------------------------------------------------------------------ empirical Bayes
+    # ------------------------------------------------------------------------------------------ emp
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -232,18 +305,23 @@ class AutoregressiveGaussian(LaggedMoments):
         return expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> AutoregressiveGaussian:
-        """`covariance`, then `mean_strength` and `offset_strength`; where the prior's means are stays as it is."""
+        """`covariance`, then `mean_strength` and `offset_strength`; where the prior's means are
+        stays as it is.
+        """
         better = learn_covariance(self, counts, self.scale[self.n_context :])
-        knows_offsets = self.intercept and learning.occupied(counts["moments"][:, 0]) >= 2  # one offset is its own prior's
+        # one offset is its own prior's
+        knows_offsets = self.intercept and learning.occupied(counts["moments"][:, 0]) >= 2
         for name in ("mean_strength", "offset_strength")[: 1 + knows_offsets]:
             make = partial(_with_number, better, name)
             better = learning.learn_number(better, counts, make, getattr(better, name))
         return better
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode, in the user's units."""
+        """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode, in the
+        user's units.
+        """
         q = self._posterior(counts)
         covariance = q.factor @ q.factor.transpose(0, 2, 1) / self._rows_worth(q.dof)[:, None, None]
         return {
@@ -252,7 +330,9 @@ class AutoregressiveGaussian(LaggedMoments):
         }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
-        """(J, K) KL between values given their context, over the contexts of the first: the joint one less that of contexts."""
+        """(J, K) KL between values given their context, over the contexts of the first: the joint
+        one less that of contexts.
+        """
         a, b, E = first, second, self.n_context
         joint = gaussian_divergence(a["mean"], a["covariance"], b["mean"], b["covariance"])
         context = [part for m in (a, b) for part in (m["mean"][:, :E], m["covariance"][:, :E, :E])]
@@ -263,7 +343,9 @@ class AutoregressiveGaussian(LaggedMoments):
         return self.divergences(rows, np.array([index]))[0]
 
     def divergences(self, rows: Array, indices: Array) -> Array:
-        """(m, n) the same from several rows: a row's scatter is diag(V, B) + c z z', whose whitened form has two inner products."""
+        """(m, n) the same from several rows: a row's scatter is diag(V, B) + c z z', whose whitened
+        form has two inner products.
+        """
         scatter, average, dof = self._prior
         away = rows[1 : 1 + self.n_features] - average[:, None]
         white = solve_triangular(np.linalg.cholesky(scatter), away, lower=True, check_finite=False)
@@ -272,12 +354,16 @@ class AutoregressiveGaussian(LaggedMoments):
             spike = self.offset_strength / (self.offset_strength + 1.0)
             weight = self._rows_worth(dof + 1.0) / (self.offset_strength + 1.0) ** 2
         joint = spiked_divergences(white, indices, spike, weight)
-        return np.maximum(joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0)
+        return np.maximum(
+            joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0
+        )
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def successors(self, counts: Counts) -> Successors:
-        """What draws values that follow contexts: for sequences, made once and asked at every step."""
+        """What draws values that follow contexts: for sequences, made once and asked at
+        every step.
+        """
         q, E = self._posterior(counts), self.n_context
         of_context, of_value = self.scale[:E], self.scale[E:]
         whiten = np.linalg.inv(q.factor[:, :E, :E])
@@ -287,7 +373,8 @@ class AutoregressiveGaussian(LaggedMoments):
         return Successors(
             center=place[:, :E],
             value=place[:, E:] + place[:, :E] @ self.mean.T,
-            coefficients=self.mean + q.factor[:, E:, :E] @ whiten * (of_value[:, None] / of_context),
+            coefficients=self.mean
+            + q.factor[:, E:, :E] @ whiten * (of_value[:, None] / of_context),
             whiten=whiten / of_context,
             widen=1.0 + 1.0 / q.strength,
             root=q.factor[:, E:, E:] * of_value[:, None] / np.sqrt(dof)[:, None, None],
@@ -297,7 +384,9 @@ class AutoregressiveGaussian(LaggedMoments):
         )
 
     def _contexts(self, q: MatrixNormalWishart, counts: Counts) -> tuple[Array, Array]:
-        """Average (K, E) of the contexts seen, the prior's among them, and factor (K, E, E) of their covariance, in the frame."""
+        """Average (K, E) of the contexts seen, the prior's among them, and factor (K, E, E) of
+        their covariance, in the frame.
+        """
         E, factor = self.n_context, q.factor[:, : self.n_context, : self.n_context]
         rows = self.mean_strength + counts["moments"][:, 0]
         if self.intercept:
@@ -308,21 +397,27 @@ class AutoregressiveGaussian(LaggedMoments):
         return average, quadratic.cholesky(covariance, np.einsum("kdd->kd", square))
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows (x, p): contexts like those that the component has seen, and values of the posterior predictive.
+        """Rows (x, p): contexts like those that the component has seen, and values of the posterior
+        predictive.
 
-        The family has no model of contexts; here they are Gaussian, with the average and covariance of those seen. In a sequence
-        they are the values before: see `sample_next`.
+        The family has no model of contexts; here they are Gaussian, with the average and covariance
+        of those seen. In a sequence they are the values before: see `sample_next`.
         """
         successors = self.successors(counts)
         contexts = successors.draw_contexts(labels, rng)
         return np.concatenate([successors.draw(labels, contexts, rng), contexts], axis=1)
 
-    def sample_next(self, counts: Counts, labels: Array, contexts: Array, rng: np.random.Generator) -> Array:
-        """(n, D) one value for each label and context (n, E), drawn from the posterior predictive."""
+    def sample_next(
+        self, counts: Counts, labels: Array, contexts: Array, rng: np.random.Generator
+    ) -> Array:
+        """(n, D) one value for each label and context (n, E), drawn from the posterior
+        predictive.
+        """
         return self.successors(counts).draw(labels, np.asarray(contexts, dtype=float), rng)
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Missing entries of a value replaced by their regression on its others and on the context, averaged over components.
+        """Missing entries of a value replaced by their regression on its others and on the context,
+        averaged over components.
 
         Missing contexts stay missing, and so do the values that follow them.
         """
@@ -330,19 +425,27 @@ class AutoregressiveGaussian(LaggedMoments):
         if find_missing(values) is None:
             return rows
         form = self.mean_log(counts).form
-        filled = quadratic.impute_full(form, self._arrange(values, partly=True), shares, self.center, self.scale)
+        filled = quadratic.impute_full(
+            form, self._arrange(values, partly=True), shares, self.center, self.scale
+        )
         expected = filled[:, E:] + values[:, D:] @ self.mean.T
         return np.concatenate([fill_missing(values[:, :D], expected), values[:, D:]], axis=1)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D, D): posterior expectations.
+        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D,
+        D): posterior expectations.
 
-        context_mean (K, E) and context_covariance (K, E, E): of the contexts that the component has seen, the prior's among them.
+        context_mean (K, E) and context_covariance (K, E, E): of the contexts that the component has
+        seen, the prior's among them.
         """
         q, found = self._posterior(counts), self.successors(counts)
-        factor = q.factor[:, self.n_context :, self.n_context :] * self.scale[self.n_context :, None]
+        factor = (
+            q.factor[:, self.n_context :, self.n_context :] * self.scale[self.n_context :, None]
+        )
         worth = q.dof - self.n_values - 1.0
-        intercept = {"intercept": found.value - np.einsum("kde,ke->kd", found.coefficients, found.center)}
+        intercept = {
+            "intercept": found.value - np.einsum("kde,ke->kd", found.coefficients, found.center)
+        }
         return {
             "coefficients": found.coefficients,
             **(intercept if self.intercept else {}),
@@ -352,12 +455,18 @@ class AutoregressiveGaussian(LaggedMoments):
         }
 
     def refine(self, counts: Counts) -> Edit | None:
-        """New anchors for components that are too far from theirs; a regression through the origin has none."""
+        """New anchors for components that are too far from theirs; a regression through the origin
+        has none.
+        """
         if not self.intercept:
             return None
         prior_scatter, average, _ = self._prior
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        n, first, second = (
+            moments[:, :1],
+            moments[:, 1 : 1 + D],
+            quadratic.unpack_symmetric(moments[:, 1 + D :], D),
+        )
         _, scatter, _ = quadratic.spread(n, first, second, self.offset_strength, average - anchor)
         return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
 

@@ -17,7 +17,8 @@ from stickbreak.protocols import Array, Counts, DrawingFamily
 from stickbreak.stats import Edit
 
 __all__ = [
-    "LOG_2PI", "BaseFamily", "Incomplete", "column_counts", "column_spread", "features_of", "fill_missing", "find_missing",
+    "LOG_2PI", "BaseFamily", "Incomplete", "column_counts", "column_spread", "features_of",
+    "fill_missing", "find_missing",
     "prior_frame", "prior_vector", "require_draws", "require_positive",
 ]  # fmt: skip
 
@@ -25,22 +26,29 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class BaseFamily(Parameters):
-    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics, no missing entries."""
+    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics, no
+    missing entries.
+    """
 
     sparse = False
     """Whether rows may be a CSR matrix."""
 
     missing: ClassVar[Literal["refused", "rows", "exact", "completed", "mixed"]] = "refused"
-    """What NaN means: an error; a row that does not count as a whole; an entry that does not count; one with a factor of its own;
+    """What NaN means: an error; a row that does not count as a whole; an entry that does not count;
+    one with a factor of its own;
     what the member that reads the column says."""
 
     @property
     def lags(self) -> int:
-        """How many of the rows before it a row must carry; none where rows are judged one by one."""
+        """How many of the rows before it a row must carry; none where rows are judged one
+        by one.
+        """
         return 0
 
     max_categories = 0
-    """How many categories (strings, booleans) a column of a data frame may have; none where columns hold numbers."""
+    """How many categories (strings, booleans) a column of a data frame may have; none where columns
+    hold numbers.
+    """
 
     missing_category = np.nan
     """What stands for a missing category among those numbered 0, 1, 2, ..."""
@@ -62,11 +70,15 @@ class BaseFamily(Parameters):
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
         """The same family with those of another."""
-        changed = {name: float(value) if value.ndim == 0 else value for name, value in values.items()}
+        changed = {
+            name: float(value) if value.ndim == 0 else value for name, value in values.items()
+        }
         return replace(self, **changed)  # type: ignore[type-var]
 
     measure = "densities"
-    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot be compared."""
+    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot
+    be compared.
+    """
 
     @property
     def n_columns(self) -> int:
@@ -74,7 +86,9 @@ class BaseFamily(Parameters):
         raise NotImplementedError
 
     def coarse(self) -> Any:
-        """A family of fewer parameters that tells rows apart in the same units, for starts: here the family itself."""
+        """A family of fewer parameters that tells rows apart in the same units, for starts: here
+        the family itself.
+        """
         return self
 
     def refine(self, counts: Counts) -> Edit | None:
@@ -98,30 +112,45 @@ class BaseFamily(Parameters):
         return np.stack([self.divergence(rows, int(index)) for index in indices])
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Raise ValueError for rows that the family cannot read (`first`: number of the first row); vectors can all be read."""
+        """Raise ValueError for rows that the family cannot read (`first`: number of the first row);
+        vectors can all be read.
+        """
 
     def has_values(self, rows: Any) -> Array:
-        """(n,) whether a row has any entry: one without says nothing of the components and starts none."""
+        """(n,) whether a row has any entry: one without says nothing of the components and starts
+        none.
+        """
         missing = find_missing(rows)
-        return np.ones(rows.shape[0], dtype=bool) if missing is None else np.asarray(~missing.all(axis=1))
+        return (
+            np.ones(rows.shape[0], dtype=bool)
+            if missing is None
+            else np.asarray(~missing.all(axis=1))
+        )
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K); here none can be missing."""
+        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K);
+        here none can be missing.
+        """
         return rows
 
 
 def require_draws(family: Any) -> None:
     """A clear error for a family that cannot draw its parameters."""
     if not isinstance(family, DrawingFamily):
-        raise ValueError(f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a variational engine")
+        raise ValueError(
+            f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs "
+            "needs; use a variational engine"
+        )
 
 
-# ---------------------------------------------------------------------------------------------- missing entries
+# ---------------------------------------------------------------------------------------------- mis
 
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and missing, 1 at those (D, n)."""
+    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and
+    missing, 1 at those (D, n).
+    """
 
     features: Array
     missing: Array
@@ -141,7 +170,9 @@ def find_missing(rows: Any) -> Array | None:
 
 
 def column_counts(rows: Array, missing: Array) -> Array:
-    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the sake of speed."""
+    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the
+    sake of speed.
+    """
     return np.maximum(rows[:, None] - missing, 0.0) if missing.any() else rows[:, None]
 
 
@@ -150,24 +181,35 @@ def fill_missing(rows: Any, values: Array) -> Array:
     return np.where(np.isnan(rows), values, rows)
 
 
-# ---------------------------------------------------------------------------------------------- hyperparameters
+# ---------------------------------------------------------------------------------------------- hyp
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:
-    """A hyperparameter per column: the default, a number for all columns, or an array of the right length."""
+    """A hyperparameter per column: the default, a number for all columns, or an array of the right
+    length.
+    """
     if value is None:
         return np.asarray(default, dtype=float)
     vector = np.asarray(value, dtype=float)
     if vector.ndim > 1 or (vector.ndim == 1 and len(vector) != len(default)):
-        raise ValueError(f"{name} has shape {vector.shape} but the data have {len(default)} columns")
+        raise ValueError(
+            f"{name} has shape {vector.shape} but the data have {len(default)} columns"
+        )
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} must be finite; got {value!r}")
     return np.array(np.broadcast_to(vector, default.shape))
 
 
-def prior_frame(center: Any, scale: Any, default_center: Array, default_scale: Array) -> dict[str, Any]:
-    """The frame in which statistics are kept: center and scale (D,), as given or as the data have them."""
-    frame = {"center": prior_vector("center", center, default_center), "scale": prior_vector("scale", scale, default_scale)}
+def prior_frame(
+    center: Any, scale: Any, default_center: Array, default_scale: Array
+) -> dict[str, Any]:
+    """The frame in which statistics are kept: center and scale (D,), as given or as the data have
+    them.
+    """
+    frame = {
+        "center": prior_vector("center", center, default_center),
+        "scale": prior_vector("scale", scale, default_scale),
+    }
     require_positive(scale=float(frame["scale"].min()))
     return frame
 
@@ -176,12 +218,14 @@ def column_spread(scale: Scale) -> Array:
     """(D,) variance of each column; a constant column is warned about and counts as 1."""
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
-    known = constant & (scale.seen > 0)  # a column without values was named when the table was measured
+    # a column without values was named when the table was measured
+    known = constant & (scale.seen > 0)
     if known.any():
         where = np.flatnonzero(known)
         shown = ", ".join(map(scale.name, where[:5])) + ("..." if len(where) > 5 else "")
         warnings.warn(
-            f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling components apart; prior variance is 1",
+            f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling "
+            "components apart; prior variance is 1",
             DataWarning,
             stacklevel=2,
         )

@@ -23,7 +23,9 @@ __all__ = ["Bernoulli"]
 
 @dataclass(frozen=True)
 class BinaryScores:
-    """log_on, log_off (K, D): log potentials of a one and of a zero; evidence is linear in the row."""
+    """log_on, log_off (K, D): log potentials of a one and of a zero; evidence is linear in
+    the row.
+    """
 
     log_on: Array
     log_off: Array
@@ -99,7 +101,10 @@ class Bernoulli(BaseFamily):
         bad = (values != 0) & (values != 1) & (values == values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Bernoulli columns hold 0 and 1")
+            raise ValueError(
+                f"row {first + at}, column {column} is {values[at, column]}; "
+                "Bernoulli columns hold 0 and 1"
+            )
 
     @property
     def n_columns(self) -> int:
@@ -125,16 +130,22 @@ class Bernoulli(BaseFamily):
         """(n, D) rows to columns (D, n) of floats, and where entries are missing if any are."""
         columns = np.ascontiguousarray(np.asarray(rows, dtype=float).T)
         missing = find_missing(columns)
-        return columns if missing is None else Incomplete(np.where(missing, 0.0, columns), missing.astype(float))
+        return (
+            columns
+            if missing is None
+            else Incomplete(np.where(missing, 0.0, columns), missing.astype(float))
+        )
 
     def prepare_seeding(self, rows: Any) -> Array:
         """(n, D) rows to columns (D, n) of floats; NaN stays, and differs from nothing."""
         return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones than rows."""
+        """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones
+        than rows.
+        """
         zeros = np.maximum(counts["rows"][:, None] - counts["missing"] - counts["ones"], 0.0)
         return self.on + counts["ones"], self.off + zeros
 
@@ -175,12 +186,14 @@ class Bernoulli(BaseFamily):
         worth, odds = self.on + self.off, self.on / self.off
         better = learning.learn_number(self, counts, lambda x: self._with_odds(x, odds), worth)
         worth = better.on + better.off
-        return learning.learn_number(better, counts, lambda x: self._with_odds(worth, x), odds, 1e-3, 1e3)
+        return learning.learn_number(
+            better, counts, lambda x: self._with_odds(worth, x), odds, 1e-3, 1e3
+        )
 
     def _with_odds(self, worth: float, odds: float) -> Bernoulli:
         return replace(self, on=worth * odds / (1.0 + odds), off=worth / (1.0 + odds))
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, D) of a one."""
@@ -194,15 +207,20 @@ class Bernoulli(BaseFamily):
         return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) KL of smoothed rows: a constant for each column that differs, one for each way; a missing entry says nothing."""
-        high, low = (1.0 + self.on) / (1.0 + self.on + self.off), self.on / (1.0 + self.on + self.off)
+        """(n,) KL of smoothed rows: a constant for each column that differs, one for each way; a
+        missing entry says nothing.
+        """
+        high, low = (
+            (1.0 + self.on) / (1.0 + self.on + self.off),
+            self.on / (1.0 + self.on + self.off),
+        )
         gap = np.log(high / low) - np.log((1 - high) / (1 - low))
         up = high * gap + np.log((1 - high) / (1 - low))  # KL(high || low)
         down = -low * gap - np.log((1 - high) / (1 - low))  # KL(low || high)
         there = rows[:, index : index + 1]
         return ((rows > there) * up + (rows < there) * down).sum(0)
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One binary row for each label."""

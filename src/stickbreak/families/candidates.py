@@ -1,4 +1,6 @@
-"""Judging in single precision to find a row's candidates, and exactly those: what families with linear evidence share."""
+"""Judging in single precision to find a row's candidates, and exactly those: what families with
+linear evidence share.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,24 @@ __all__ = ["evidence_at", "judge_chosen", "multiply_roughly", "pick_chosen", "ro
 
 
 def single(values: Any) -> Any:
-    """Numbers, an array or a CSR matrix of them, in single precision; what is too large becomes infinite."""
+    """Numbers, an array or a CSR matrix of them, in single precision; what is too large becomes
+    infinite.
+    """
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
 def multiply_roughly(coefficients: Array, features: Array) -> Array:
     """(K, n) product of coefficients (K, P), in single precision already, with features (P, n)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinite terms: the row is chosen for by what is left, then judged exactly
+    # infinite terms: the row is chosen for by what is left, then judged exactly
+    with np.errstate(over="ignore", invalid="ignore"):
         return coefficients @ single(features)
 
 
 def judge_chosen(coefficients: Array, features: Array, index: Array) -> Array:
-    """(n, M) products of coefficients (K, P) of the components index (n, M) with features (P, n); -inf where the index is -1."""
+    """(n, M) products of coefficients (K, P) of the components index (n, M) with features (P, n);
+    -inf where the index is -1.
+    """
     out = np.empty(index.shape)
     dot_chosen(rows_first(features.T), coefficients, index, out)
     return out
@@ -44,4 +51,8 @@ def rough_of(scores: Scores, rows: Any) -> Array:
 
 def evidence_at(scores: Scores, rows: Any, index: Array) -> Array:
     """(n, M) evidence of the components index (n, M), whatever way scores have to find it."""
-    return scores.evidence_at(rows, index) if isinstance(scores, QuickScores) else pick_chosen(scores.evidence(rows), index)
+    return (
+        scores.evidence_at(rows, index)
+        if isinstance(scores, QuickScores)
+        else pick_chosen(scores.evidence(rows), index)
+    )

@@ -23,7 +23,8 @@ from .candidates import single
 
 __all__ = ["Categorical", "TableScores"]
 
-MAX_SYMBOLS = 10_000_000  # in a column, unless n_symbols asks for more: a table that large is rarely meant
+# in a column, unless n_symbols asks for more: a table that large is rarely meant
+MAX_SYMBOLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class TableScores:
 
     @cached_property
     def linear(self) -> tuple[Array, Array]:
-        """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,), the largest of each symbol."""
+        """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,),
+        the largest of each symbol.
+        """
         V, K = self.log_table.shape
         table, top = np.empty((V, -(-K // EIGHT) * EIGHT)), np.empty(V)
         linear_rows(self.log_table, table, top)
@@ -70,9 +73,13 @@ class TableScores:
             out["emission_total"] += shares.sum(0)
             return
         if isinstance(shares, ActiveShares):
-            scatter_active_symbols(rows, shares.values, shares.index, out["emission"], out["emission_total"])
+            scatter_active_symbols(
+                rows, shares.values, shares.index, out["emission"], out["emission_total"]
+            )
         else:
-            scatter_symbols(rows, np.ascontiguousarray(shares), out["emission"], out["emission_total"])
+            scatter_symbols(
+                rows, np.ascontiguousarray(shares), out["emission"], out["emission_total"]
+            )
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>."""
@@ -81,12 +88,14 @@ class TableScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(BaseFamily):
-    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1 and NaN are missing.
+    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1
+    and NaN are missing.
 
     Parameters
     ----------
     concentration : prior count of each symbol. Default 0.5.
-    n_symbols : how many symbols a column has, an int or one for each column. Default: the largest seen, plus one.
+    n_symbols : how many symbols a column has, an int or one for each column. Default: the largest
+        seen, plus one.
     """
 
     concentration: float = 0.5
@@ -98,32 +107,57 @@ class Categorical(BaseFamily):
     measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Categorical:
-        """n_symbols = the largest symbol of each column plus one; concentration as given (0.5, Jeffreys' choice)."""
+        """n_symbols = the largest symbol of each column plus one; concentration as given (0.5,
+        Jeffreys' choice).
+        """
         require_positive(concentration=self.concentration)
         seen = np.maximum(scale.largest.astype(int) + 1, 1)
-        wanted = seen if self.n_symbols is None else np.broadcast_to(np.asarray(self.n_symbols, dtype=int), seen.shape)
+        wanted = (
+            seen
+            if self.n_symbols is None
+            else np.broadcast_to(np.asarray(self.n_symbols, dtype=int), seen.shape)
+        )
         if (wanted < seen).any():
             d = int(np.flatnonzero(wanted < seen)[0])
             raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
         if self.n_symbols is None and seen.max() > MAX_SYMBOLS:
             d = int(np.argmax(seen))
-            raise ValueError(f"column {d} has symbol {seen[d] - 1}; recode symbols as 0, 1, 2, ... or give n_symbols")
+            raise ValueError(
+                f"column {d} has symbol {seen[d] - 1}; recode symbols as 0, 1, 2, ... "
+                "or give n_symbols"
+            )
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Symbols are whole numbers from -1 (missing, as NaN is) to n_symbols - 1, where that is known."""
+        """Symbols are whole numbers from -1 (missing, as NaN is) to n_symbols - 1, where that is
+        known.
+        """
         values = _as_columns(rows)
         known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
         if np.ndim(known) == 1 and np.size(known) != values.shape[1]:
-            raise ValueError(f"n_symbols has {np.size(known)} entries but the data have {values.shape[1]} columns")
-        bad = ((values < -1) | (values != np.floor(values)) | (values >= known)) & (values == values)
+            raise ValueError(
+                f"n_symbols has {np.size(known)} entries but the data have "
+                f"{values.shape[1]} columns"
+            )
+        bad = ((values < -1) | (values != np.floor(values)) | (values >= known)) & (
+            values == values
+        )
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            limit = "" if self.n_symbols is None else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
+            limit = (
+                ""
+                if self.n_symbols is None
+                else f" below {np.broadcast_to(known, values.shape[1:])[column]}"
+            )
             value = values[at, column]
-            advice = "" if value == np.floor(value) else "; other categories go in as strings of a data frame"
+            advice = (
+                ""
+                if value == np.floor(value)
+                else "; other categories go in as strings of a data frame"
+            )
             raise ValueError(
-                f"row {first + at}, column {column} is {value}; symbols are whole numbers{limit}, -1 for missing{advice}"
+                f"row {first + at}, column {column} is {value}; symbols are whole numbers{limit}, "
+                f"-1 for missing{advice}"
             )
 
     @property
@@ -162,7 +196,7 @@ class Categorical(BaseFamily):
         """(n,) whether a row has any symbol."""
         return np.asarray((_as_columns(rows) >= 0).any(axis=1))
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _columns(self, counts: Counts) -> list[tuple[Array, Array, int]]:
         """Table (V_d, K), total (K,) and alphabet of each column."""
@@ -172,19 +206,33 @@ class Categorical(BaseFamily):
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) sum over columns of Dirichlet log-partition differences."""
-        parts = [tables.log_partition_rise(t, n, self.concentration, v) for t, n, v in self._columns(counts)]
+        parts = [
+            tables.log_partition_rise(t, n, self.concentration, v)
+            for t, n, v in self._columns(counts)
+        ]
         return np.sum(parts, axis=0)
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) log joint at the mode in natural coordinates."""
-        parts = [tables.log_mode_value(t, n, self.concentration, v) for t, n, v in self._columns(counts)]
+        parts = [
+            tables.log_mode_value(t, n, self.concentration, v) for t, n, v in self._columns(counts)
+        ]
         return np.sum(parts, axis=0)
 
     def _scores(self, counts: Counts, transform: Any) -> TableScores:
         if len(self.n_symbols) == 1:  # a batch may bring its own vocabulary
-            whole = transform(counts["emission"], counts["emission_total"][0], self.concentration, self.n_symbols[0])
+            whole = transform(
+                counts["emission"],
+                counts["emission_total"][0],
+                self.concentration,
+                self.n_symbols[0],
+            )
             return TableScores(np.ascontiguousarray(whole))
-        return TableScores(np.concatenate([transform(t, n, self.concentration, v) for t, n, v in self._columns(counts)]))
+        return TableScores(
+            np.concatenate(
+                [transform(t, n, self.concentration, v) for t, n, v in self._columns(counts)]
+            )
+        )
 
     def mean_log(self, counts: Counts) -> TableScores:
         """E[log probability]."""
@@ -207,7 +255,7 @@ class Categorical(BaseFamily):
         found = learning.best_concentration(self._columns(counts), self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, V): for every column, side by side."""
@@ -219,7 +267,9 @@ class Categorical(BaseFamily):
         return (a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) KL of smoothed one-hot rows: a constant for each column where the symbols differ; a missing one says nothing."""
+        """(n,) KL of smoothed one-hot rows: a constant for each column where the symbols differ; a
+        missing one says nothing.
+        """
         out = np.zeros(len(rows))
         for d, v in enumerate(self.n_symbols):
             low, high = (
@@ -231,7 +281,7 @@ class Categorical(BaseFamily):
             out += differ * (high - low) * (np.log(high) - np.log(low))
         return out
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One symbol for each column."""
@@ -245,11 +295,15 @@ class Categorical(BaseFamily):
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
         """Missing symbols replaced by the most probable ones."""
         at, probability = self._offsets, shares @ self.smoothed_mean(counts)["probability"]
-        best = np.column_stack([probability[:, at[d] : at[d + 1]].argmax(1) for d in range(len(self.n_symbols))])
+        best = np.column_stack(
+            [probability[:, at[d] : at[d + 1]].argmax(1) for d in range(len(self.n_symbols))]
+        )
         return np.where(np.asarray(rows) >= 0, rows, best)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """Probability (K, D, V): posterior means, V the largest alphabet; unused symbols are zero."""
+        """Probability (K, D, V): posterior means, V the largest alphabet; unused symbols
+        are zero.
+        """
         n_components, widest = counts["emission"].shape[1], max(self.n_symbols)
         out = np.zeros((n_components, len(self.n_symbols), widest))
         for d, (table, total, v) in enumerate(self._columns(counts)):

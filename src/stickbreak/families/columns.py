@@ -1,7 +1,8 @@
-"""Independent Gaussian columns: evidence and statistics are sums over columns, and a missing entry leaves its term out.
+"""Independent Gaussian columns: evidence and statistics are sums over columns, and a missing entry
+leaves its term out.
 
-Features are [1, z, z**2], z = 0 where an entry is missing; the evidence of such a row is that of the features, plus what the
-missing terms should not have added.
+Features are [1, z, z**2], z = 0 where an entry is missing; the evidence of such a row is that of
+the features, plus what the missing terms should not have added.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from . import quadratic
 from .base import Incomplete, column_counts, features_of, fill_missing
 from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 
-__all__ = ["ColumnMoments", "ColumnScores", "ColumnStudentScores", "DiagonalForm", "n_diagonal", "prepare_diagonal"]
+__all__ = [
+    "ColumnMoments",
+    "ColumnScores",
+    "ColumnStudentScores",
+    "DiagonalForm",
+    "n_diagonal",
+    "prepare_diagonal",
+]
 
 
 def n_diagonal(n_features: int) -> int:
@@ -29,7 +37,9 @@ def n_diagonal(n_features: int) -> int:
 
 
 def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomplete:
-    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n), and where entries are missing if any are."""
+    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n), and where entries are missing if
+    any are.
+    """
     rows = quadratic.as_rows(rows)
     D = rows.shape[1]
     out = np.empty((n_diagonal(D), len(rows)))
@@ -41,7 +51,9 @@ def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomple
 
 
 class ColumnMoments(quadratic.MomentFamily):
-    """A family of independent columns: moments [n, sum z, sum z**2] and missing entries, column by column."""
+    """A family of independent columns: moments [n, sum z, sum z**2] and missing entries, column by
+    column.
+    """
 
     missing = "exact"
 
@@ -50,9 +62,13 @@ class ColumnMoments(quadratic.MomentFamily):
         return n_diagonal(self.n_features)
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Moments about the anchor, over the rows that have the column; missing (K, D): rows that have not."""
+        """Moments about the anchor, over the rows that have the column; missing (K, D): rows that
+        have not.
+        """
         fields = super().fields(axis)
-        fields["moments"] = Field((axis, None), nonnegative=False, about="anchor", missing="missing")
+        fields["moments"] = Field(
+            (axis, None), nonnegative=False, about="anchor", missing="missing"
+        )
         return {**fields, "missing": Field((axis, None))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
@@ -64,9 +80,15 @@ class ColumnMoments(quadratic.MomentFamily):
         return prepare_diagonal(rows, self.center, self.scale)
 
     def _moments(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """How many rows have each column, (K, D) or (K, 1) if all do; their sums and sums of squares (K, D)."""
+        """How many rows have each column, (K, D) or (K, 1) if all do; their sums and sums of
+        squares (K, D).
+        """
         moments, D = counts["moments"], self.n_features
-        return column_counts(moments[:, 0], counts["missing"]), moments[:, 1 : 1 + D], moments[:, 1 + D :]
+        return (
+            column_counts(moments[:, 0], counts["missing"]),
+            moments[:, 1 : 1 + D],
+            moments[:, 1 + D :],
+        )
 
     def _mean(self, counts: Counts) -> Array:
         """(K, D) expected entry in the user's units."""
@@ -88,7 +110,9 @@ class DiagonalForm:
     def coefficients(self) -> Array:
         """(K, 1 + 2 D) coefficients on [1, z, z**2] about the anchor."""
         pull = self.precision * self.mean
-        return np.concatenate([(pull * self.mean).sum(1)[:, None], -2.0 * pull, self.precision], axis=1)
+        return np.concatenate(
+            [(pull * self.mean).sum(1)[:, None], -2.0 * pull, self.precision], axis=1
+        )
 
     @property
     def is_ill(self) -> Array:
@@ -96,7 +120,9 @@ class DiagonalForm:
         return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).mean(1) > quadratic.FAR
 
     def away(self, k: int, features: Array, seen: Array | None) -> Array:
-        """(D, n) rows about the mean of component k; seen (D, n) is 0 where they lack an entry, None when they are complete."""
+        """(D, n) rows about the mean of component k; seen (D, n) is 0 where they lack an entry,
+        None when they are complete.
+        """
         D = self.mean.shape[1]
         away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
         return away if seen is None else away * seen
@@ -139,9 +165,11 @@ class _Collecting:
 
 @dataclass(frozen=True)
 class ColumnScores(_Collecting):
-    """Evidence: the sum over the columns that are there of constant_d - precision_d (z_d - mean_d)**2 / 2.
+    """Evidence: the sum over the columns that are there of constant_d - precision_d (z_d -
+    mean_d)**2 / 2.
 
-    constant (K, D). linear (K, 1 + 2 D): coefficients on the features. absent (K, D): what a missing entry adds to theirs.
+    constant (K, D). linear (K, 1 + 2 D): coefficients on the features. absent (K, D): what a
+    missing entry adds to theirs.
     """
 
     form: DiagonalForm
@@ -176,7 +204,9 @@ class ColumnScores(_Collecting):
         return np.asarray(single(self.linear))
 
     def rough(self, rows: Array | Incomplete) -> Array:
-        """(n, K) evidence in single precision; exact for blocks with far components or missing entries."""
+        """(n, K) evidence in single precision; exact for blocks with far components or missing
+        entries.
+        """
         if self.far or isinstance(rows, Incomplete):
             return self.evidence(rows)
         return multiply_roughly(self._single, rows).T
@@ -189,19 +219,25 @@ class ColumnScores(_Collecting):
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>, moments about the anchors."""
-        return float((self.linear * counts["moments"]).sum() + (self.absent * counts["missing"]).sum())
+        return float(
+            (self.linear * counts["moments"]).sum() + (self.absent * counts["missing"]).sum()
+        )
 
 
 @dataclass(frozen=True)
 class ColumnStudentScores(_Collecting):
-    """Log predictive: the sum over the columns that are there of a Student t each, with form.precision; constant, dof (K, D)."""
+    """Log predictive: the sum over the columns that are there of a Student t each, with
+    form.precision; constant, dof (K, D).
+    """
 
     form: DiagonalForm
     constant: Array
     dof: Array
 
     def evidence(self, rows: Array | Incomplete) -> Array:
-        """(n, K) log predictive density: sums of constant - (dof + 1) / 2 log(1 + precision (z - mean)**2 / dof)."""
+        """(n, K) log predictive density: sums of constant - (dof + 1) / 2 log(1 + precision (z -
+        mean)**2 / dof).
+        """
         features, missing = features_of(rows)
         out = np.empty((len(self.constant), features.shape[1]))
         seen = None if missing is None else 1.0 - missing

@@ -1,6 +1,7 @@
 """Vectors with unknown mean and independent columns: Normal-Gamma prior on each.
 
-precision_d ~ Gamma(dof / 2, B_d / 2), mean_d | precision_d ~ Normal(prior mean_d, 1 / (mean_strength * precision_d)).
+precision_d ~ Gamma(dof / 2, B_d / 2), mean_d | precision_d ~ Normal(prior mean_d, 1 /
+(mean_strength * precision_d)).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ __all__ = ["DiagonalGaussian", "column_divergence"]
 
 
 class NormalGamma(NamedTuple):
-    """Posterior in the standardized frame, means as seen from the anchors. Columns with missing entries have their own counts."""
+    """Posterior in the standardized frame, means as seen from the anchors. Columns with missing
+    entries have their own counts.
+    """
 
     n: Array  # (K, D) rows that have the column, or (K, 1) when all have all
     strength: Array  # (K, D) or (K, 1)
@@ -45,8 +48,10 @@ class DiagonalGaussian(ColumnMoments):
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
     dof : degrees of freedom of each column's precision, above 2. Default 4.
-    variance : prior expected variance, a number or (D,). Default: a quarter of each column's variance.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    variance : prior expected variance, a number or (D,). Default: a quarter of each column's
+        variance.
+    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
+        only.
     """
 
     mean: Any = None
@@ -76,7 +81,7 @@ class DiagonalGaussian(ColumnMoments):
         """The prior's variances for every component: k-means in their metric."""
         return fixed_variance(self, self.variance)
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         scatter = (self.dof - 2.0) * self.variance / self.scale**2
@@ -85,12 +90,20 @@ class DiagonalGaussian(ColumnMoments):
     def _posterior(self, counts: Counts) -> NormalGamma:
         strength, prior_mean, dof, prior_scatter = self._prior()
         n, first, second = self._moments(counts)
-        mean, scatter, pull = quadratic.spread(n, first, second, strength, prior_mean - counts["anchor"])
-        return NormalGamma(n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"])
+        mean, scatter, pull = quadratic.spread(
+            n, first, second, strength, prior_mean - counts["anchor"]
+        )
+        return NormalGamma(
+            n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"]
+        )
 
     def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
         """(K, D), a column each."""
-        return 0.5 * (LOG_2PI - np.log(strength)) + gammaln(0.5 * dof) - 0.5 * dof * np.log(0.5 * scatter)
+        return (
+            0.5 * (LOG_2PI - np.log(strength))
+            + gammaln(0.5 * dof)
+            - 0.5 * dof * np.log(0.5 * scatter)
+        )
 
     def _per_row(self) -> Array:
         """(D,) constants of a row's density in the user's units, a column each."""
@@ -100,22 +113,34 @@ class DiagonalGaussian(ColumnMoments):
         """(K,) log-partition of the posterior minus that of the prior, summed over columns."""
         q = self._posterior(counts)
         strength, _, dof, scatter = self._prior()
-        rise = self._log_partition(q.strength, q.dof, q.scatter) - self._log_partition(strength, dof, scatter)
+        rise = self._log_partition(q.strength, q.dof, q.scatter) - self._log_partition(
+            strength, dof, scatter
+        )
         return (rise + self._per_row() * q.n).sum(1)
 
     def mean_log(self, counts: Counts) -> ColumnScores:
         """E[log N(x | mean, precision)]."""
         q = self._posterior(counts)
-        constant = 0.5 * (digamma(0.5 * q.dof) - np.log(0.5 * q.scatter) - 1.0 / q.strength) + self._per_row()
+        constant = (
+            0.5 * (digamma(0.5 * q.dof) - np.log(0.5 * q.scatter) - 1.0 / q.strength)
+            + self._per_row()
+        )
         return ColumnScores.make(DiagonalForm(q.mean, q.dof / q.scatter, q.anchor), constant)
 
     def log_mean(self, counts: Counts) -> ColumnStudentScores:
         """A Student t with `dof` degrees of freedom for each column."""
         q = self._posterior(counts)
         precision = q.dof / q.scatter * (q.strength / (q.strength + 1.0))
-        constant = gammaln(0.5 * (q.dof + 1.0)) - gammaln(0.5 * q.dof) - 0.5 * np.log(q.dof * np.pi) - np.log(self.scale)
+        constant = (
+            gammaln(0.5 * (q.dof + 1.0))
+            - gammaln(0.5 * q.dof)
+            - 0.5 * np.log(q.dof * np.pi)
+            - np.log(self.scale)
+        )
         return ColumnStudentScores(
-            DiagonalForm(q.mean, precision, q.anchor), constant + 0.5 * np.log(precision), np.broadcast_to(q.dof, q.mean.shape)
+            DiagonalForm(q.mean, precision, q.anchor),
+            constant + 0.5 * np.log(precision),
+            np.broadcast_to(q.dof, q.mean.shape),
         )
 
     def _rows_worth(self, dof: Any) -> Any:
@@ -125,33 +150,46 @@ class DiagonalGaussian(ColumnMoments):
         """N(x | mean, scatter / (dof - 3)): the mode in natural coordinates."""
         q = self._posterior(counts)
         precision = self._rows_worth(q.dof) / q.scatter
-        return ColumnScores.make(DiagonalForm(q.mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row())
+        return ColumnScores.make(
+            DiagonalForm(q.mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row()
+        )
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ColumnScores:
         """N(x | mean, precision) at parameters drawn from the posterior of each column."""
         q = self._posterior(counts)
         precision = rng.gamma(np.broadcast_to(0.5 * q.dof, q.mean.shape)) * 2.0 / q.scatter
         mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.strength * precision)
-        return ColumnScores.make(DiagonalForm(mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row())
+        return ColumnScores.make(
+            DiagonalForm(mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row()
+        )
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - 3) / 2 (log precision - 1) at the mode, with the constants of the rows, summed over columns."""
+        """(dof - 3) / 2 (log precision - 1) at the mode, with the constants of the rows, summed
+        over columns.
+        """
         q = self._posterior(counts)
         worth = self._rows_worth(q.dof)
         value = 0.5 * worth * (np.log(worth) - np.log(q.scatter) - 1.0)
         return (value + self._per_row() * q.n).sum(1)
 
-    # ------------------------------------------------------------------------------------------ empirical Bayes
+    # ------------------------------------------------------------------------------------------ emp
 
     def _with_mean(self, counts: Counts) -> DiagonalGaussian:
-        """The prior mean where the averages, weighted by their precision as estimates of it, balance."""
+        """The prior mean where the averages, weighted by their precision as estimates of it,
+        balance.
+        """
         strength, prior_mean, _, _ = self._prior()
         q = self._posterior(counts)
-        strengths, precision = q.strength.reshape(len(q.mean), -1), q.dof.reshape(len(q.mean), -1) / q.scatter
+        strengths, precision = (
+            q.strength.reshape(len(q.mean), -1),
+            q.dof.reshape(len(q.mean), -1) / q.scatter,
+        )
         weight = strength * (strengths - strength) / strengths * precision
         pull = (strength * precision * (q.anchor + q.mean - prior_mean)).sum(0)
         mean = prior_mean + pull / weight.sum(0)
-        return learning.keep_better(self, replace(self, mean=mean * self.scale + self.center), counts)
+        return learning.keep_better(
+            self, replace(self, mean=mean * self.scale + self.center), counts
+        )
 
     def _with_variance(self, counts: Counts) -> DiagonalGaussian:
         """A step of EM: scatter_d = dof K / sum E[precision_d], over components with rows."""
@@ -160,7 +198,9 @@ class DiagonalGaussian(ColumnMoments):
         expected = (seen * q.dof.reshape(len(q.mean), -1) / q.scatter).sum(0)
         scatter = self.dof * seen.sum(0) / np.where(expected > 0, expected, 1.0)
         variance = np.where(expected > 0, scatter / (self.dof - 2.0) * self.scale**2, self.variance)
-        return learning.keep_better(self, replace(self, variance=np.maximum(variance, self._narrowest())), counts)
+        return learning.keep_better(
+            self, replace(self, variance=np.maximum(variance, self._narrowest())), counts
+        )
 
     def _narrowest(self) -> Array:
         """(D,) variances that no learned prior goes below."""
@@ -172,16 +212,27 @@ class DiagonalGaussian(ColumnMoments):
         for _ in range(learning.EM_STEPS):
             better = better._with_variance(counts)
         lowest = max(0.1, float((self._narrowest() / better.variance).max()))
-        return learning.learn_number(better, counts, lambda x: replace(better, variance=x * better.variance), 1.0, lowest, 10.0)
+        return learning.learn_number(
+            better,
+            counts,
+            lambda x: replace(better, variance=x * better.variance),
+            1.0,
+            lowest,
+            10.0,
+        )
 
     def learn(self, counts: Counts) -> DiagonalGaussian:
-        """`mean`, `variance` and `mean_strength`, in turn; one component alone cannot tell means from their strength."""
+        """`mean`, `variance` and `mean_strength`, in turn; one component alone cannot tell means
+        from their strength.
+        """
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
             return self._learn_variance(counts)
         better = self._with_mean(counts)._learn_variance(counts)
-        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+        return learning.learn_number(
+            better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
+        )
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def _user_mean(self, q: NormalGamma) -> Array:
         return (q.anchor + q.mean) * self.scale + self.center
@@ -192,24 +243,34 @@ class DiagonalGaussian(ColumnMoments):
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean and variance (K, D) at the mode, in the user's units."""
         q = self._posterior(counts)
-        return {"mean": self._user_mean(q), "variance": q.scatter / self._rows_worth(q.dof) * self.scale**2}
+        return {
+            "mean": self._user_mean(q),
+            "variance": q.scatter / self._rows_worth(q.dof) * self.scale**2,
+        }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Gaussians with independent columns."""
         return column_divergence(
-            first["mean"][:, None], first["variance"][:, None], second["mean"][None], second["variance"][None]
+            first["mean"][:, None],
+            first["variance"][:, None],
+            second["mean"][None],
+            second["variance"][None],
         ).sum(-1)
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL from each row's smoothed Gaussian to that of row `index`."""
         strength, prior_mean, dof, scatter = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        variance = (scatter[:, None] + strength / (strength + 1.0) * away**2) / self._rows_worth(dof + 1.0)
+        variance = (scatter[:, None] + strength / (strength + 1.0) * away**2) / self._rows_worth(
+            dof + 1.0
+        )
         mean = away / (strength + 1.0)
         at = slice(index, index + 1)
-        return np.maximum(column_divergence(mean, variance, mean[:, at], variance[:, at]).sum(0), 0.0)
+        return np.maximum(
+            column_divergence(mean, variance, mean[:, at], variance[:, at]).sum(0), 0.0
+        )
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the predictive: an independent Student t in each column."""

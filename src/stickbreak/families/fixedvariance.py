@@ -29,10 +29,12 @@ class FixedVarianceGaussian(ColumnMoments):
 
     Parameters
     ----------
-    variance : known variance of a component, a number or (D,). Default: a quarter of each column's variance.
+    variance : known variance of a component, a number or (D,). Default: a quarter of each column's
+        variance.
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
+        only.
     """
 
     variance: Any = None
@@ -55,13 +57,15 @@ class FixedVarianceGaussian(ColumnMoments):
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _variance(self) -> Array:
         return self.variance / self.scale**2
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """Strength (K, D), (K, 1) if nothing is missing; mean (K, D) from the anchor; scatter (K, D) about it, pull included."""
+        """Strength (K, D), (K, 1) if nothing is missing; mean (K, D) from the anchor; scatter (K,
+        D) about it, pull included.
+        """
         n, first, second = self._moments(counts)
         prior = (self.mean - self.center) / self.scale - counts["anchor"]
         mean, scatter, pull = quadratic.spread(n, first, second, self.mean_strength, prior)
@@ -78,16 +82,22 @@ class FixedVarianceGaussian(ColumnMoments):
         return self._per_row() * n - 0.5 * scatter / self._variance()
 
     def log_marginal(self, counts: Counts) -> Array:
-        """(K,) log marginal likelihood: the sum of log(strength / (strength + n)) / 2 - scatter / (2 variance) + constants."""
+        """(K,) log marginal likelihood: the sum of log(strength / (strength + n)) / 2 - scatter /
+        (2 variance) + constants.
+        """
         strength, _, _ = self._posterior(counts)
-        return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(1)
+        return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(
+            1
+        )
 
     def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Any) -> ColumnScores:
         precision = np.broadcast_to(1.0 / (self._variance() * widen), mean.shape)
         return ColumnScores.make(DiagonalForm(mean, precision, anchor), constant)
 
     def mean_log(self, counts: Counts) -> ColumnScores:
-        """E[log N(x | mean, variance)]: the density at the posterior mean, less 1 / (2 strength) for each column."""
+        """E[log N(x | mean, variance)]: the density at the posterior mean, less 1 / (2 strength)
+        for each column.
+        """
         strength, mean, _ = self._posterior(counts)
         return self._scores(mean, counts["anchor"], self._per_row() - 0.5 / strength, 1.0)
 
@@ -113,7 +123,9 @@ class FixedVarianceGaussian(ColumnMoments):
         return self._log_rows(counts).sum(1)
 
     def learn(self, counts: Counts) -> FixedVarianceGaussian:
-        """`mean`, then `mean_strength`; one component alone cannot tell them apart. The variance is known."""
+        """`mean`, then `mean_strength`; one component alone cannot tell them apart. The variance is
+        known.
+        """
         strength, mean, _ = self._posterior(counts)
         rows = strength - self.mean_strength
         if learning.occupied(rows) < 2:
@@ -121,10 +133,14 @@ class FixedVarianceGaussian(ColumnMoments):
         weight = (rows / strength).reshape(len(mean), -1).sum(0)
         prior = (self.mean - self.center) / self.scale
         found = prior + (counts["anchor"] + mean - prior).sum(0) / weight
-        better = learning.keep_better(self, replace(self, mean=found * self.scale + self.center), counts)
-        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+        better = learning.keep_better(
+            self, replace(self, mean=found * self.scale + self.center), counts
+        )
+        return learning.learn_number(
+            better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
+        )
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def _mean(self, counts: Counts) -> Array:
         _, mean, _ = self._posterior(counts)
@@ -145,13 +161,15 @@ class FixedVarianceGaussian(ColumnMoments):
         away = (z - z[:, index : index + 1]) / (1.0 + self.mean_strength)
         return 0.5 * (1.0 / self._variance()) @ away**2
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Gaussian predictive."""
         strength, _, _ = self._posterior(counts)
         width = np.sqrt(self.variance * (1.0 + 1.0 / strength[labels]))
-        return self._mean(counts)[labels] + width * rng.standard_normal((len(labels), self.n_features))
+        return self._mean(counts)[labels] + width * rng.standard_normal(
+            (len(labels), self.n_features)
+        )
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D): posterior expectation; variance (K, D): the known one."""

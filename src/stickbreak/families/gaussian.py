@@ -1,8 +1,9 @@
 """Vectors with unknown mean and covariance: Normal-Wishart prior.
 
-precision ~ Wishart(dof, inverse scale B), mean | precision ~ Normal(prior mean, inverse(mean_strength * precision)).
-Posterior of a component with statistics (n, sum x, sum x x'):
-    strength + n;  dof + n;  B + scatter about the average + strength n / (strength + n) (average - prior)(average - prior)'
+precision ~ Wishart(dof, inverse scale B), mean | precision ~ Normal(prior mean,
+inverse(mean_strength * precision)). Posterior of a component with statistics (n, sum x, sum x x'):
+    strength + n;  dof + n;  B + scatter about the average + strength n / (strength + n) (average -
+    prior)(average - prior)'
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from .fixedvariance import FixedVarianceGaussian
 
 __all__ = [
-    "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance", "prior_matrix",
+    "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance",
+    "prior_matrix",
     "spiked_divergence", "spiked_divergences",
 ]  # fmt: skip
 
@@ -38,7 +40,9 @@ def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
     """The family of known variances (D,) with the prior mean and frame of another."""
     from .fixedvariance import FixedVarianceGaussian  # which has its default variance from here
 
-    return FixedVarianceGaussian(np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale)
+    return FixedVarianceGaussian(
+        np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale
+    )
 
 
 class NormalWishart(NamedTuple):
@@ -63,7 +67,8 @@ class Gaussian(quadratic.FullMoments):
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
         Default: diagonal, a quarter of each column's variance.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
+        only.
 
     Examples
     --------
@@ -81,12 +86,17 @@ class Gaussian(quadratic.FullMoments):
     learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:
-        """Prior mean = column means; prior covariance = diag(0.25 * column variances); dof = D + 3."""
+        """Prior mean = column means; prior covariance = diag(0.25 * column variances); dof
+        = D + 3.
+        """
         require_positive(mean_strength=self.mean_strength)
         variance = column_spread(scale)
         dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)
         if not dof > scale.n_features + 1:
-            raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
+            raise ValueError(
+                "dof must be above the number of columns plus one "
+                f"({scale.n_features + 1}); got {dof}"
+            )
         return replace(
             self,
             mean=prior_vector("mean", self.mean, scale.mean),
@@ -99,27 +109,36 @@ class Gaussian(quadratic.FullMoments):
         """The prior's variances for every component: k-means in their metric."""
         return fixed_variance(self, np.diag(self.covariance))
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         """strength, mean (D,), dof and inverse scale B (D, D) in the standardized frame."""
         assert self.dof is not None
-        inverse_scale = (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
+        inverse_scale = (
+            (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
+        )
         return self.mean_strength, (self.mean - self.center) / self.scale, self.dof, inverse_scale
 
     def _posterior(self, counts: Counts) -> NormalWishart:
         strength, prior_mean, dof, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
         n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter, pull = quadratic.spread(n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor)
+        mean, scatter, pull = quadratic.spread(
+            n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor
+        )
         factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
-        update_factors(factor, pull)  # not added to the scatter: a long pull would bury the other directions
+        # not added to the scatter: a long pull would bury the other directions
+        update_factors(factor, pull)
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
         return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
 
     def _log_partition(self, strength: Any, dof: Any, log_det: Any) -> Any:
         D = self.n_features
-        wishart = 0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
+        wishart = (
+            0.5 * D * dof * np.log(2.0)
+            + multigammaln(0.5 * np.asarray(dof), D)
+            - 0.5 * dof * log_det
+        )
         return 0.5 * D * (LOG_2PI - np.log(strength)) + wishart
 
     def log_marginal(self, counts: Counts) -> Array:
@@ -128,27 +147,47 @@ class Gaussian(quadratic.FullMoments):
         strength, _, dof, inverse_scale = self._prior()
         prior = self._log_partition(strength, dof, np.linalg.slogdet(inverse_scale)[1])
         per_row = self._log_jacobian() - 0.5 * self.n_features * LOG_2PI
-        return self._log_partition(q.strength, q.dof, q.log_det) - prior + per_row * counts["moments"][:, 0]
+        return (
+            self._log_partition(q.strength, q.dof, q.log_det)
+            - prior
+            + per_row * counts["moments"][:, 0]
+        )
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
         """E[log N(x | mean, precision)]."""
         q, D = self._posterior(counts), self.n_features
-        log_precision = digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        log_precision = (
+            digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
+        )
         constant = 0.5 * (log_precision - D * LOG_2PI - D / q.strength) + self._log_jacobian()
-        return quadratic.QuadraticScores.make(quadratic.FullForm(q.mean, q.factor, q.dof, q.anchor), constant)
+        return quadratic.QuadraticScores.make(
+            quadratic.FullForm(q.mean, q.factor, q.dof, q.anchor), constant
+        )
 
     def log_mean(self, counts: Counts) -> quadratic.StudentScores:
-        """Student t with dof + 1 - D degrees of freedom and shape B (strength + 1) / (strength (dof + 1 - D))."""
+        """Student t with dof + 1 - D degrees of freedom and shape B (strength + 1) / (strength (dof
+        + 1 - D)).
+        """
         q, D = self._posterior(counts), self.n_features
         dof = q.dof + 1.0 - D
         weight = q.strength * dof / (q.strength + 1.0)
         log_det = q.log_det - D * np.log(weight)
         power = 0.5 * (dof + D)
-        constant = gammaln(power) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi) - 0.5 * log_det + self._log_jacobian()
-        return quadratic.StudentScores(quadratic.FullForm(q.mean, q.factor, weight, q.anchor), constant, power, dof)
+        constant = (
+            gammaln(power)
+            - gammaln(0.5 * dof)
+            - 0.5 * D * np.log(dof * np.pi)
+            - 0.5 * log_det
+            + self._log_jacobian()
+        )
+        return quadratic.StudentScores(
+            quadratic.FullForm(q.mean, q.factor, weight, q.anchor), constant, power, dof
+        )
 
     def _rows_worth(self, dof: Array) -> Array:
-        """N + nu of the mode in natural coordinates; a floor for a prior too weak to have one and no data."""
+        """N + nu of the mode in natural coordinates; a floor for a prior too weak to have one and
+        no data.
+        """
         return np.maximum(dof - self.n_features - 2.0, 1e-6)
 
     def mode(self, counts: Counts) -> quadratic.QuadraticScores:
@@ -156,7 +195,9 @@ class Gaussian(quadratic.FullMoments):
         q, D = self._posterior(counts), self.n_features
         worth = self._rows_worth(q.dof)
         constant = 0.5 * (D * np.log(worth) - q.log_det - D * LOG_2PI) + self._log_jacobian()
-        return quadratic.QuadraticScores.make(quadratic.FullForm(q.mean, q.factor, worth, q.anchor), constant)
+        return quadratic.QuadraticScores.make(
+            quadratic.FullForm(q.mean, q.factor, worth, q.anchor), constant
+        )
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
         """N(x | mean, precision) at parameters drawn from the posterior."""
@@ -164,7 +205,9 @@ class Gaussian(quadratic.FullMoments):
         factor, log_det = quadratic.draw_factors(q.dof, q.factor, rng)
         mean = q.mean + quadratic.draw_deviations(factor, rng) / np.sqrt(q.strength)[:, None]
         constant = -0.5 * (log_det + self.n_features * LOG_2PI) + self._log_jacobian()
-        return quadratic.DrawnScores.make(quadratic.FullForm(mean, factor, np.ones(len(mean)), q.anchor), constant)
+        return quadratic.DrawnScores.make(
+            quadratic.FullForm(mean, factor, np.ones(len(mean)), q.anchor), constant
+        )
 
     def log_mode(self, counts: Counts) -> Array:
         """(dof - D - 2) / 2 (log det precision - D) at the mode, with the constants of the rows."""
@@ -173,7 +216,7 @@ class Gaussian(quadratic.FullMoments):
         per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
         return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + per_row * counts["moments"][:, 0]
 
-    # ------------------------------------------------------------------------------------------ empirical Bayes
+    # ------------------------------------------------------------------------------------------ emp
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -181,43 +224,58 @@ class Gaussian(quadratic.FullMoments):
         return expected_precision(q.dof, q.factor), q.strength - self.mean_strength
 
     def _with_mean(self, counts: Counts) -> Gaussian:
-        """The prior mean where the averages, weighted by their precision as estimates of it, balance."""
+        """The prior mean where the averages, weighted by their precision as estimates of it,
+        balance.
+        """
         strength, prior_mean, _, _ = self._prior()
         q = self._posterior(counts)
         precision, rows = self._expected_precision(counts)
         weight = strength * rows / q.strength
         pull = np.einsum("kde,ke->d", precision, strength * (q.anchor + q.mean - prior_mean))
         mean = prior_mean + np.linalg.solve(np.einsum("k,kde->de", weight, precision), pull)
-        return learning.keep_better(self, replace(self, mean=mean * self.scale + self.center), counts)
+        return learning.keep_better(
+            self, replace(self, mean=mean * self.scale + self.center), counts
+        )
 
     def learn(self, counts: Counts) -> Gaussian:
-        """`mean`, `covariance` and `mean_strength`, in turn; one component alone cannot tell means from their strength."""
+        """`mean`, `covariance` and `mean_strength`, in turn; one component alone cannot tell means
+        from their strength.
+        """
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
             return learn_covariance(self, counts, self.scale)
         better = learn_covariance(self._with_mean(counts), counts, self.scale)
-        return learning.learn_number(better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength)
+        return learning.learn_number(
+            better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
+        )
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean (K, D) and covariance (K, D, D) at the mode, in the user's units."""
         q = self._posterior(counts)
         scatter = q.factor @ q.factor.transpose(0, 2, 1)
-        covariance = scatter / self._rows_worth(q.dof)[:, None, None] * np.outer(self.scale, self.scale)
+        covariance = (
+            scatter / self._rows_worth(q.dof)[:, None, None] * np.outer(self.scale, self.scale)
+        )
         return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Gaussians."""
-        return gaussian_divergence(first["mean"], first["covariance"], second["mean"], second["covariance"])
+        return gaussian_divergence(
+            first["mean"], first["covariance"], second["mean"], second["covariance"]
+        )
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL from each row's smoothed Gaussian to that of row `index`.
 
-        A row's smoothed scatter is B + c d d', d = z - prior mean: everything follows from inner products of whitened d.
+        A row's smoothed scatter is B + c d d', d = z - prior mean: everything follows from inner
+        products of whitened d.
         """
         strength, prior_mean, dof, inverse_scale = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        white = solve_triangular(np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False)
+        white = solve_triangular(
+            np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False
+        )
         worth = float(self._rows_worth(np.asarray(dof + 1.0)))
         spike = strength / (strength + 1.0)
         between = white - white[:, index : index + 1]
@@ -230,43 +288,62 @@ class Gaussian(quadratic.FullMoments):
         """(m, n) the same from several rows: whitened once, with one matrix product."""
         strength, prior_mean, dof, inverse_scale = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        white = solve_triangular(np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False)
+        white = solve_triangular(
+            np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False
+        )
         worth = float(self._rows_worth(np.asarray(dof + 1.0)))
-        return spiked_divergences(white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2)
+        return spiked_divergences(
+            white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2
+        )
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Student t predictive."""
         q, D = self._posterior(counts), self.n_features
         dof = q.dof + 1.0 - D
         root = q.factor * np.sqrt((q.strength + 1.0) / (q.strength * dof))[:, None, None]
-        noise = rng.standard_normal((len(labels), D)) / np.sqrt(rng.chisquare(dof[labels]) / dof[labels])[:, None]
+        noise = (
+            rng.standard_normal((len(labels), D))
+            / np.sqrt(rng.chisquare(dof[labels]) / dof[labels])[:, None]
+        )
         z = (q.anchor + q.mean)[labels] + np.einsum("nij,nj->ni", root[labels], noise)
         return z * self.scale + self.center
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
         """Missing entries replaced by their regression on the others, averaged over components."""
-        return quadratic.impute_full(self.mean_log(counts).form, rows, shares, self.center, self.scale)
+        return quadratic.impute_full(
+            self.mean_log(counts).form, rows, shares, self.center, self.scale
+        )
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D) and covariance (K, D, D): posterior expectations."""
         q = self._posterior(counts)
         scatter = q.factor @ q.factor.transpose(0, 2, 1)
-        covariance = scatter / (q.dof - self.n_features - 1.0)[:, None, None] * np.outer(self.scale, self.scale)
+        covariance = (
+            scatter
+            / (q.dof - self.n_features - 1.0)[:, None, None]
+            * np.outer(self.scale, self.scale)
+        )
         return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
 
     def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs."""
         strength, prior_mean, _, inverse_scale = self._prior()
         moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = moments[:, :1], moments[:, 1 : 1 + D], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
+        n, first, second = (
+            moments[:, :1],
+            moments[:, 1 : 1 + D],
+            quadratic.unpack_symmetric(moments[:, 1 + D :], D),
+        )
         _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - anchor)
         return quadratic.far_averages(n, first, inverse_scale + scatter, anchor)
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:
-    """A prior covariance (D, D) from a number, variances (D,), a matrix, or the default variances."""
+    """A prior covariance (D, D) from a number, variances (D,), a matrix, or the default
+    variances.
+    """
     matrix = np.asarray(default if value is None else value, dtype=float)
     D = len(default)
     if matrix.ndim < 2:
@@ -275,7 +352,11 @@ def prior_matrix(name: str, value: Any, default: Array) -> Array:
         matrix = np.diag(np.broadcast_to(matrix, D))
     if matrix.shape != (D, D):
         raise ValueError(f"{name} has shape {matrix.shape} but the data have {D} columns")
-    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
+    if (
+        not np.isfinite(matrix).all()
+        or not np.allclose(matrix, matrix.T)
+        or np.linalg.eigvalsh(matrix)[0] <= 0
+    ):
         raise ValueError(f"{name} must be symmetric and positive definite")
     return matrix
 
@@ -287,11 +368,13 @@ def expected_precision(dof: Array, factor: Array) -> Array:
 
 
 def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
-    """A family with Wishart prior and a better prior covariance: steps of EM, B = dof K inverse(sum E[precision]), then its scale.
+    """A family with Wishart prior and a better prior covariance: steps of EM, B = dof K inverse(sum
+    E[precision]), then its scale.
 
     scale (D,): units of the frame in which `family._expected_precision` is.
-    EM alone is slow where components with few rows, whose posteriors follow the prior, pull at it; they do so mostly by the
-    scale. No variance falls below `NARROWEST` of its column's: a component without any would take B along to zero.
+    EM alone is slow where components with few rows, whose posteriors follow the prior, pull at it;
+    they do so mostly by the scale. No variance falls below `NARROWEST` of its column's: a component
+    without any would take B along to zero.
     """
     frame, worth = np.outer(scale, scale), family.dof - len(scale) - 1.0
     floor = min(learning.NARROWEST, float(np.linalg.eigvalsh(family.covariance / frame)[0]))
@@ -300,7 +383,9 @@ def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
         seen = rows > quadratic.EMPTY
         if not seen.any():
             return family
-        values, axes = np.linalg.eigh(family.dof * seen.sum() / worth * np.linalg.inv(precision[seen].sum(0)))
+        values, axes = np.linalg.eigh(
+            family.dof * seen.sum() / worth * np.linalg.inv(precision[seen].sum(0))
+        )
         covariance = (axes * np.maximum(values, floor)) @ axes.T * frame
         family = learning.keep_better(family, replace(family, covariance=covariance), counts)
     lowest = floor / float(np.linalg.eigvalsh(family.covariance / frame)[0])
@@ -308,18 +393,24 @@ def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
     return learning.learn_number(family, counts, scaled, 1.0, max(lowest, 0.1), 10.0)
 
 
-def gaussian_divergence(mean_a: Array, covariance_a: Array, mean_b: Array, covariance_b: Array) -> Array:
+def gaussian_divergence(
+    mean_a: Array, covariance_a: Array, mean_b: Array, covariance_b: Array
+) -> Array:
     """(J, K) KL(N(mean_a, covariance_a) || N(mean_b, covariance_b))."""
     precision = np.linalg.inv(covariance_b)
     away = mean_a[:, None, :] - mean_b[None, :, :]
     squared = np.einsum("jkd,kde,jke->jk", away, precision, away)
     trace = np.einsum("kde,jed->jk", precision, covariance_a)
-    log_ratio = np.linalg.slogdet(covariance_b)[1][None, :] - np.linalg.slogdet(covariance_a)[1][:, None]
+    log_ratio = (
+        np.linalg.slogdet(covariance_b)[1][None, :] - np.linalg.slogdet(covariance_a)[1][:, None]
+    )
     return 0.5 * (trace + squared - mean_a.shape[1] + log_ratio)
 
 
 def spiked_divergence(white: Array, index: int, spike: float) -> Array:
-    """(n,) (tr(M) - logdet(M) - D) / 2, M = (I + s y_j y_j')^-1 (I + s y_n y_n'), for whitened rows y (D, n) and spike s."""
+    """(n,) (tr(M) - logdet(M) - D) / 2, M = (I + s y_j y_j')^-1 (I + s y_n y_n'), for whitened rows
+    y (D, n) and spike s.
+    """
     sizes, inner = (white**2).sum(0), white[:, index] @ white
     size = sizes[index]
     shrink = spike / (1.0 + spike * size)
@@ -328,9 +419,11 @@ def spiked_divergence(white: Array, index: int, spike: float) -> Array:
 
 
 def spiked_divergences(white: Array, indices: Array, spike: float, weight: float) -> Array:
-    """(m, n) spiked_divergence from each of the rows `indices`, plus weight / 2 times d' (I + s y_j y_j')^-1 d, d = y - y_j.
+    """(m, n) spiked_divergence from each of the rows `indices`, plus weight / 2 times d' (I + s y_j
+    y_j')^-1 d, d = y - y_j.
 
-    With h = y'y_j and c = s / (1 + s |y_j|^2) it is a quadratic in h: one product of matrices, and few passes over (m, n).
+    With h = y'y_j and c = s / (1 + s |y_j|^2) it is a quadratic in h: one product of matrices, and
+    few passes over (m, n).
     """
     sizes, inner = (white**2).sum(0), white[:, indices].T @ white
     size = sizes[indices][:, None]

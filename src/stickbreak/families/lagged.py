@@ -1,4 +1,6 @@
-"""Rows that hold a value and its context, (x, p): read as (p, d), where d = x - mean p is the departure from what is expected."""
+"""Rows that hold a value and its context, (x, p): read as (p, d), where d = x - mean p is the
+departure from what is expected.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ __all__ = ["LaggedMoments", "prior_coefficients"]
 
 
 class LaggedMoments(quadratic.FullMoments):
-    """A family of values given the `order` values before, whose statistics are moments of (context, departure)."""
+    """A family of values given the `order` values before, whose statistics are moments of (context,
+    departure).
+    """
 
     order: int
     mean: Any
@@ -31,7 +35,8 @@ class LaggedMoments(quadratic.FullMoments):
         """D and E of rows with so many columns."""
         if n_columns % (1 + self.order) or n_columns == 0:
             raise ValueError(
-                f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} of the same width before it, "
+                f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} "
+                "of the same width before it, "
                 f"a multiple of {1 + self.order}: see stickbreak.lag_rows"
             )
         D = n_columns // (1 + self.order)
@@ -61,10 +66,13 @@ class LaggedMoments(quadratic.FullMoments):
     def has_values(self, rows: Any) -> Array:
         """(n,) whether a row is complete."""
         missing = find_missing(rows)
-        return np.ones(len(rows), dtype=bool) if missing is None else np.asarray(~missing.any(axis=1))
+        return (
+            np.ones(len(rows), dtype=bool) if missing is None else np.asarray(~missing.any(axis=1))
+        )
 
     def _arrange(self, rows: Any, partly: bool = False) -> Array:
-        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is missing.
+        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is
+        missing.
 
         partly: values that lack an entry keep the others.
         """
@@ -77,7 +85,9 @@ class LaggedMoments(quadratic.FullMoments):
         return out
 
     def prepare(self, rows: Any) -> Array | PartialRows:
-        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are set apart."""
+        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are
+        set apart.
+        """
         return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
@@ -85,16 +95,21 @@ class LaggedMoments(quadratic.FullMoments):
         return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
 
     def _measure(self, scale: Scale) -> Scale:
-        """The scale of (context, departure), of the rows that are complete; one warning for the others."""
+        """The scale of (context, departure), of the rows that are complete; one warning for the
+        others.
+        """
         D, E = self._sizes(scale.n_features)
         found = scale.of(self._arrange)
         names = range(E + D) if scale.names is None else scale.names
         left_out = found.n_units - found.seen[0]
         if not found.seen[0] > 0:
-            raise ValueError("no row has both its value and its whole context; at least one must be complete")
+            raise ValueError(
+                "no row has both its value and its whole context; at least one must be complete"
+            )
         if left_out > 0:
             warnings.warn(
-                f"{left_out:g} of {found.n_units:g} rows lack an entry of their value or context, and are left out",
+                f"{left_out:g} of {found.n_units:g} rows lack an entry of their value or context, "
+                "and are left out",
                 DataWarning,
                 stacklevel=3,
             )
@@ -106,12 +121,17 @@ class LaggedMoments(quadratic.FullMoments):
 
 
 def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
-    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before, or a matrix."""
+    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before,
+    or a matrix.
+    """
     matrix = np.asarray(value, dtype=float)
     if matrix.ndim == 0:
         matrix = matrix * np.eye(n_values, n_context)
     if matrix.shape != (n_values, n_context):
-        raise ValueError(f"mean has shape {matrix.shape}; expected a number or ({n_values}, {n_context}): values, context")
+        raise ValueError(
+            f"mean has shape {matrix.shape}; expected a number or ({n_values}, "
+            f"{n_context}): values, context"
+        )
     if not np.isfinite(matrix).all():
         raise ValueError(f"mean must be finite; got {value!r}")
     return matrix

@@ -1,6 +1,7 @@
 """Rows of counts (documents, histograms): symmetric Dirichlet prior over the columns.
 
-A row has its own total, so a component counts tokens (`emission_total`) while the prior over components counts rows.
+A row has its own total, so a component counts tokens (`emission_total`) while the prior over
+components counts rows.
 """
 
 from __future__ import annotations
@@ -57,14 +58,20 @@ def check_counts(rows: Any, first: int = 0) -> None:
         return
     if is_sparse(rows):
         at = int(np.searchsorted(rows.indptr, int(np.argmax(values < 0)), side="right") - 1)
-        raise ValueError(f"row {first + at} has the count {values[values < 0][0]}; counts must not be negative")
+        raise ValueError(
+            f"row {first + at} has the count {values[values < 0][0]}; counts must not be negative"
+        )
     at, column = np.argwhere(values < 0)[0]
-    raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; counts must not be negative")
+    raise ValueError(
+        f"row {first + at}, column {column} is {values[at, column]}; counts must not be negative"
+    )
 
 
 @dataclass(frozen=True)
 class CountScores:
-    """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient of the row."""
+    """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient of the
+    row.
+    """
 
     log_table: Array
 
@@ -165,7 +172,8 @@ class Multinomial(BaseFamily):
         if lone is not None and lone.any():
             at, column = np.argwhere(lone)[0]
             raise ValueError(
-                f"row {first + at}, column {column} is missing, but a row of counts has a total only if all are known; "
+                f"row {first + at}, column {column} is missing, but a row of counts has a total "
+                "only if all are known; "
                 "fill it, drop the column, mark the whole row as missing, or use family='poisson'"
             )
 
@@ -180,7 +188,9 @@ class Multinomial(BaseFamily):
         return self._size
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Emission (V, K) tokens, emission_total (K,), rows (K,), base (K,): sum of log multinomial coefficients."""
+        """Emission (V, K) tokens, emission_total (K,), rows (K,), base (K,): sum of log multinomial
+        coefficients.
+        """
         return {
             "emission": Field((SYMBOL, axis)),
             "emission_total": Field((axis,)),
@@ -198,8 +208,14 @@ class Multinomial(BaseFamily):
         return min(self._size, 512)
 
     def prepare(self, rows: Any) -> CountRows:
-        """Counts as floats, with their totals and multinomial coefficients; a missing row counts nothing."""
-        matrix: Any = sparse.csr_array(rows, dtype=float) if is_sparse(rows) else np.ascontiguousarray(rows, dtype=float)
+        """Counts as floats, with their totals and multinomial coefficients; a missing row counts
+        nothing.
+        """
+        matrix: Any = (
+            sparse.csr_array(rows, dtype=float)
+            if is_sparse(rows)
+            else np.ascontiguousarray(rows, dtype=float)
+        )
         seen = None
         if find_missing(matrix) is not None:
             self.check_rows(matrix)
@@ -208,34 +224,52 @@ class Multinomial(BaseFamily):
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix), seen)
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Dirichlet log-partition difference plus the rows' constants."""
-        rise = tables.log_partition_rise(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        rise = tables.log_partition_rise(
+            counts["emission"], counts["emission_total"], self.concentration, self._size
+        )
         return rise + counts["base"]
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) log joint at the mode in natural coordinates."""
-        value = tables.log_mode_value(counts["emission"], counts["emission_total"], self.concentration, self._size)
+        value = tables.log_mode_value(
+            counts["emission"], counts["emission_total"], self.concentration, self._size
+        )
         return value + counts["base"]
 
     def mean_log(self, counts: Counts) -> CountScores:
         """E[log probability]."""
-        return CountScores(tables.mean_log_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
+        return CountScores(
+            tables.mean_log_table(
+                counts["emission"], counts["emission_total"], self.concentration, self._size
+            )
+        )
 
     def log_mean(self, counts: Counts) -> DirichletMultinomialScores:
         """Log predictive probability of a whole row."""
         alpha = np.ascontiguousarray(counts["emission"] + self.concentration)
-        return DirichletMultinomialScores(alpha, counts["emission_total"] + self._size * self.concentration)
+        return DirichletMultinomialScores(
+            alpha, counts["emission_total"] + self._size * self.concentration
+        )
 
     def mode(self, counts: Counts) -> CountScores:
         """Log probability at the mode in natural coordinates."""
-        return CountScores(tables.log_mode_table(counts["emission"], counts["emission_total"], self.concentration, self._size))
+        return CountScores(
+            tables.log_mode_table(
+                counts["emission"], counts["emission_total"], self.concentration, self._size
+            )
+        )
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> CountScores:
         """Log probability at tables drawn from the posterior."""
-        return CountScores(tables.draw_table(counts["emission"], counts["emission_total"], self.concentration, self._size, rng))
+        return CountScores(
+            tables.draw_table(
+                counts["emission"], counts["emission_total"], self.concentration, self._size, rng
+            )
+        )
 
     def learn(self, counts: Counts) -> Multinomial:
         """The concentration."""
@@ -243,12 +277,17 @@ class Multinomial(BaseFamily):
         found = learning.best_concentration([table], self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Probability (K, V), and weight (K,): the tokens (prior included) that it is an average of."""
+        """Probability (K, V), and weight (K,): the tokens (prior included) that it is an average
+        of.
+        """
         total = counts["emission_total"] + self._size * self.concentration
-        return {"probability": ((counts["emission"] + self.concentration) / total).T, "weight": total}
+        return {
+            "probability": ((counts["emission"] + self.concentration) / total).T,
+            "weight": total,
+        }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) weight of the first times KL."""
@@ -258,7 +297,8 @@ class Multinomial(BaseFamily):
     def divergence(self, rows: CountRows, index: int) -> Array:
         """(n,) (tokens + prior) * KL of smoothed rows.
 
-        sum_v (x_v + a) log((x_v + a) / m_v), taken over the entries of x: where x_v = 0 the term is a log(a) - a log(m_v).
+        sum_v (x_v + a) log((x_v + a) / m_v), taken over the entries of x: where x_v = 0 the term is
+        a log(a) - a log(m_v).
         """
         a, V = self.concentration, rows.matrix.shape[1]
         there = rows.matrix[index : index + 1]
@@ -274,10 +314,11 @@ class Multinomial(BaseFamily):
             entropy = (smooth * np.log(smooth)).sum(1)
         cross = np.asarray(rows.matrix @ log_target).ravel() + a * log_target.sum()
         weight = rows.total + a * self._size
-        unseen = a * (self._size - V) * log_total  # symbols of the whole vocabulary that this batch does not have
+        # symbols of the whole vocabulary that this batch does not have
+        unseen = a * (self._size - V) * log_total
         return np.maximum(entropy - weight * np.log(weight) - cross + unseen, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def _row_total(self, counts: Counts) -> Array:
         """(K,) tokens of a component's average row."""
@@ -293,7 +334,9 @@ class Multinomial(BaseFamily):
         """Missing rows replaced by the components' average rows; CSR rows have none."""
         if is_sparse(rows):
             return rows
-        return fill_missing(rows, (shares * self._row_total(counts)) @ self.smoothed_mean(counts)["probability"])
+        return fill_missing(
+            rows, (shares * self._row_total(counts)) @ self.smoothed_mean(counts)["probability"]
+        )
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Probability (K, V): posterior means."""

@@ -33,8 +33,13 @@ def make_family(family: Any) -> Any:
     """A family from its name (default prior) or the object itself."""
     if isinstance(family, str):
         if family not in FAMILIES:
-            raise ValueError(f"unknown family {family!r}; choose one of {', '.join(sorted(FAMILIES))}, or give a family object")
+            raise ValueError(
+                f"unknown family {family!r}; choose one of "
+                f"{', '.join(sorted(FAMILIES))}, or give a family object"
+            )
         return FAMILIES[family]()
     if isinstance(family, type) or not hasattr(family, "log_marginal"):
-        raise ValueError(f"family must be a name or a family object such as sb.Gaussian(); got {family!r}")
+        raise ValueError(
+            f"family must be a name or a family object such as sb.Gaussian(); got {family!r}"
+        )
     return family

@@ -1,9 +1,11 @@
-"""Rows that lack some entries, for Gaussians with full covariance: the missing part has a local factor of its own.
+"""Rows that lack some entries, for Gaussians with full covariance: the missing part has a local
+factor of its own.
 
-Given a component, the best factor q(z_m) is Gaussian with precision P_mm and mean m_m - P_mm^-1 P_mo (z_o - m_o), where P is the
-matrix of the component's quadratic form, o the columns that are there and m the missing ones. A row is judged by the
-integral over z_m, and counts what that factor expects of it. Rows with nothing missing stay on the matrix path; rows with nothing
-else say nothing.
+Given a component, the best factor q(z_m) is Gaussian with precision P_mm and mean m_m - P_mm^-1
+P_mo (z_o - m_o), where P is the matrix of the component's quadratic form, o the columns that are
+there and m the missing ones. A row is judged by the integral over z_m, and counts what that factor
+expects of it. Rows with nothing missing stay on the matrix path; rows with nothing else say
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.kernels.missing import complete_by_factor, complete_by_precision, judge_by_factor, judge_by_precision
+from stickbreak.kernels.missing import (
+    complete_by_factor,
+    complete_by_precision,
+    judge_by_factor,
+    judge_by_precision,
+)
 from stickbreak.protocols import Array
 from stickbreak.stats import Shares, triangle
 
@@ -28,9 +35,10 @@ class PartialRows:
     """A block of n_rows prepared rows of which some lack entries.
 
     features (P, c): those of the complete rows, which stand at `complete` (c,).
-    z (n, D): the partial rows, sorted by pattern, 0 where missing; they stand at `places` (n,). seen (n, D): 1 where z is there.
-    n_missing (n,): how many columns each lacks; log_scale (n,): the sum of the log scales of those.
-    columns (patterns, D): columns that are there, then missing ones; n_seen (patterns,); starts (patterns + 1,) into z.
+    z (n, D): the partial rows, sorted by pattern, 0 where missing; they stand at `places` (n,).
+    seen (n, D): 1 where z is there. n_missing (n,): how many columns each lacks; log_scale (n,):
+    the sum of the log scales of those. columns (patterns, D): columns that are there, then missing
+    ones; n_seen (patterns,); starts (patterns + 1,) into z.
     """
 
     n_rows: int
@@ -46,7 +54,9 @@ class PartialRows:
     starts: Array
 
     def join(self, complete: Array, partial: Array) -> Array:
-        """(K, n_rows) from values of the complete and of the partial rows; rows without any entry get 0."""
+        """(K, n_rows) from values of the complete and of the partial rows; rows without any entry
+        get 0.
+        """
         out = np.zeros((len(complete), self.n_rows))
         out[:, self.complete] = complete
         out[:, self.places] = partial
@@ -54,7 +64,9 @@ class PartialRows:
 
 
 def divide_rows(missing: Array, features: Array, log_scale: Array) -> PartialRows:
-    """Sort the rows of a block by what they lack: missing (n, D), features (P, n) with NaN where missing, log_scale (D,)."""
+    """Sort the rows of a block by what they lack: missing (n, D), features (P, n) with NaN where
+    missing, log_scale (D,).
+    """
     D = missing.shape[1]
     lost = missing.sum(1)
     complete, partial = np.flatnonzero(lost == 0), np.flatnonzero((lost > 0) & (lost < D))
@@ -98,31 +110,61 @@ def judge_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
     for k in range(K):
         away = _away(form, k, rows)
         if form.is_ill[k]:
-            judge_by_factor(away, rows.columns, rows.n_seen, rows.starts, _covariance_factor(form, k), found[k], log_det[k])
+            judge_by_factor(
+                away,
+                rows.columns,
+                rows.n_seen,
+                rows.starts,
+                _covariance_factor(form, k),
+                found[k],
+                log_det[k],
+            )
         else:
             precision = form.precision[k]
             pulled = away @ precision
-            judge_by_precision(away, pulled, rows.columns, rows.n_seen, rows.starts, precision, found[k], log_det[k])
+            judge_by_precision(
+                away,
+                pulled,
+                rows.columns,
+                rows.n_seen,
+                rows.starts,
+                precision,
+                found[k],
+                log_det[k],
+            )
     return np.maximum(found, 0.0), np.repeat(log_det, np.diff(rows.starts), axis=1)
 
 
 def _complete(form: FullForm, k: int, rows: PartialRows, shares: Array) -> tuple[Array, Array]:
-    """Rows (n, D) about the anchor of component k with missing entries as expected, and the sum (D, D) of shares * covariance.
+    """Rows (n, D) about the anchor of component k with missing entries as expected, and the sum (D,
+    D) of shares * covariance.
 
     shares (n,): rows with share 0 are not completed.
     """
     away, spread = _away(form, k, rows), np.zeros((rows.z.shape[1], rows.z.shape[1]))
     if form.is_ill[k]:
-        complete_by_factor(rows.columns, rows.n_seen, rows.starts, _covariance_factor(form, k), shares, away, spread)
+        complete_by_factor(
+            rows.columns,
+            rows.n_seen,
+            rows.starts,
+            _covariance_factor(form, k),
+            shares,
+            away,
+            spread,
+        )
     else:
         precision = form.precision[k]
         pulled = away @ precision
-        complete_by_precision(pulled, rows.columns, rows.n_seen, rows.starts, precision, shares, away, spread)
+        complete_by_precision(
+            pulled, rows.columns, rows.n_seen, rows.starts, precision, shares, away, spread
+        )
     return away + form.mean[k], spread
 
 
 def collect_partial(form: FullForm, rows: PartialRows, shares: Shares, out: Array) -> None:
-    """Add [1, E z, E z z'] of the partial rows about the anchors, weighted by shares (n_rows, K), to out (K, P)."""
+    """Add [1, E z, E z z'] of the partial rows about the anchors, weighted by shares (n_rows, K),
+    to out (K, P).
+    """
     D = rows.z.shape[1]
     upper = triangle(D)
     for k in range(len(out)):
@@ -135,7 +177,9 @@ def collect_partial(form: FullForm, rows: PartialRows, shares: Shares, out: Arra
 
 
 def expect_partial(form: FullForm, rows: PartialRows, shares: Array) -> Array:
-    """(n, D) the partial rows with missing entries as expected, averaged over components: shares (n_rows, K)."""
+    """(n, D) the partial rows with missing entries as expected, averaged over components: shares
+    (n_rows, K).
+    """
     out = np.zeros_like(rows.z)
     for k in range(len(form.mean)):
         mine = np.ascontiguousarray(shares[:, k][rows.places])

@@ -16,7 +16,14 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
-from .base import BaseFamily, column_counts, fill_missing, find_missing, prior_vector, require_positive
+from .base import (
+    BaseFamily,
+    column_counts,
+    fill_missing,
+    find_missing,
+    prior_vector,
+    require_positive,
+)
 from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 from .multinomial import check_counts, log_factorial_rows
 
@@ -24,7 +31,9 @@ __all__ = ["Poisson"]
 
 
 class PoissonRows(NamedTuple):
-    """values (n, D), 0 where missing; base (n,): minus the sum of log x!; missing (n, D): 1 where an entry is, None if none is."""
+    """values (n, D), 0 where missing; base (n,): minus the sum of log x!; missing (n, D): 1 where
+    an entry is, None if none is.
+    """
 
     values: Array
     base: Array
@@ -58,7 +67,9 @@ class RateScores:
         return np.asarray(single(self.log_rate))
 
     def rough(self, rows: PoissonRows) -> Array:
-        """(n, K) evidence without the rows' constants, in single precision; exact for blocks with missing entries."""
+        """(n, K) evidence without the rows' constants, in single precision; exact for blocks with
+        missing entries.
+        """
         if rows.missing is not None:
             return self.evidence(rows)
         return (multiply_roughly(self._single, rows.values.T) - single(self.rate.sum(1))[:, None]).T
@@ -67,7 +78,11 @@ class RateScores:
         """(n, M) evidence of the components index (n, M)."""
         if rows.missing is not None:
             return pick_chosen(self.evidence(rows), index)
-        return judge_chosen(self.log_rate, rows.values.T, index) - self.rate.sum(1)[index] + rows.base[:, None]
+        return (
+            judge_chosen(self.log_rate, rows.values.T, index)
+            - self.rate.sum(1)[index]
+            + rows.base[:, None]
+        )
 
     def collect(self, rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
         """Add events of each column, rows, the constants of the rows, and missing entries."""
@@ -91,7 +106,8 @@ class NegativeBinomialScores:
         out = np.empty((len(self.rate), len(rows.values))).T
         poisson_predictive(rows.values, self.shape, self.rate, out)
         out += rows.base[:, None]
-        if rows.missing is not None:  # read as no event, with log probability -shape log(1 + 1 / rate)
+        # read as no event, with log probability -shape log(1 + 1 / rate)
+        if rows.missing is not None:
             out += ((self.shape * np.log1p(1.0 / self.rate)) @ rows.missing.T).T
         return out
 
@@ -111,7 +127,8 @@ class Poisson(BaseFamily):
     Parameters
     ----------
     rate : how many rows the prior is worth. Default 1.
-    shape : prior events, a number or (D,); the prior mean is shape / rate. Default: the columns' means times `rate`.
+    shape : prior events, a number or (D,); the prior mean is shape / rate. Default: the columns'
+        means times `rate`.
     """
 
     rate: float = 1.0
@@ -135,7 +152,10 @@ class Poisson(BaseFamily):
         bad = (values != np.floor(values)) & (values == values)
         if bad.any():
             at, column = np.argwhere(bad)[0]
-            raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; Poisson counts are whole numbers")
+            raise ValueError(
+                f"row {first + at}, column {column} is {values[at, column]}; Poisson "
+                "counts are whole numbers"
+            )
 
     @property
     def n_columns(self) -> int:
@@ -145,7 +165,12 @@ class Poisson(BaseFamily):
     def fields(self, axis: str) -> dict[str, Field]:
         """Events (K, D), rows (K,), base (K,): minus the sum of log x!, missing entries (K, D)."""
         base = Field((axis,), nonnegative=False)
-        return {"events": Field((axis, None)), "rows": Field((axis,)), "base": base, "missing": Field((axis, None))}
+        return {
+            "events": Field((axis, None)),
+            "rows": Field((axis,)),
+            "base": base,
+            "missing": Field((axis, None)),
+        }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
@@ -165,11 +190,13 @@ class Poisson(BaseFamily):
         values = np.where(missing, 0.0, values)
         return PoissonRows(values, -log_factorial_rows(values), missing.astype(float))
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
         """Shape (K, D), rate (K, D), or (K, 1) when nothing is missing."""
-        return self.shape + counts["events"], self.rate + column_counts(counts["rows"], counts["missing"])
+        return self.shape + counts["events"], self.rate + column_counts(
+            counts["rows"], counts["missing"]
+        )
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Gamma log-partition differences, summed over columns, plus the rows' constants."""
@@ -205,7 +232,9 @@ class Poisson(BaseFamily):
         return (a * (np.log(a) - np.log(b)) - a).sum(1) + counts["base"]
 
     def learn(self, counts: Counts) -> Poisson:
-        """`shape`, column by column, then `rate` at the same prior means (one component alone could not tell it)."""
+        """`shape`, column by column, then `rate` at the same prior means (one component alone could
+        not tell it).
+        """
         a, b = self._posterior(counts)
         events, log_rate = a - self.shape, np.log(b).reshape(len(b), -1) - np.log(self.rate)
         value = lambda shape: (gammaln(shape + events) - gammaln(shape) - shape * log_rate).sum(0)
@@ -214,9 +243,11 @@ class Poisson(BaseFamily):
         if learning.occupied(b - self.rate) < 2:
             return better
         mean = better.shape / self.rate
-        return learning.learn_number(better, counts, lambda rate: replace(self, shape=rate * mean, rate=rate), self.rate)
+        return learning.learn_number(
+            better, counts, lambda rate: replace(self, shape=rate * mean, rate=rate), self.rate
+        )
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Rate (K, D)."""
@@ -226,7 +257,12 @@ class Poisson(BaseFamily):
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Poissons, summed over columns."""
         a, b = first["rate"], second["rate"]
-        return (a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T - a.sum(1)[:, None] + b.sum(1)[None, :]
+        return (
+            (a * np.log(a)).sum(1)[:, None]
+            - a @ np.log(b).T
+            - a.sum(1)[:, None]
+            + b.sum(1)[None, :]
+        )
 
     def divergence(self, rows: PoissonRows, index: int) -> Array:
         """(n,) KL of smoothed rows; a missing entry is at the prior's mean."""
@@ -235,7 +271,7 @@ class Poisson(BaseFamily):
         there = mean[index]
         return np.maximum((mean * (np.log(mean) - np.log(there)) - mean + there).sum(1), 0.0)
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label, from the negative binomial predictive."""

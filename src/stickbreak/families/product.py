@@ -1,8 +1,8 @@
 """Mixed columns: a family for each group of columns, independent given the component.
 
-What a family says of a row is then a sum over the members, and every statistic belongs to one of them. Fields are the
-members' own with the member's number before the name ("0.moments", "0.anchor", "1.ones"); axes other than the
-component's are numbered too, so that two alphabets are not mixed up.
+What a family says of a row is then a sum over the members, and every statistic belongs to one of
+them. Fields are the members' own with the member's number before the name ("0.moments", "0.anchor",
+"1.ones"); axes other than the component's are numbered too, so that two alphabets are not mixed up.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -
     return {name: values[_prefix(member) + name] for name in names}
 
 
-# ---------------------------------------------------------------------------------------------- scores
+# ---------------------------------------------------------------------------------------------- sco
 
 
 @dataclass(frozen=True)
 class ProductScores:
-    """Scores of the members, and the names of their fields. Rows are tuples of what the members prepare."""
+    """Scores of the members, and the names of their fields. Rows are tuples of what the members
+    prepare.
+    """
 
     members: tuple[Scores, ...]
     names: tuple[tuple[str, ...], ...]
@@ -66,7 +68,13 @@ class ProductScores:
 
     def evidence_at(self, rows: tuple[Any, ...], index: Array) -> Array:
         """(n, M) sum of the members' evidence of the components index (n, M)."""
-        return np.sum([evidence_at(scores, own, index) for scores, own in zip(self.members, rows, strict=True)], axis=0)
+        return np.sum(
+            [
+                evidence_at(scores, own, index)
+                for scores, own in zip(self.members, rows, strict=True)
+            ],
+            axis=0,
+        )
 
     def collect(self, rows: tuple[Any, ...], shares: Shares, out: dict[str, Array]) -> None:
         """Every member adds to its own fields."""
@@ -77,10 +85,15 @@ class ProductScores:
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>; NaN where a member has none."""
-        return float(sum(scores.pair(_select(counts, i, self.names[i])) for i, scores in enumerate(self.members)))
+        return float(
+            sum(
+                scores.pair(_select(counts, i, self.names[i]))
+                for i, scores in enumerate(self.members)
+            )
+        )
 
 
-# ---------------------------------------------------------------------------------------------- the family
+# ---------------------------------------------------------------------------------------------- the
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,10 +102,12 @@ class Product(BaseFamily):
 
     Parameters
     ----------
-    members : dict of family name to columns, `{"gaussian": ["height", "weight"], "categorical": ["color"]}`, or list of
-        (family, columns) pairs, where the family is a name or an object with its prior. Columns are names of a data frame
-        or positions; one column need not be a list. Columns of one Gaussian are correlated, columns of two are not.
-    rest : family of all other columns, a name or an object. Default: a column without a family is an error.
+    members : dict of family name to columns, `{"gaussian": ["height", "weight"], "categorical":
+        ["color"]}`, or list of (family, columns) pairs, where the family is a name or an object
+        with its prior. Columns are names of a data frame or positions; one column need not be a
+        list. Columns of one Gaussian are correlated, columns of two are not.
+    rest : family of all other columns, a name or an object. Default: a column without a family is
+        an error.
     names : names of the columns; set from the data frame.
 
     Examples
@@ -107,10 +122,14 @@ class Product(BaseFamily):
     names: Any = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments by name; with `deep` also `0__dof` for an argument of the first member, given as an object."""
+        """Arguments by name; with `deep` also `0__dof` for an argument of the first member, given
+        as an object.
+        """
         found = super().get_params(deep)
         for number, family in member_objects(self.members).items() if deep else ():
-            found.update({f"{number}__{name}": value for name, value in family.get_params().items()})
+            found.update(
+                {f"{number}__{name}": value for name, value in family.get_params().items()}
+            )
         return found
 
     def set_params(self, **params: Any) -> Self:
@@ -121,22 +140,36 @@ class Product(BaseFamily):
         for key, value in nested.items():
             number, _, inner = key.partition("__")
             if number not in families or not inner:
-                raise ValueError(f"Product has no parameter {key!r}; members that were given as objects: {sorted(families)}")
+                raise ValueError(
+                    f"Product has no parameter {key!r}; members that were given as "
+                    f"objects: {sorted(families)}"
+                )
             families[number].set_params(**{inner: value})
         return self
 
-    # ------------------------------------------------------------------------------------------ columns
+    # ------------------------------------------------------------------------------------------ col
 
     def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
-        """The same with every member an object and every column a position; each column must have one family."""
+        """The same with every member an object and every column a position; each column must have
+        one family.
+        """
         known = self.names if names is None else tuple(str(name) for name in names)
         if known is not None and len(known) != n_columns:
-            raise ValueError(f"names has {len(known)} entries but the data have {n_columns} columns")
-        return replace(self, members=place_members(self.members, self.rest, known, n_columns), rest=None, names=known)
+            raise ValueError(
+                f"names has {len(known)} entries but the data have {n_columns} columns"
+            )
+        return replace(
+            self,
+            members=place_members(self.members, self.rest, known, n_columns),
+            rest=None,
+            names=known,
+        )
 
     def readers(self, n_columns: int) -> Sequence[Any]:
         """The member that reads each column."""
-        by_column = {c: family for family, columns in self.locate(None, n_columns).members for c in columns}
+        by_column = {
+            c: family for family, columns in self.locate(None, n_columns).members for c in columns
+        }
         return tuple(by_column[c] for c in range(n_columns))
 
     def _labels(self, columns: Sequence[int]) -> list[Any]:
@@ -146,7 +179,9 @@ class Product(BaseFamily):
         """What a reader calls these columns."""
         labels = [str(label) for label in self._labels(columns)]
         few = labels if len(labels) <= MAX_SHOWN else [labels[0], "...", labels[-1]]
-        return (f"column{'s' if len(labels) > 1 else ''} " if self.names is None else "") + ", ".join(few)
+        return (
+            f"column{'s' if len(labels) > 1 else ''} " if self.names is None else ""
+        ) + ", ".join(few)
 
     @contextmanager
     def _within(self, family: Any, columns: Sequence[int]) -> Iterator[None]:
@@ -216,14 +251,16 @@ class Product(BaseFamily):
         """What each member prepares of its own columns for seeding."""
         return tuple(family.prepare_seeding(own) for family, own in self._parts(rows))
 
-    # ------------------------------------------------------------------------------------------ counts
+    # ------------------------------------------------------------------------------------------ cou
 
     def fields(self, axis: str) -> dict[str, Field]:
         """The members' fields, numbered."""
         found: dict[str, Field] = {}
         for i, (family, _) in enumerate(self.members):
             rename = _renaming(i, axis)
-            found |= {rename(name): field.renamed(rename) for name, field in family.fields(axis).items()}
+            found |= {
+                rename(name): field.renamed(rename) for name, field in family.fields(axis).items()
+            }
         return found
 
     def zeros(self, n_components: int) -> dict[str, Array]:
@@ -239,9 +276,11 @@ class Product(BaseFamily):
     def _own(self, counts: Counts) -> list[tuple[Any, dict[str, Array]]]:
         """Each member with its counts, by its own names."""
         names = self._field_names()
-        return [(family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)]
+        return [
+            (family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)
+        ]
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) sum over members."""
@@ -253,23 +292,31 @@ class Product(BaseFamily):
 
     def mean_log(self, counts: Counts) -> ProductScores:
         """Expected log likelihood of every member."""
-        return ProductScores(tuple(family.mean_log(own) for family, own in self._own(counts)), self._field_names())
+        return ProductScores(
+            tuple(family.mean_log(own) for family, own in self._own(counts)), self._field_names()
+        )
 
     def log_mean(self, counts: Counts) -> ProductScores:
         """Posterior predictive of every member: components are certain, so it is a product too."""
-        return ProductScores(tuple(family.log_mean(own) for family, own in self._own(counts)), self._field_names())
+        return ProductScores(
+            tuple(family.log_mean(own) for family, own in self._own(counts)), self._field_names()
+        )
 
     def mode(self, counts: Counts) -> ProductScores:
         """Log likelihood at every member's mode."""
-        return ProductScores(tuple(family.mode(own) for family, own in self._own(counts)), self._field_names())
+        return ProductScores(
+            tuple(family.mode(own) for family, own in self._own(counts)), self._field_names()
+        )
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ProductScores:
         """Log likelihood at parameters that each member draws."""
         for family, _ in self.members:
             require_draws(family)
-        return ProductScores(tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names())
+        return ProductScores(
+            tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names()
+        )
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """The members' mean parameters, numbered."""
@@ -288,9 +335,15 @@ class Product(BaseFamily):
 
     def divergence(self, rows: tuple[Any, ...], index: int) -> Array:
         """(n,) sum of the members' divergences from row `index`."""
-        return np.sum([family.divergence(own, index) for (family, _), own in zip(self.members, rows, strict=True)], axis=0)
+        return np.sum(
+            [
+                family.divergence(own, index)
+                for (family, _), own in zip(self.members, rows, strict=True)
+            ],
+            axis=0,
+        )
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """(n, D) one row for each label, every member in its own columns."""
@@ -301,16 +354,24 @@ class Product(BaseFamily):
         return out
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """The members' summaries, each named with its columns: "mean of height, weight", "probability of column 3"."""
+        """The members' summaries, each named with its columns: "mean of height, weight",
+        "probability of column 3".
+        """
         found: dict[str, Array] = {}
         for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
-            found |= {f"{name} of {self._heading(columns)}": value for name, value in family.describe(own).items()}
+            found |= {
+                f"{name} of {self._heading(columns)}": value
+                for name, value in family.describe(own).items()
+            }
         return found
 
     def member_summaries(self, described: Mapping[str, Array]) -> list[dict[str, Array]]:
         """What `describe` said of each member, by the member's own names."""
         endings = [f" of {self._heading(columns)}" for _, columns in self.members]
-        return [{n.removesuffix(end): v for n, v in described.items() if n.endswith(end)} for end in endings]
+        return [
+            {n.removesuffix(end): v for n, v in described.items() if n.endswith(end)}
+            for end in endings
+        ]
 
     def coarse(self) -> Self:
         """The members' coarse forms."""
@@ -318,7 +379,10 @@ class Product(BaseFamily):
 
     def learn(self, counts: Counts) -> Product:
         """Every member learns its own hyperparameters; those that cannot stay as they are."""
-        learned = [family.learn(own) if isinstance(family, LearningFamily) else family for family, own in self._own(counts)]
+        learned = [
+            family.learn(own) if isinstance(family, LearningFamily) else family
+            for family, own in self._own(counts)
+        ]
         unchanged = all(new is old for new, (old, _) in zip(learned, self.members, strict=True))
         return self if unchanged else self._with_families(learned)
 
@@ -334,7 +398,11 @@ class Product(BaseFamily):
         """The same members with those of others."""
         changed = []
         for member, (family, _) in enumerate(self.members):
-            own = {n.removeprefix(_prefix(member)): v for n, v in values.items() if n.startswith(_prefix(member))}
+            own = {
+                n.removeprefix(_prefix(member)): v
+                for n, v in values.items()
+                if n.startswith(_prefix(member))
+            }
             changed.append(family.with_hyperparameters(own) if own else family)
         return self._with_families(changed)
 

@@ -1,10 +1,13 @@
-"""Evidence that is quadratic in the row, shared by the Gaussian families: one matrix product to judge, one to collect.
+"""Evidence that is quadratic in the row, shared by the Gaussian families: one matrix product to
+judge, one to collect.
 
-Rows are centred and scaled once (`standardize`), and their features [1, z, products of z] are laid out feature-major.
-Statistics are moments about a reference point, the component's *anchor*: the centre of the data (zero) as a rule. A
-component so far from its anchor that differences of squares would cancel (`FAR`) is judged by its Cholesky factor, and
-gets an anchor of its own at the end of the lap (`Reanchor`), which keeps its moments accurate too. Here is what all share, and the
-scores of full covariances; independent columns are in `columns.py`, rows with missing entries in `partial.py`.
+Rows are centred and scaled once (`standardize`), and their features [1, z, products of z] are laid
+out feature-major. Statistics are moments about a reference point, the component's *anchor*: the
+centre of the data (zero) as a rule. A component so far from its anchor that differences of squares
+would cancel (`FAR`) is judged by its Cholesky factor, and gets an anchor of its own at the end of
+the lap (`Reanchor`), which keeps its moments accurate too. Here is what all share, and the scores
+of full covariances; independent columns are in `columns.py`, rows with missing entries in
+`partial.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,12 @@ from scipy.special import gammaln
 
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.active import add_active_full, dot_chosen_full
-from stickbreak.kernels.quadratic import full_features, shifted_features, standardize, standardized_full
+from stickbreak.kernels.quadratic import (
+    full_features,
+    shifted_features,
+    standardize,
+    standardized_full,
+)
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import ActiveShares, Field, Reanchor, Shares, triangle, weigh
 
@@ -28,21 +36,25 @@ from .candidates import multiply_roughly, pick_chosen, single
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 
 __all__ = [
-    "FAR", "Collecting", "DrawnScores", "FullForm", "FullMoments", "MomentFamily", "QuadraticScores", "StudentScores", "as_rows",
-    "cholesky", "draw_deviations", "draw_factors", "far_averages", "far_slots", "impute_full", "moment_zeros", "n_full",
+    "FAR", "Collecting", "DrawnScores", "FullForm", "FullMoments", "MomentFamily",
+    "QuadraticScores", "StudentScores", "as_rows",
+    "cholesky", "draw_deviations", "draw_factors", "far_averages", "far_slots", "impute_full",
+    "moment_zeros", "n_full",
     "prepare_full", "prepare_standardized", "spread", "unpack_symmetric",
 ]  # fmt: skip
 
 FAR = 1e5
-"""Size of a quadratic form's terms for each column beyond which their sum loses more than 2e-11 of it: it is about 1 for each
+"""Size of a quadratic form's terms for each column beyond which their sum loses more than 2e-11 of
+it: it is about 1 for each
 column, they round at 2e-16."""
 
 EMPTY = 1e-11
-"""Fewer rows than this are what running differences leave of none: their average means nothing. Their part of the bound is left
+"""Fewer rows than this are what running differences leave of none: their average means nothing.
+Their part of the bound is left
 out, so that it must be rounding: components lose their last rows slowly."""
 
 
-# ---------------------------------------------------------------------------------------------- layout of features
+# ---------------------------------------------------------------------------------------------- lay
 
 
 def n_full(n_features: int) -> int:
@@ -62,7 +74,11 @@ def unpack_symmetric(packed: Array, n_features: int) -> Array:
 def as_rows(rows: Any) -> Array:
     """Rows of the user as contiguous floats."""
     rows = np.asarray(rows)
-    return np.ascontiguousarray(rows) if rows.dtype in (np.float64, np.float32) else rows.astype(float, order="C")
+    return (
+        np.ascontiguousarray(rows)
+        if rows.dtype in (np.float64, np.float32)
+        else rows.astype(float, order="C")
+    )
 
 
 def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
@@ -74,7 +90,9 @@ def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
 
 
 def impute_full(form: FullForm, rows: Any, shares: Array, center: Array, scale: Array) -> Any:
-    """Rows (n, D) with missing entries replaced by their regression on those that are there; a missing row by the means."""
+    """Rows (n, D) with missing entries replaced by their regression on those that are there; a
+    missing row by the means.
+    """
     prepared = prepare_full(rows, center, scale)
     if not isinstance(prepared, PartialRows):
         return rows
@@ -92,22 +110,28 @@ def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
     return out
 
 
-# ---------------------------------------------------------------------------------------------- moments
+# ---------------------------------------------------------------------------------------------- mom
 
 
 def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str, Array]:
     """No rows seen, all anchors at the centre."""
-    return {"moments": np.zeros((n_components, n_moments)), "anchor": np.zeros((n_components, n_features))}
+    return {
+        "moments": np.zeros((n_components, n_moments)),
+        "anchor": np.zeros((n_components, n_features)),
+    }
 
 
-def spread(count: Array, first: Array, second: Array, strength: float, prior: Array) -> tuple[Array, Array, Array]:
-    """What the data say of each component: posterior mean (K, D), scatter about the average, and the prior's pull (K, D).
+def spread(
+    count: Array, first: Array, second: Array, strength: float, prior: Array
+) -> tuple[Array, Array, Array]:
+    """What the data say of each component: posterior mean (K, D), scatter about the average, and
+    the prior's pull (K, D).
 
-    The scatter is sum (x - xbar)(x - xbar)', (K, D, D), or (K, D) when `second` holds squares only: the one difference of
-    large terms, which is why moments are about the anchor. The pull adds pull pull' to it, where
-    pull = sqrt(strength n / (strength + n)) (xbar - prior). prior (K, D) is the prior mean as seen from the anchors.
-    count (K, 1), or (K, D) where columns have their own (squares only). What has next to no rows (what subtraction leaves of
-    none) is at the prior.
+    The scatter is sum (x - xbar)(x - xbar)', (K, D, D), or (K, D) when `second` holds squares only:
+    the one difference of large terms, which is why moments are about the anchor. The pull adds pull
+    pull' to it, where pull = sqrt(strength n / (strength + n)) (xbar - prior). prior (K, D) is the
+    prior mean as seen from the anchors. count (K, 1), or (K, D) where columns have their own
+    (squares only). What has next to no rows (what subtraction leaves of none) is at the prior.
     """
     seen = count > EMPTY
     n = np.where(seen, count, 0.0)
@@ -122,10 +146,11 @@ def spread(count: Array, first: Array, second: Array, strength: float, prior: Ar
 
 
 def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> Reanchor | None:
-    """New anchors, at the averages, for components whose moments about theirs have lost too many digits.
+    """New anchors, at the averages, for components whose moments about theirs have lost too many
+    digits.
 
-    scatter: the prior's and the data's (without the pull), (K, D, D) or its diagonal (K, D); judged column by column.
-    count (K, 1) or (K, D).
+    scatter: the prior's and the data's (without the pull), (K, D, D) or its diagonal (K, D); judged
+    column by column. count (K, 1) or (K, D).
     """
     seen = count > EMPTY
     average = np.where(seen, first / np.where(seen, count, 1.0), 0.0)
@@ -137,7 +162,9 @@ def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> R
 
 
 def cholesky(scatter: Array, squares: Array) -> Array:
-    """Lower factors (K, D, D). `squares` (K, D): raw second moments, which tell how far the scatter may be wrong by rounding."""
+    """Lower factors (K, D, D). `squares` (K, D): raw second moments, which tell how far the scatter
+    may be wrong by rounding.
+    """
     try:
         return np.linalg.cholesky(scatter)
     except np.linalg.LinAlgError:
@@ -148,15 +175,18 @@ def cholesky(scatter: Array, squares: Array) -> Array:
         return np.linalg.cholesky(padded)
     except np.linalg.LinAlgError:
         raise NumericalError(
-            "a component's scatter matrix is not positive definite; give the family a larger prior covariance"
+            "a component's scatter matrix is not positive definite; give the family a larger prior "
+            "covariance"
         ) from None
 
 
 def draw_factors(dof: Array, factor: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Lower factors F (K, D, D) of covariances F F' whose inverses are Wishart(dof, inverse scale factor factor'); log dets (K,).
+    """Lower factors F (K, D, D) of covariances F F' whose inverses are Wishart(dof, inverse scale
+    factor factor'); log dets (K,).
 
-    precision = factor^-T U U' factor^-1, U upper triangular with standard normals above a diagonal of roots of chi squares: the
-    triangular form of a standard Wishart, columns taken from the last to the first. Then F = factor U^-T is lower triangular.
+    precision = factor^-T U U' factor^-1, U upper triangular with standard normals above a diagonal
+    of roots of chi squares: the triangular form of a standard Wishart, columns taken from the last
+    to the first. Then F = factor U^-T is lower triangular.
     """
     K, D = factor.shape[:2]
     upper = np.triu(rng.standard_normal((K, D, D)), 1)
@@ -172,12 +202,16 @@ def draw_deviations(factor: Array, rng: np.random.Generator) -> Array:
 
 
 def far_slots(is_ill: Array, anchor: Array) -> tuple[int, ...]:
-    """Components that the shared matrix product must not judge: anchored elsewhere, or with terms too large to add up."""
+    """Components that the shared matrix product must not judge: anchored elsewhere, or with terms
+    too large to add up.
+    """
     return tuple(np.flatnonzero(is_ill | (anchor != 0).any(1)).tolist())
 
 
 class MomentFamily(BaseFamily):
-    """A family of vectors whose statistics are moments about anchors, in the frame (center, scale)."""
+    """A family of vectors whose statistics are moments about anchors, in the frame
+    (center, scale).
+    """
 
     center: Any
     scale: Any
@@ -197,7 +231,9 @@ class MomentFamily(BaseFamily):
         raise NotImplementedError
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sums of products] about the anchor, and the anchor itself (which describes them: it is not added)."""
+        """Moments [n, sum z, sums of products] about the anchor, and the anchor itself (which
+        describes them: it is not added).
+        """
         return {
             "moments": Field((axis, None), nonnegative=False, about="anchor"),
             "anchor": Field((axis, None), nonnegative=False, merge="keep", additive=False),
@@ -230,12 +266,13 @@ class FullMoments(MomentFamily):
         return prepare_full(rows, self.center, self.scale)
 
 
-# ---------------------------------------------------------------------------------------------- quadratic forms
+# ---------------------------------------------------------------------------------------------- qua
 
 
 @dataclass(frozen=True)
 class FullForm:
-    """(z - mean)' precision (z - mean) for K components; precision = weight * inverse(factor factor').
+    """(z - mean)' precision (z - mean) for K components; precision = weight * inverse(factor
+    factor').
 
     mean (K, D) from the anchor; factor (K, D, D) lower; weight (K,); anchor (K, D).
     """
@@ -258,16 +295,20 @@ class FullForm:
 
     @cached_property
     def size(self) -> Array:
-        """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard deviation.
+        """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard
+        deviation.
 
-        What is left of it after cancellation is about 1 for each column, so it tells how many digits go.
+        What is left of it after cancellation is about 1 for each column, so it tells how many
+        digits go.
         """
         typical = np.abs(self.mean) + self.deviation
         return np.einsum("kd,kde,ke->k", typical, np.abs(self.precision), typical)
 
     @cached_property
     def is_ill(self) -> Array:
-        """(K,) whether sums of the form's terms lose too many digits: then the factor is used, not the precision."""
+        """(K,) whether sums of the form's terms lose too many digits: then the factor is used, not
+        the precision.
+        """
         return self.size > FAR * self.mean.shape[1]
 
     def coefficients(self) -> Array:
@@ -304,14 +345,22 @@ class Collecting:
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
     def collect(self, rows: Array | PartialRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add moments about each component's anchor; a row that lacks entries adds what is expected of them."""
+        """Add moments about each component's anchor; a row that lacks entries adds what is expected
+        of them.
+        """
         if isinstance(rows, PartialRows):
             collect_partial(self.form, rows, shares, out["moments"])
-            shares = shares[rows.complete] if isinstance(shares, ActiveShares) else shares.T[:, rows.complete].T
+            shares = (
+                shares[rows.complete]
+                if isinstance(shares, ActiveShares)
+                else shares.T[:, rows.complete].T
+            )
         features = rows.features if isinstance(rows, PartialRows) else rows
         if isinstance(shares, ActiveShares):
             rest = shares.without(self.anchored)
-            add_active_full(features, self.form.mean.shape[1], rest.values, rest.index, out["moments"])
+            add_active_full(
+                features, self.form.mean.shape[1], rest.values, rest.index, out["moments"]
+            )
         else:
             weigh(shares, features.T, out["moments"], skip=self.anchored)
         for k in self.anchored:
@@ -348,7 +397,9 @@ class QuadraticScores(Collecting):
         return np.asarray(single(self.linear))
 
     def rough(self, rows: Array | PartialRows) -> Array:
-        """(n, K) evidence in single precision; exact for far components and for blocks with missing entries."""
+        """(n, K) evidence in single precision; exact for far components and for blocks with missing
+        entries.
+        """
         if isinstance(rows, PartialRows):
             return self.evidence(rows)
         out = multiply_roughly(self._single, rows)
@@ -368,9 +419,15 @@ class QuadraticScores(Collecting):
         return out
 
     def _judge(self, rows: PartialRows) -> Array:
-        """(K, n) log of the integral of exp(evidence) over what is missing: constant - form / 2 + log of a Gaussian's volume."""
+        """(K, n) log of the integral of exp(evidence) over what is missing: constant - form / 2 +
+        log of a Gaussian's volume.
+        """
         form, log_det = judge_partial(self.form, rows)
-        return self.constant[:, None] - 0.5 * (form + log_det - rows.n_missing * LOG_2PI) + rows.log_scale
+        return (
+            self.constant[:, None]
+            - 0.5 * (form + log_det - rows.n_missing * LOG_2PI)
+            + rows.log_scale
+        )
 
     def pair(self, counts: Counts) -> float:
         """<potentials, moments>, both about the anchors."""
@@ -379,7 +436,9 @@ class QuadraticScores(Collecting):
 
 @dataclass(frozen=True)
 class DrawnScores(QuadraticScores):
-    """Evidence at drawn parameters. Rows count as they are: what is expected of a missing entry is not a draw of it."""
+    """Evidence at drawn parameters. Rows count as they are: what is expected of a missing entry is
+    not a draw of it.
+    """
 
     @classmethod
     def make(cls, form: FullForm, constant: Array) -> DrawnScores:
@@ -391,8 +450,10 @@ class DrawnScores(QuadraticScores):
         """Add moments about each component's anchor."""
         if isinstance(rows, PartialRows) and len(rows.places):
             raise ValueError(
-                f"Gibbs draws no missing entries of Gaussians with full covariance, and {len(rows.places)} rows of a block lack "
-                "some; use DiagonalGaussian, whose columns leave them out exactly, or a variational engine such as BatchVB"
+                "Gibbs draws no missing entries of Gaussians with full covariance, and "
+                f"{len(rows.places)} rows of a block lack "
+                "some; use DiagonalGaussian, whose columns leave them out exactly, or a "
+                "variational engine such as BatchVB"
             )
         super().collect(rows, shares, out)
 
@@ -425,11 +486,17 @@ class StudentScores(Collecting):
         return out.T
 
     def _judge(self, rows: PartialRows) -> Array:
-        """(K, n) Student t of the columns that are there: the same dof, their part of the location and of the shape matrix."""
+        """(K, n) Student t of the columns that are there: the same dof, their part of the location
+        and of the shape matrix.
+        """
         form, log_det = judge_partial(self.form, rows)
         lost = np.arange(self.form.mean.shape[1])  # of the columns
         power = self.power[:, None] - 0.5 * lost
-        rise = gammaln(power) - gammaln(self.power)[:, None] + 0.5 * lost * np.log(self.dof * np.pi)[:, None]
+        rise = (
+            gammaln(power)
+            - gammaln(self.power)[:, None]
+            + 0.5 * lost * np.log(self.dof * np.pi)[:, None]
+        )
         at = rows.n_missing
         constant = (self.constant[:, None] + rise)[:, at] - 0.5 * log_det + rows.log_scale
         return constant - power[:, at] * np.log1p(form / self.dof[:, None])

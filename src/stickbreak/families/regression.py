@@ -1,4 +1,6 @@
-"""What a regression of a row's value on its context needs: its quadratic form, its predictive density, and draws from it."""
+"""What a regression of a row's value on its context needs: its quadratic form, its predictive
+density, and draws from it.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ __all__ = ["PredictiveScores", "RegressionForm", "Successors"]
 
 @dataclass(frozen=True)
 class RegressionForm(quadratic.FullForm):
-    """Sum of weight * w**2, w = inverse(factor) (z - mean): each direction has a weight of its own, (K, D); 0 leaves it out.
+    """Sum of weight * w**2, w = inverse(factor) (z - mean): each direction has a weight of its own,
+    (K, D); 0 leaves it out.
 
-    With the context first and factor factor' the joint scatter, the first directions are the context's, the others those of the
-    residual of the regression.
+    With the context first and factor factor' the joint scatter, the first directions are the
+    context's, the others those of the residual of the regression.
     """
 
     @cached_property
@@ -32,7 +35,9 @@ class RegressionForm(quadratic.FullForm):
 
     @cached_property
     def deviation(self) -> Array:
-        """(K, D) standard deviations of a typical row: the largest weight is about the rows that the scatter is of."""
+        """(K, D) standard deviations of a typical row: the largest weight is about the rows that
+        the scatter is of.
+        """
         return np.sqrt((self.factor**2).sum(2) / self.weight.max(1)[:, None])
 
     def direct(self, k: int, features: Array) -> Array:
@@ -45,7 +50,8 @@ class RegressionForm(quadratic.FullForm):
 
 @dataclass(frozen=True)
 class PredictiveScores(quadratic.Collecting):
-    """Student t of the value given the context: constant - D / 2 log(widen + q) - power * log(1 + r / (widen + q)).
+    """Student t of the value given the context: constant - D / 2 log(widen + q) - power * log(1 + r
+    / (widen + q)).
 
     q and r are the forms `context` and `form` of the context and of the residual; n_values is D.
     """
@@ -64,7 +70,8 @@ class PredictiveScores(quadratic.Collecting):
 
     def evidence(self, rows: Array | PartialRows) -> Array:
         """(n, K) log predictive density of features (P, n)."""
-        if isinstance(rows, PartialRows):  # of which none is partial: a row counts as a whole or not at all
+        # of which none is partial: a row counts as a whole or not at all
+        if isinstance(rows, PartialRows):
             return rows.join(self.evidence(rows.features).T, np.empty((len(self.power), 0))).T
         of_context, of_residual, far = self._judging
         q, r = np.maximum(of_context @ rows, 0.0), np.maximum(of_residual @ rows, 0.0)
@@ -87,12 +94,14 @@ class PredictiveScores(quadratic.Collecting):
 
 @dataclass(frozen=True)
 class Successors:
-    """Values that follow contexts, drawn from the posterior predictive; made once, in the user's units.
+    """Values that follow contexts, drawn from the posterior predictive; made once, in the user's
+    units.
 
-    center (K, E): the context at which coefficients and intercept are independent; value (K, D): the expected value there;
-    coefficients (K, D, E). whiten (K, E, E): whitens contexts about the center; widen (K,): 1, and the variance of the intercept.
-    root (K, D, D): factor of the shape matrix of a Student t with dof (K,).
-    average (K, E), spread (K, E, E): average of the contexts, and factor of their covariance.
+    center (K, E): the context at which coefficients and intercept are independent; value (K, D):
+    the expected value there; coefficients (K, D, E). whiten (K, E, E): whitens contexts about the
+    center; widen (K,): 1, and the variance of the intercept. root (K, D, D): factor of the shape
+    matrix of a Student t with dof (K,). average (K, E), spread (K, E, E): average of the contexts,
+    and factor of their covariance.
     """
 
     center: Array
@@ -108,17 +117,26 @@ class Successors:
     def draw(self, labels: Array, contexts: Array, rng: np.random.Generator) -> Array:
         """(n, D) the value that follows each context (n, E) under component labels (n,)."""
         dof = self.dof[labels]
-        noise = rng.standard_normal((len(labels), self.value.shape[1])) / np.sqrt(rng.chisquare(dof) / dof)[:, None]
+        noise = (
+            rng.standard_normal((len(labels), self.value.shape[1]))
+            / np.sqrt(rng.chisquare(dof) / dof)[:, None]
+        )
         out = np.empty_like(noise)
         for k in np.unique(labels):
             at = np.flatnonzero(labels == k)
             away = contexts[at] - self.center[k]
             width = np.sqrt(self.widen[k] + ((away @ self.whiten[k].T) ** 2).sum(1))
-            out[at] = self.value[k] + away @ self.coefficients[k].T + width[:, None] * (noise[at] @ self.root[k].T)
+            out[at] = (
+                self.value[k]
+                + away @ self.coefficients[k].T
+                + width[:, None] * (noise[at] @ self.root[k].T)
+            )
         return out
 
     def draw_contexts(self, labels: Array, rng: np.random.Generator) -> Array:
-        """(n, E) contexts like those that each component has seen: Gaussian, with their average and covariance."""
+        """(n, E) contexts like those that each component has seen: Gaussian, with their average and
+        covariance.
+        """
         noise = rng.standard_normal((len(labels), self.average.shape[1]))
         out = np.empty_like(noise)
         for k in np.unique(labels):
@@ -127,7 +145,9 @@ class Successors:
         return out
 
     def draw_path(self, labels: Array, context: Array, rng: np.random.Generator) -> Array:
-        """(T, D) a sequence in which every value becomes the context of the next: labels (T,), context (E,) of the first."""
+        """(T, D) a sequence in which every value becomes the context of the next: labels (T,),
+        context (E,) of the first.
+        """
         D = self.value.shape[1]
         out, context = np.empty((len(labels), D)), np.array(context, dtype=float)
         for t in range(len(labels)):

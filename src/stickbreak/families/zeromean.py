@@ -31,7 +31,9 @@ from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
 
-DEFAULT_SHARE = 0.1  # of a column's mean square: components differ in scale alone, and the widest one sets that of the table
+# of a column's mean square: components differ in scale alone, and the widest one sets that of the
+# table
+DEFAULT_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,7 +59,10 @@ class ZeroMeanGaussian(BaseFamily):
         square = np.where(scale.square > 0, scale.square, 1.0)
         dof = scale.n_features + 2.0 if self.dof is None else float(self.dof)
         if not dof > scale.n_features + 1:
-            raise ValueError(f"dof must be above the number of columns plus one ({scale.n_features + 1}); got {dof}")
+            raise ValueError(
+                "dof must be above the number of columns plus one "
+                f"({scale.n_features + 1}); got {dof}"
+            )
         return replace(
             self,
             dof=dof,
@@ -95,11 +100,13 @@ class ZeroMeanGaussian(BaseFamily):
         """(n, D) rows to [1, z] (1 + D, n)."""
         return quadratic.prepare_standardized(rows, np.zeros(self.n_features), self.scale)
 
-    # ------------------------------------------------------------------------------------------ posterior
+    # ------------------------------------------------------------------------------------------ pos
 
     def _prior(self) -> tuple[float, Array]:
         assert self.dof is not None
-        return self.dof, (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
+        return self.dof, (self.dof - self.n_features - 1) * self.covariance / np.outer(
+            self.scale, self.scale
+        )
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
         """Dof (K,), Cholesky factor (K, D, D) of the inverse scale, its log determinant (K,)."""
@@ -114,7 +121,11 @@ class ZeroMeanGaussian(BaseFamily):
 
     def _log_partition(self, dof: Any, log_det: Any) -> Any:
         D = self.n_features
-        return 0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
+        return (
+            0.5 * D * dof * np.log(2.0)
+            + multigammaln(0.5 * np.asarray(dof), D)
+            - 0.5 * dof * log_det
+        )
 
     def _form(self, factor: Array, weight: Array) -> quadratic.FullForm:
         zero = np.zeros(factor.shape[:2])
@@ -131,8 +142,12 @@ class ZeroMeanGaussian(BaseFamily):
         """E[log N(x | 0, precision)]."""
         dof, factor, log_det = self._posterior(counts)
         D = self.n_features
-        log_precision = digamma(0.5 * (dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - log_det
-        return quadratic.QuadraticScores.make(self._form(factor, dof), 0.5 * log_precision + self._per_row())
+        log_precision = (
+            digamma(0.5 * (dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - log_det
+        )
+        return quadratic.QuadraticScores.make(
+            self._form(factor, dof), 0.5 * log_precision + self._per_row()
+        )
 
     def log_mean(self, counts: Counts) -> quadratic.StudentScores:
         """Student t with dof + 1 - D degrees of freedom and shape B / (dof + 1 - D)."""
@@ -140,7 +155,13 @@ class ZeroMeanGaussian(BaseFamily):
         D = self.n_features
         dof = n_hat + 1.0 - D
         power = 0.5 * (dof + D)
-        constant = gammaln(power) - gammaln(0.5 * dof) + 0.5 * D * np.log(2.0) - 0.5 * log_det + self._per_row()
+        constant = (
+            gammaln(power)
+            - gammaln(0.5 * dof)
+            + 0.5 * D * np.log(2.0)
+            - 0.5 * log_det
+            + self._per_row()
+        )
         return quadratic.StudentScores(self._form(factor, dof), constant, power, dof)
 
     def _rows_worth(self, dof: Any) -> Any:
@@ -157,13 +178,18 @@ class ZeroMeanGaussian(BaseFamily):
         """N(x | 0, precision) at a precision drawn from the posterior."""
         dof, factor, _ = self._posterior(counts)
         drawn, log_det = quadratic.draw_factors(dof, factor, rng)
-        return quadratic.DrawnScores.make(self._form(drawn, np.ones(len(dof))), self._per_row() - 0.5 * log_det)
+        return quadratic.DrawnScores.make(
+            self._form(drawn, np.ones(len(dof))), self._per_row() - 0.5 * log_det
+        )
 
     def log_mode(self, counts: Counts) -> Array:
         """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
         dof, _, log_det = self._posterior(counts)
         worth, D = self._rows_worth(dof), self.n_features
-        return 0.5 * worth * (D * np.log(worth) - log_det - D) + self._per_row() * counts["moments"][:, 0]
+        return (
+            0.5 * worth * (D * np.log(worth) - log_det - D)
+            + self._per_row() * counts["moments"][:, 0]
+        )
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the frame, and rows (K,)."""
@@ -174,12 +200,17 @@ class ZeroMeanGaussian(BaseFamily):
         """`covariance`."""
         return learn_covariance(self, counts, self.scale)
 
-    # ------------------------------------------------------------------------------------------ means, seeding
+    # ------------------------------------------------------------------------------------------ mea
 
     def _covariance(self, counts: Counts, less: float) -> Array:
         dof, factor, _ = self._posterior(counts)
         worth = np.maximum(dof - self.n_features - less, 1e-6)
-        return factor @ factor.transpose(0, 2, 1) / worth[:, None, None] * np.outer(self.scale, self.scale)
+        return (
+            factor
+            @ factor.transpose(0, 2, 1)
+            / worth[:, None, None]
+            * np.outer(self.scale, self.scale)
+        )
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Covariance (K, D, D) at the mode, in the user's units."""
@@ -194,16 +225,23 @@ class ZeroMeanGaussian(BaseFamily):
         """(n,) log-det divergence of smoothed second moments; a row's is B + z z'."""
         _, inverse_scale = self._prior()
         z = rows[1 : 1 + self.n_features]
-        white = solve_triangular(np.linalg.cholesky(inverse_scale), z, lower=True, check_finite=False)
+        white = solve_triangular(
+            np.linalg.cholesky(inverse_scale), z, lower=True, check_finite=False
+        )
         return np.maximum(spiked_divergence(white, index, 1.0), 0.0)
 
     def divergences(self, rows: Array, indices: Array) -> Array:
         """(m, n) the same from several rows: whitened once, with one matrix product."""
         _, inverse_scale = self._prior()
-        white = solve_triangular(np.linalg.cholesky(inverse_scale), rows[1 : 1 + self.n_features], lower=True, check_finite=False)
+        white = solve_triangular(
+            np.linalg.cholesky(inverse_scale),
+            rows[1 : 1 + self.n_features],
+            lower=True,
+            check_finite=False,
+        )
         return spiked_divergences(white, indices, 1.0, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for readers
+    # ------------------------------------------------------------------------------------------ for
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Student t predictive."""
@@ -216,7 +254,9 @@ class ZeroMeanGaussian(BaseFamily):
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
         """Missing entries replaced by their regression on the others, averaged over components."""
-        return quadratic.impute_full(self.mean_log(counts).form, rows, shares, np.zeros(self.n_features), self.scale)
+        return quadratic.impute_full(
+            self.mean_log(counts).form, rows, shares, np.zeros(self.n_features), self.scale
+        )
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Covariance (K, D, D): posterior expectation."""

@@ -27,7 +27,9 @@ class Accumulator(Protocol):
         """The state before the first visit."""
         ...
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
         """What a visit does to the total."""
         ...
 
@@ -50,9 +52,19 @@ class Memoized:
     def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """Nothing seen yet."""
         memory = SpillingMemory(self.memory_limit)
-        return State(Tally(start.seed.empty()), start.params, start.seed, ids, n_batches, memory, next_id=max(ids) + 1)
+        return State(
+            Tally(start.seed.empty()),
+            start.params,
+            start.seed,
+            ids,
+            n_batches,
+            memory,
+            next_id=max(ids) + 1,
+        )
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
         """Exchange the batch's old counts for its new ones."""
         if state.n_batches == 1 and new.index is None:
             state.total = Tally(new)
@@ -84,11 +96,14 @@ class Memoized:
 
 @dataclass(frozen=True)
 class Stochastic:
-    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed, scaled to the data, is the first total.
+    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed, scaled to the data, is
+    the first total.
 
-    The first visit sees the seed as it is, as in batch inference: a few rows, scaled, would be known for certain.
+    The first visit sees the seed as it is, as in batch inference: a few rows, scaled, would be
+    known for certain.
 
-    n_spans, n_units : units of the whole data, repeats not counted and counted. Batches are drawn by units, so that scaling
+    n_spans, n_units : units of the whole data, repeats not counted and counted. Batches are drawn
+        by units, so that scaling
     by n_spans over the batch's is unbiased for any repeats.
     """
 
@@ -98,13 +113,19 @@ class Stochastic:
     is_exact = False
 
     def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
-        """The seed, scaled to the data, is the total; until the first visit the seed stands in for it."""
+        """The seed, scaled to the data, is the total; until the first visit the seed stands in for
+        it.
+        """
         seen = start.seed.n_units
         total = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
         return State(Tally(total), start.params, start.seed, ids, n_batches, next_id=max(ids) + 1)
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
-        """A step of the natural gradient; with rate 1 on all data it is a step of variational Bayes."""
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
+        """A step of the natural gradient; with rate 1 on all data it is a step of variational
+        Bayes.
+        """
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
         state.total = Tally.taking(total).add(new.scale(rate * self.n_spans / batch.n_spans))
@@ -119,20 +140,29 @@ class Stochastic:
 
 @dataclass(frozen=True)
 class Subchains(Stochastic):
-    """As Stochastic, for batches of windows of sequences; fields are scaled so that averages over all cuts are those of all data.
+    """As Stochastic, for batches of windows of sequences; fields are scaled so that averages over
+    all cuts are those of all data.
 
-    Every row is in one window: n_windows over the batch's. Pairs of neighbours ("transition") are sometimes cut: that over
-    `pair_share`. First rows ("start") are rarely seen: they are scaled to all sequences when they are, and else stay as they are.
+    Every row is in one window: n_windows over the batch's. Pairs of neighbours ("transition") are
+    sometimes cut: that over `pair_share`. First rows ("start") are rarely seen: they are scaled to
+    all sequences when they are, and else stay as they are.
     """
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
-        """A step of the natural gradient; with rate 1 on whole sequences it is a step of variational Bayes."""
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
+        """A step of the natural gradient; with rate 1 on whole sequences it is a step of
+        variational Bayes.
+        """
         assert batch.windows is not None
         rate, windows = self.schedule.rate(state.n_steps + 1), batch.windows
         factor, n_starts = windows.n_windows / batch.n_spans, int(windows.has_start.sum())
         kept = {} if n_starts else {"start": 1.0}
         total = state.total.summary().scale(1.0 - rate, kept)
-        own = {"transition": rate * factor / windows.pair_share, "start": rate * windows.n_sequences / max(n_starts, 1)}
+        own = {
+            "transition": rate * factor / windows.pair_share,
+            "start": rate * windows.n_sequences / max(n_starts, 1),
+        }
         state.total = Tally.taking(total).add(new.scale(rate * factor, own))
 
 
@@ -144,9 +174,13 @@ class Streaming:
 
     def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
         """Nothing seen yet; the seed stands in for the first batch."""
-        return State(Tally(start.seed.empty()), start.params, start.seed, ids, 1, next_id=max(ids) + 1)
+        return State(
+            Tally(start.seed.empty()), start.params, start.seed, ids, 1, next_id=max(ids) + 1
+        )
 
-    def combine(self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None) -> None:
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
         """Add what was seen."""
         state.total.add(new)
         state.seed = None

@@ -1,4 +1,6 @@
-"""How often the components that rows may use are not those that they should: watched on some rows of every lap."""
+"""How often the components that rows may use are not those that they should: watched on some rows
+of every lap.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ FIELDS = {name: Field(()) for name in ("checked", "missed")}
 class CandidateWatch:
     """Counts the rows that were checked, and those among them that should use other components.
 
-    n_rows : rows that are checked of a lane, in its first block: together, for judging a few rows of every block would read all
-        coefficients once for each of them
+    n_rows : rows that are checked of a lane, in its first block: together, for judging a few rows
+        of every block would read all coefficients once for each of them
     """
 
     name: str = NAME
@@ -37,12 +39,25 @@ class CandidateWatch:
         """Nothing checked."""
         return Summary(FIELDS, {name: np.zeros(()) for name in FIELDS})
 
-    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+    def observe(
+        self,
+        model: Any,
+        potentials: Potentials,
+        block: Batch,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> Summary:
         """Add a block's numbers, if it is the first of its lane."""
         if raw.row_at > 0:
             return side
         found = model.structure.n_missed(model, potentials, raw, local, self.n_rows)
-        return replace(side, arrays={n: np.asarray(side[n] + number) for n, number in zip(FIELDS, found, strict=True)})
+        return replace(
+            side,
+            arrays={
+                n: np.asarray(side[n] + number) for n, number in zip(FIELDS, found, strict=True)
+            },
+        )
 
 
 def count_missed(visit: Summary) -> tuple[float, float]:

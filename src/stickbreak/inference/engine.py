@@ -1,4 +1,6 @@
-"""The one loop that fits every model: rule x accumulator. Stopping, trace, callbacks and checkpoints are objects it calls."""
+"""The one loop that fits every model: rule x accumulator. Stopping, trace, callbacks and
+checkpoints are objects it calls.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ class Data(Protocol):
 
 
 class Callback:
-    """Called during a fit; override what you need. Raising StopIteration from `on_lap` ends the fit with what it has."""
+    """Called during a fit; override what you need. Raising StopIteration from `on_lap` ends the fit
+    with what it has.
+    """
 
     def on_step(self, info: Info) -> None:
         """After every visit."""
@@ -120,8 +124,14 @@ class Engine(Parameters):
         if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise ValueError(f"tol must be zero or positive; got {self.tol!r}")
 
-        if isinstance(self.checkpoint_every, bool) or not isinstance(self.checkpoint_every, Real) or not self.checkpoint_every >= 0:
-            raise ValueError(f"checkpoint_every must be zero or more seconds; got {self.checkpoint_every!r}")
+        if (
+            isinstance(self.checkpoint_every, bool)
+            or not isinstance(self.checkpoint_every, Real)
+            or not self.checkpoint_every >= 0
+        ):
+            raise ValueError(
+                f"checkpoint_every must be zero or more seconds; got {self.checkpoint_every!r}"
+            )
 
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
@@ -154,7 +164,9 @@ class Engine(Parameters):
         """Which batches each lap visits, in which order."""
         raise NotImplementedError
 
-    def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
+    def final_bound(
+        self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
+    ) -> float:
         """The whole-data bound (or objective) of the result: here the last lap's."""
         bound = trace[-1].bound if len(trace) else None
         return math.nan if bound is None else bound
@@ -196,7 +208,8 @@ class Result:
     is_converged: bool
     is_interrupted: bool = False
     model: Any = None  # with the hyperparameters that the fit learned
-    warm: Callable[[], Fields | None] = _no_warm  # values of every unit, for a fit that goes on from this one
+    # values of every unit, for a fit that goes on from this one
+    warm: Callable[[], Fields | None] = _no_warm
 
 
 def step(
@@ -208,10 +221,11 @@ def step(
     watches: Sequence[Watch] = (),
     pool: Pool = map,
 ) -> Summary:
-    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's new counts.
+    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's
+    new counts.
 
-    Globals that are functions of the counts are always fresh; others (an HDP's root) a few times a lap, and at its end: whenever
-    that is, it does not lower the bound.
+    Globals that are functions of the counts are always fresh; others (an HDP's root) a few times a
+    lap, and at its end: whenever that is, it does not lower the bound.
     """
     old = state.recall(batch)
     counts = state.counts.restrict(batch.symbols)
@@ -226,12 +240,20 @@ def step(
 
 
 def _visit(
-    model: Any, rule: Rule, state: State, batch: Batch, old: Visit | None, counts: Summary, watches: Sequence[Watch], pool: Pool
+    model: Any,
+    rule: Rule,
+    state: State,
+    batch: Batch,
+    old: Visit | None,
+    counts: Summary,
+    watches: Sequence[Watch],
+    pool: Pool,
 ) -> tuple[Summary, Fields | None]:
     """New counts of a batch, and what its units will go on from.
 
-    Units that keep values of their own (documents) may be stuck with them, while the components are still moving: they begin afresh
-    as long as that raises the bound of all data, and go on from what they have when it does not.
+    Units that keep values of their own (documents) may be stuck with them, while the components are
+    still moving: they begin afresh as long as that raises the bound of all data, and go on from
+    what they have when it does not.
     """
     kept = state.warm_of(batch, old)
     is_free = getattr(model.structure, "begins_afresh", False) and batch.id not in state.settled
@@ -269,10 +291,14 @@ class _Loop:
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
 
     def begin_lap(self, settled: bool) -> bool:
-        """What this lap's moves will watch; False when the fit has settled and they have nothing left to try."""
+        """What this lap's moves will watch; False when the fit has settled and they have nothing
+        left to try.
+        """
         if self.state.position > 0:
             return True
-        outcome, records = self.mover.try_out(self.model, self.state, self.data, self.seed, settled, self.pool)
+        outcome, records = self.mover.try_out(
+            self.model, self.state, self.data, self.seed, settled, self.pool
+        )
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
@@ -281,12 +307,17 @@ class _Loop:
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:
-        """Go on from the outcome of a trial: its counts stand in for the total until every batch has been seen."""
+        """Go on from the outcome of a trial: its counts stand in for the total until every batch
+        has been seen.
+        """
         state = self.state
-        fresh = self.accumulator.begin(Start(outcome.counts, outcome.params), outcome.ids, state.n_batches)
+        fresh = self.accumulator.begin(
+            Start(outcome.counts, outcome.params), outcome.ids, state.n_batches
+        )
         fresh.warm = self.plan.share_out(outcome.warm)
         kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
-        state.__dict__.update({**fresh.__dict__, **kept})  # in one go: Ctrl-C must not leave half of it
+        # in one go: Ctrl-C must not leave half of it
+        state.__dict__.update({**fresh.__dict__, **kept})
 
     def visit(self, batch: Batch) -> Info:
         """One step, with what readers want to know of it."""
@@ -299,7 +330,15 @@ class _Loop:
         bound = self.bound() if self.engine.trace_visits else None
         if bound is not None:
             self.trace.visits.append(bound)
-        return Info(state.lap + 1, state.n_steps, batch.id, bound, new.log_z, batch.n_observations, state.n_components)
+        return Info(
+            state.lap + 1,
+            state.n_steps,
+            batch.id,
+            bound,
+            new.log_z,
+            batch.n_observations,
+            state.n_components,
+        )
 
     def end_lap(self) -> LapRecord:
         """Fresh sums, upkeep, order, learned priors, bound."""
@@ -322,7 +361,15 @@ class _Loop:
         seconds = time.monotonic() - self.began
         disagreement = float(missed / checked) if checked else None
         n_used = self.rule.n_used(self.model, state.total.view())
-        return LapRecord(state.lap, self.bound(), float(log_z / units), state.n_components, seconds, disagreement, n_used)
+        return LapRecord(
+            state.lap,
+            self.bound(),
+            float(log_z / units),
+            state.n_components,
+            seconds,
+            disagreement,
+            n_used,
+        )
 
     def bound(self) -> float | None:
         """The whole-data bound, where rule and accumulator have one."""
@@ -341,9 +388,11 @@ def run(
     pool: Pool = map,
     settings: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Laps over the data from a start (or a checkpoint's snapshot) until the stopping rule or max_iter.
+    """Laps over the data from a start (or a checkpoint's snapshot) until the stopping rule or
+    max_iter.
 
-    settings : what identifies this fit in its checkpoints (see checkpoints.py). Ctrl-C ends it with what it has.
+    settings : what identifies this fit in its checkpoints (see checkpoints.py). Ctrl-C ends it with
+        what it has.
     """
     engine.check()
     plan, given = engine.plan(data), model
@@ -351,8 +400,14 @@ def run(
     if isinstance(start, Snapshot):
         state, trace = engine.accumulator(data).resume(start.state), start.trace
         counted = state.total.view()
-        if not any(model.axis in f.axes for f in counted.layout.values()) or counted.size(model.axis) != state.n_components:
-            raise CheckpointError(f"the checkpoint names {state.n_components} components but counts others: it is damaged")
+        if (
+            not any(model.axis in f.axes for f in counted.layout.values())
+            or counted.size(model.axis) != state.n_components
+        ):
+            raise CheckpointError(
+                f"the checkpoint names {state.n_components} components but "
+                "counts others: it is damaged"
+            )
         model = model.with_learned(start.learned)
     else:
         ids = start.ids or tuple(range(start.seed.size(model.axis)))
@@ -383,7 +438,11 @@ def run(
         for callback in engine.callbacks:
             callback.on_end()
     counts = state.counts
-    bound = loop.bound() if interrupted else engine.final_bound(loop.model, data, counts, state.params, trace, pool)
+    bound = (
+        loop.bound()
+        if interrupted
+        else engine.final_bound(loop.model, data, counts, state.params, trace, pool)
+    )
     return Result(
         replace(counts, sides={}),
         state.params,
@@ -400,14 +459,20 @@ def run(
 
 
 def _run_lap(loop: _Loop, plan: Visits, saver: Checkpointer | None) -> tuple[bool, bool]:
-    """One lap, from wherever a checkpoint left it. Returns whether the fit has converged, and whether a callback ended it."""
+    """One lap, from wherever a checkpoint left it. Returns whether the fit has converged, and
+    whether a callback ended it.
+    """
     state, engine = loop.state, loop.engine
     for batch in islice(plan.lap(loop.seed, state.lap), state.position, None):
         info = loop.visit(batch)
         for callback in engine.callbacks:
             callback.on_step(info)
         if saver is not None:
-            saver.save_if_due(Snapshot(state, loop.trace, tuple(loop.visits), loop.model.learned(), loop.mover.pack))
+            saver.save_if_due(
+                Snapshot(
+                    state, loop.trace, tuple(loop.visits), loop.model.learned(), loop.mover.pack
+                )
+            )
     record = loop.end_lap()
     loop.trace.laps.append(record)
     if saver is not None:

@@ -23,7 +23,16 @@ from .schedules import PowerDecay
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import Trace
 
-__all__ = ["EM", "ENGINES", "BatchVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB", "SubchainVB"]
+__all__ = [
+    "EM",
+    "ENGINES",
+    "BatchVB",
+    "Gibbs",
+    "HardEM",
+    "MemoizedVB",
+    "StochasticVB",
+    "SubchainVB",
+]
 
 
 MOST_BUFFER, EDGE_TOL = 128, 1e-3  # of adaptive buffers
@@ -54,7 +63,10 @@ class FixedBatches:
         if warm is None:
             return {}
         ends = np.cumsum([batch.n_spans for batch in self.batches])
-        return {b.id: warm.cut(unit=slice(int(end) - b.n_spans, int(end))) for b, end in zip(self.batches, ends, strict=True)}
+        return {
+            b.id: warm.cut(unit=slice(int(end) - b.n_spans, int(end)))
+            for b, end in zip(self.batches, ends, strict=True)
+        }
 
 
 @dataclass(frozen=True)
@@ -114,7 +126,8 @@ class _LimitedEngine(Engine):
         require_whole(candidates=self.candidates)
         if self.max_active is None or self.candidates < self.max_active:
             raise ValueError(
-                f"candidates are what max_active components are chosen among; got candidates={self.candidates} with "
+                "candidates are what max_active components are chosen among; got "
+                f"candidates={self.candidates} with "
                 f"max_active={self.max_active}: use max_active=4, candidates=16, for example"
             )
 
@@ -134,8 +147,13 @@ class _MovingEngine(_LimitedEngine, _MemoizedEngine):
     def check(self) -> None:
         """Also the moves."""
         super().check()
-        if not isinstance(self.moves, list | tuple) or not all(hasattr(m, "plan") and not isinstance(m, type) for m in self.moves):
-            raise ValueError(f"moves must be a list of objects such as sb.Birth(), sb.Merge(), sb.Delete(); got {self.moves!r}")
+        if not isinstance(self.moves, list | tuple) or not all(
+            hasattr(m, "plan") and not isinstance(m, type) for m in self.moves
+        ):
+            raise ValueError(
+                "moves must be a list of objects such as sb.Birth(), sb.Merge(), "
+                f"sb.Delete(); got {self.moves!r}"
+            )
         for move in self.moves:
             move.check()
 
@@ -146,16 +164,18 @@ class _MovingEngine(_LimitedEngine, _MemoizedEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class BatchVB(_MovingEngine):
-    """Variational Bayes on all data at once: each lap is a local step and a global step; the bound never drops.
+    """Variational Bayes on all data at once: each lap is a local step and a global step; the bound
+    never drops.
 
     Parameters
     ----------
-    max_active : components that a row may use, the best so many; None for all. Fewer make laps with many components cheaper.
-        Readers of the fitted model (`predict_proba`, ...) see all components. Hidden Markov models choose them by the rows before
-        and after too; `trace_.disagreement` then has the part of the rows that should be in others.
-    candidates : components that are judged exactly for each row, at least max_active: the best so many by a judgement in single
-        precision. `trace_.disagreement` has the part of the rows that would use others if all were judged. Default: all are.
-        Not for hidden Markov models.
+    max_active : components that a row may use, the best so many; None for all. Fewer make laps with
+        many components cheaper. Readers of the fitted model (`predict_proba`, ...) see all
+        components. Hidden Markov models choose them by the rows before and after too;
+        `trace_.disagreement` then has the part of the rows that should be in others.
+    candidates : components that are judged exactly for each row, at least max_active: the best so
+        many by a judgement in single precision. `trace_.disagreement` has the part of the rows that
+        would use others if all were judged. Default: all are. Not for hidden Markov models.
     moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -164,14 +184,17 @@ class BatchVB(_MovingEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class MemoizedVB(_MovingEngine):
-    """Variational Bayes with a global step after every batch, whose counts are remembered: exact, and fast on large data.
+    """Variational Bayes with a global step after every batch, whose counts are remembered: exact,
+    and fast on large data.
 
     Parameters
     ----------
     n_batches : how many; "auto" aims at 20,000 rows each, or 100,000 distinct words of documents.
-    memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary folder.
+    memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary
+        folder.
     shuffle : visit batches in a random order each lap.
-    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
+    max_active, candidates : limits of the components that a row uses and of those that are judged,
+        see `BatchVB`.
     moves : what may change the number of components: `Birth()`, `Merge()`, `Delete()`.
     max_iter, tol : laps at most; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -184,7 +207,9 @@ class MemoizedVB(_MovingEngine):
     def check(self) -> None:
         """Also n_batches."""
         super().check()
-        if self.n_batches != "auto" and (not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1):
+        if self.n_batches != "auto" and (
+            not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1
+        ):
             raise ValueError(f'n_batches must be "auto" or at least 1; got {self.n_batches!r}')
 
     def accumulator(self, data: Data) -> Accumulator:
@@ -198,7 +223,9 @@ class MemoizedVB(_MovingEngine):
 
 @dataclass(frozen=True)
 class RandomWindows:
-    """Windows of sequences, drawn without replacement: each lap cuts the sequences anew and deals the pieces out to batches."""
+    """Windows of sequences, drawn without replacement: each lap cuts the sequences anew and deals
+    the pieces out to batches.
+    """
 
     data: Sequences
     length: int
@@ -225,7 +252,9 @@ class RandomWindows:
             "pair_share": 1.0 if is_whole else 1.0 - 1.0 / self.length,
             "edge_tol": self.edge_tol,
         }
-        for i, part in enumerate(np.array_split(rng.permutation(len(bounds)), min(self.n_batches, len(bounds)))):
+        for i, part in enumerate(
+            np.array_split(rng.permutation(len(bounds)), min(self.n_batches, len(bounds)))
+        ):
             yield self.data.take_windows(bounds[part], self.buffer, i, **of_all)
 
 
@@ -240,10 +269,16 @@ class _StochasticEngine(Engine):
         super().check()
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
             raise ValueError(
-                f"kappa must lie in [0, 1] and delay be zero or positive; got kappa={self.kappa!r}, delay={self.delay!r}"
+                "kappa must lie in [0, 1] and delay be zero or positive; got "
+                f"kappa={self.kappa!r}, delay={self.delay!r}"
             )
-        if self.first_rate is not None and not (isinstance(self.first_rate, Real) and 0 < self.first_rate <= 1):
-            raise ValueError(f"first_rate must be a number above 0 and at most 1, or None; got {self.first_rate!r}")
+        if self.first_rate is not None and not (
+            isinstance(self.first_rate, Real) and 0 < self.first_rate <= 1
+        ):
+            raise ValueError(
+                "first_rate must be a number above 0 and at most 1, or None; got "
+                f"{self.first_rate!r}"
+            )
 
     @property
     def schedule(self) -> PowerDecay:
@@ -258,7 +293,9 @@ class _StochasticEngine(Engine):
         """By the noisy monitor."""
         return MonitorStopping(self.tol)
 
-    def final_bound(self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool) -> float:
+    def final_bound(
+        self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
+    ) -> float:
         """The exact bound of the final globals, by one pass over the data."""
         rule = MeanLog()
         potentials = model.potentials(counts, params, rule)
@@ -271,17 +308,22 @@ class _StochasticEngine(Engine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StochasticVB(_LimitedEngine, _StochasticEngine):
-    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no memory, no exact bound on the way.
+    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no
+    memory, no exact bound on the way.
 
     Parameters
     ----------
-    batch_size : rows of a step; or whole sequences, or documents, where the data are such. Default: 1,024 rows; 64 sequences, or
-        fewer that hold about 8,192 rows; 256 documents.
-    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1) ** -kappa.
-    first_rate : the step size to begin with instead, from which it falls as before; at most 1. Large steps early get further in few
-        passes; what the rows of a step do not show is then soon forgotten, so steps should show all components.
-    max_active, candidates : limits of the components that a row uses and of those that are judged, see `BatchVB`.
-    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
+    batch_size : rows of a step; or whole sequences, or documents, where the data are such. Default:
+        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents.
+    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1)
+        ** -kappa.
+    first_rate : the step size to begin with instead, from which it falls as before; at most 1.
+        Large steps early get further in few passes; what the rows of a step do not show is then
+        soon forgotten, so steps should show all components.
+    max_active, candidates : limits of the components that a row uses and of those that are judged,
+        see `BatchVB`.
+    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their
+        noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
@@ -304,22 +346,28 @@ class StochasticVB(_LimitedEngine, _StochasticEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SubchainVB(_StochasticEngine):
-    """Stochastic variational Bayes on windows of very long sequences: a step looks at a few windows, and at some rows around each.
+    """Stochastic variational Bayes on windows of very long sequences: a step looks at a few
+    windows, and at some rows around each.
 
-    Windows are smoothed together with the rows around them (buffers), which tell where the chain comes from and goes to; beyond
-    those it is taken to be in its long-run distribution. Only the windows' own rows and steps count. Each lap cuts the sequences
-    at new places, so that on average every row, step and start counts once.
+    Windows are smoothed together with the rows around them (buffers), which tell where the chain
+    comes from and goes to; beyond those it is taken to be in its long-run distribution. Only the
+    windows' own rows and steps count. Each lap cuts the sequences at new places, so that on average
+    every row, step and start counts once.
 
     Parameters
     ----------
     subchain_length : rows of a window, at least 2.
     n_subchains : windows of a step.
-    buffer : rows that are looked at on each side of a window. "adaptive": 8, 16, 32, ..., 128 rows, until the posterior of the row
-        at the window's edge, given that side, changes by less than 0.001 (the sum over states of absolute differences).
-    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1) ** -kappa.
-    first_rate : the step size to begin with instead, from which it falls as before; at most 1. Large steps early get further in few
-        passes; what the rows of a step do not show is then soon forgotten, so steps should show all components.
-    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their noise.
+    buffer : rows that are looked at on each side of a window. "adaptive": 8, 16, 32, ..., 128 rows,
+        until the posterior of the row at the window's edge, given that side, changes by less than
+        0.001 (the sum over states of absolute differences).
+    kappa, delay : the step size at step t is (delay + t) ** -kappa, which begins with (delay + 1)
+        ** -kappa.
+    first_rate : the step size to begin with instead, from which it falls as before; at most 1.
+        Large steps early get further in few passes; what the rows of a step do not show is then
+        soon forgotten, so steps should show all components.
+    max_iter, tol : laps at most; stop when laps gain no more than tol nats per row beyond their
+        noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
@@ -332,11 +380,19 @@ class SubchainVB(_StochasticEngine):
         super().check()
         require_whole(n_subchains=self.n_subchains, subchain_length=self.subchain_length)
         if self.subchain_length < 2:
-            raise ValueError(f"subchain_length must be at least 2, or no window holds a step; got {self.subchain_length}")
+            raise ValueError(
+                "subchain_length must be at least 2, or no window holds a step; got "
+                f"{self.subchain_length}"
+            )
         if self.buffer != "adaptive":
-            is_whole = isinstance(self.buffer, int | np.integer) and not isinstance(self.buffer, bool)
+            is_whole = isinstance(self.buffer, int | np.integer) and not isinstance(
+                self.buffer, bool
+            )
             if not is_whole or int(self.buffer) < 0:
-                raise ValueError(f'buffer must be "adaptive" or a whole number of rows, 0 or more; got {self.buffer!r}')
+                raise ValueError(
+                    'buffer must be "adaptive" or a whole number of rows, 0 or more; '
+                    f"got {self.buffer!r}"
+                )
 
     def rule(self) -> Rule:
         """Variational Bayes."""
@@ -349,15 +405,20 @@ class SubchainVB(_StochasticEngine):
     def plan(self, data: Data) -> Visits:
         """Random windows."""
         if not isinstance(data, Sequences):
-            raise ValueError("SubchainVB cuts sequences into windows, and these data have none; use StochasticVB")
+            raise ValueError(
+                "SubchainVB cuts sequences into windows, and these data have none; use StochasticVB"
+            )
         is_adaptive = self.buffer == "adaptive"
         buffer = MOST_BUFFER if is_adaptive else int(self.buffer)
-        return RandomWindows(data, self.subchain_length, self.n_subchains, buffer, EDGE_TOL if is_adaptive else None)
+        return RandomWindows(
+            data, self.subchain_length, self.n_subchains, buffer, EDGE_TOL if is_adaptive else None
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class EM(_MemoizedEngine):
-    """Expectation maximization for the mode in natural coordinates (a flat prior gives maximum likelihood).
+    """Expectation maximization for the mode in natural coordinates (a flat prior gives maximum
+    likelihood).
 
     Parameters
     ----------
@@ -387,12 +448,15 @@ class HardEM(_MemoizedEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Gibbs(Engine):
-    """Blocked Gibbs sampling: parameters are drawn given all labels, then the labels of whole sequences given the parameters.
+    """Blocked Gibbs sampling: parameters are drawn given all labels, then the labels of whole
+    sequences given the parameters.
 
-    Each lap is a sweep, each batch of one sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the
-    fit begins with, and a root that is drawn too. The result is the last sweep, a draw from the posterior and not an optimum: its
-    counts are those of the labels, and readers of the model see the posterior given them. There is no bound: `trace_.bound` and
-    `lower_bound_` have the log joint of data and labels, which goes up and down; `trace_.n_used` the components that hold rows.
+    Each lap is a sweep, each batch of one sees fresh parameters. A (sticky) HDP is sampled in its
+    weak limit: as many states as the fit begins with, and a root that is drawn too. The result is
+    the last sweep, a draw from the posterior and not an optimum: its counts are those of the
+    labels, and readers of the model see the posterior given them. There is no bound: `trace_.bound`
+    and `lower_bound_` have the log joint of data and labels, which goes up and down;
+    `trace_.n_used` the components that hold rows.
 
     Parameters
     ----------
@@ -410,7 +474,10 @@ class Gibbs(Engine):
         """Also what a sampler cannot do."""
         super().check()
         if self.tol != 0:
-            raise ValueError(f"Gibbs makes max_iter sweeps and does not stop by itself: tol must be 0; got {self.tol!r}")
+            raise ValueError(
+                "Gibbs makes max_iter sweeps and does not stop by itself: tol must "
+                f"be 0; got {self.tol!r}"
+            )
         if self.reorder:
             raise ValueError("Gibbs draws components in any order: reorder must be False")
 

@@ -1,4 +1,6 @@
-"""Workers: threads over lanes, results in the order of the jobs, BLAS held to one thread meanwhile."""
+"""Workers: threads over lanes, results in the order of the jobs, BLAS held to one thread
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ __all__ = ["count_workers", "workers"]
 
 
 class _BlasLimit:
-    """Holds BLAS to one thread while anybody needs it. Shared and counted, so that overlapping users restore it once."""
+    """Holds BLAS to one thread while anybody needs it. Shared and counted, so that overlapping
+    users restore it once.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,7 +49,9 @@ class _BlasLimit:
 
 
 def _take_control() -> None:
-    """Later releases of threadpoolctl let only the first thread that set a limit change OpenBLAS; ours may be any."""
+    """Later releases of threadpoolctl let only the first thread that set a limit change OpenBLAS;
+    ours may be any.
+    """
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -55,19 +61,27 @@ _BLAS = _BlasLimit()
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Threads for n_jobs: None is 1, -1 is every processor that this process may use, -2 all but one."""
+    """Threads for n_jobs: None is 1, -1 is every processor that this process may use, -2 all but
+    one.
+    """
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Real) or n_jobs == 0 or n_jobs % 1 != 0:
         raise ValueError(f"n_jobs must be a whole number other than 0; got {n_jobs!r}")
     if n_jobs > 0:
         return int(n_jobs)
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, available + 1 + int(n_jobs))
 
 
-def _share_out(executor: Executor, n_helpers: int, call: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:
-    """call(job) of every job, in order. The calling thread works too: one that only waited would be woken for every result."""
+def _share_out(
+    executor: Executor, n_helpers: int, call: Callable[[Any], Any], jobs: Iterable[Any]
+) -> list[Any]:
+    """call(job) of every job, in order. The calling thread works too: one that only waited would be
+    woken for every result.
+    """
     jobs = list(jobs)
     results, numbers, failed = [None] * len(jobs), itertools.count(), threading.Event()
 
@@ -86,7 +100,8 @@ def _share_out(executor: Executor, n_helpers: int, call: Callable[[Any], Any], j
         failed.set()  # an interrupt may come between two jobs
         raise
     finally:
-        waited_for = [helper for helper in helpers if not helper.cancel()]  # one that has not begun has nothing left to do
+        # one that has not begun has nothing left to do
+        waited_for = [helper for helper in helpers if not helper.cancel()]
         wait(waited_for)
     for helper in waited_for:
         helper.result()  # raises what a helper met

@@ -70,7 +70,9 @@ class RamMemory:
 
 
 class SpillingMemory:
-    """Visits in memory up to `limit` bytes; the rest in a temporary folder that goes away with this object."""
+    """Visits in memory up to `limit` bytes; the rest in a temporary folder that goes away with this
+    object.
+    """
 
     def __init__(self, limit: int, folder: str | Path | None = None) -> None:
         self._limit = limit
@@ -122,11 +124,14 @@ class SpillingMemory:
 
 
 def _arrays(visit: Visit) -> dict[str, Array]:
-    """All arrays of a visit under flat names. Sides are small (a few slots) and stay with the skeleton."""
+    """All arrays of a visit under flat names. Sides are small (a few slots) and stay with the
+    skeleton.
+    """
     found = {f"summary/{n}": a for n, a in visit.summary.arrays.items()}
     if visit.warm is not None:
         found |= {f"warm/{n}": a for n, a in visit.warm.arrays.items()}
-    return {n: np.asarray(a, order="C") for n, a in found.items()}  # not ascontiguousarray, which gives a scalar an axis
+    # not ascontiguousarray, which gives a scalar an axis
+    return {n: np.asarray(a, order="C") for n, a in found.items()}
 
 
 def _size(visit: Visit) -> int:
@@ -140,7 +145,9 @@ def _without_arrays(visit: Visit) -> Visit:
 
 def _with_arrays(visit: Visit, arrays: dict[str, Array]) -> Visit:
     warm = None if visit.warm is None else replace(visit.warm, arrays=_under("warm/", arrays))
-    return replace(visit, summary=replace(visit.summary, arrays=_under("summary/", arrays)), warm=warm)
+    return replace(
+        visit, summary=replace(visit.summary, arrays=_under("summary/", arrays)), warm=warm
+    )
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -1,7 +1,8 @@
-"""Moves, as the loop sees them: proposed before a lap, watched during it, decided after it on the whole-data bound.
+"""Moves, as the loop sees them: proposed before a lap, watched during it, decided after it on the
+whole-data bound.
 
-A move knows what to propose; this module keeps the books: what was tried, when to try again, which proposals exclude each
-other, and the genealogy of components.
+A move knows what to propose; this module keeps the books: what was tried, when to try again, which
+proposals exclude each other, and the genealogy of components.
 """
 
 from __future__ import annotations
@@ -21,35 +22,54 @@ from .records import MoveRecord
 from .rules import MeanLog
 from .state import State
 
-__all__ = ["Attempts", "Move", "MoveRecord", "Mover", "Outcome", "Proposal", "Sample", "Scene", "TryingMove"]
+__all__ = [
+    "Attempts",
+    "Move",
+    "MoveRecord",
+    "Mover",
+    "Outcome",
+    "Proposal",
+    "Sample",
+    "Scene",
+    "TryingMove",
+]
 
-MOVES = 2  # sets the draws of moves apart from those of starts and of batch orders, which use the same seed
+# sets the draws of moves apart from those of starts and of batch orders, which use the same seed
+MOVES = 2
 SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
 SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
 TIE = 1e-10  # part of the bound that is rounding
 
 
-# ---------------------------------------------------------------------------------------------- history
+# ---------------------------------------------------------------------------------------------- his
 
 
 @dataclass
 class Attempts:
-    """Failures of each candidate (kind, ids): after f of them it rests for 2**f - 1 laps, and after its limit until it changes.
+    """Failures of each candidate (kind, ids): after f of them it rests for 2**f - 1 laps, and after
+    its limit until it changes.
 
-    A candidate has changed when the size of one of its components has, by more than a tenth. Births may fail more often, since
-    each attempt begins elsewhere; a merge or delete would be the same again.
+    A candidate has changed when the size of one of its components has, by more than a tenth. Births
+    may fail more often, since each attempt begins elsewhere; a merge or delete would be the same
+    again.
     """
 
     limits: Mapping[str, int] = field(default_factory=lambda: {"birth": 4})
-    failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(default_factory=dict)
+    failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(
+        default_factory=dict
+    )
     n_failed: int = 0
 
-    def may_try(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool) -> bool:
+    def may_try(
+        self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool
+    ) -> bool:
         """Whether to try a candidate in this lap; when the fit has settled nobody rests."""
         if (kind, ids) not in self.failed:
             return True
         times, last, before = self.failed[kind, ids]
-        if any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True)):
+        if any(
+            abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True)
+        ):
             return True
         return times < self.limits.get(kind, 1) and (settled or lap >= last + 2**times)
 
@@ -60,7 +80,9 @@ class Attempts:
     def fail(self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int) -> None:
         """Remember a failure."""
         times, _, before = self.failed.get((kind, ids), (0, 0, tuple(sizes)))
-        changed = any(abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True))
+        changed = any(
+            abs(now - then) > 0.1 * max(then, 1.0) for now, then in zip(sizes, before, strict=True)
+        )
         self.failed[kind, ids] = (1 if changed else times + 1, lap, tuple(float(s) for s in sizes))
         self.n_failed += 1
 
@@ -71,20 +93,29 @@ class Attempts:
 
     def to_list(self) -> list[Any]:
         """Plain values, for files."""
-        return [[kind, list(ids), times, lap, list(sizes)] for (kind, ids), (times, lap, sizes) in self.failed.items()]
+        return [
+            [kind, list(ids), times, lap, list(sizes)]
+            for (kind, ids), (times, lap, sizes) in self.failed.items()
+        ]
 
     def load(self, values: Iterable[Any]) -> None:
         """The inverse of `to_list`."""
         for kind, ids, times, lap, sizes in values:
-            self.failed[str(kind), tuple(int(i) for i in ids)] = (int(times), int(lap), tuple(float(s) for s in sizes))
+            self.failed[str(kind), tuple(int(i) for i in ids)] = (
+                int(times),
+                int(lap),
+                tuple(float(s) for s in sizes),
+            )
 
 
-# ---------------------------------------------------------------------------------------------- what a move sees
+# ---------------------------------------------------------------------------------------------- wha
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows of the data with their posterior shares (n, K), repeats counted; scale: data units for each sampled one."""
+    """Some rows of the data with their posterior shares (n, K), repeats counted; scale: data units
+    for each sampled one.
+    """
 
     batch: Batch
     shares: Array
@@ -127,7 +158,9 @@ class Scene:
         return np.asarray(self.model.prior.sizes(self.total))
 
     def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
-        """Positions with the largest component first, the order in which few rows cost least: little fits compare as such."""
+        """Positions with the largest component first, the order in which few rows cost least:
+        little fits compare as such.
+        """
         return tuple(sorted(slots, key=lambda k: -self.sizes[k]))
 
     @cached_property
@@ -140,10 +173,14 @@ class Scene:
 
     @cached_property
     def sample(self) -> Sample:
-        """Rows for planning, with their shares under the current globals. Drawn once a lap, when a move first asks."""
+        """Rows for planning, with their shares under the current globals. Drawn once a lap, when a
+        move first asks.
+        """
         size = max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
         batch = self.data.sample(size, self.rng)
-        potentials = self.model.potentials(self.total.restrict(batch.symbols), self.params, MeanLog())
+        potentials = self.model.potentials(
+            self.total.restrict(batch.symbols), self.params, MeanLog()
+        )
         shares = self.model.shares(potentials, batch, self.pool)
         if batch.repeats is not None:
             shares = shares * batch.repeats[:, None]
@@ -154,12 +191,21 @@ class Scene:
         if self.protected.intersection(slots):
             return False
         ids = tuple(self.ids[k] for k in slots)
-        return self.attempts.may_try(kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled)
+        return self.attempts.may_try(
+            kind, ids, [float(self.sizes[k]) for k in slots], self.lap, self.settled
+        )
 
     def give_up(self, kind: str, slots: Sequence[int], times: int = 1) -> None:
-        """Remember that a candidate was not worth watching; times: for how many attempts that speaks."""
+        """Remember that a candidate was not worth watching; times: for how many attempts that
+        speaks.
+        """
         for _ in range(times):
-            self.attempts.fail(kind, tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots], self.lap)
+            self.attempts.fail(
+                kind,
+                tuple(self.ids[k] for k in slots),
+                [float(self.sizes[k]) for k in slots],
+                self.lap,
+            )
 
 
 class Proposal(Protocol):
@@ -203,8 +249,12 @@ class Proposal(Protocol):
         """Plain values and arrays, for checkpoints."""
         ...
 
-    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
-        """The edit, for its components at `positions` of `size`, when `done` were accepted before it in this lap."""
+    def edit(
+        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+    ) -> Edit:
+        """The edit, for its components at `positions` of `size`, when `done` were accepted before
+        it in this lap.
+        """
         ...
 
 
@@ -229,11 +279,13 @@ class Move(Protocol):
         ...
 
 
-# ---------------------------------------------------------------------------------------------- the books
+# ---------------------------------------------------------------------------------------------- the
 
 
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
-    """Whether a change raises the bound by more than rounding; one that removes a component without rows must not lower it."""
+    """Whether a change raises the bound by more than rounding; one that removes a component without
+    rows must not lower it.
+    """
     return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
 
 
@@ -251,7 +303,9 @@ class Outcome:
 
 @runtime_checkable
 class TryingMove(Protocol):
-    """A move that can also fit all data from a changed start: for structures whose changes cannot be tracked during a lap."""
+    """A move that can also fit all data from a changed start: for structures whose changes cannot
+    be tracked during a lap.
+    """
 
     @property
     def kind(self) -> str:
@@ -263,13 +317,17 @@ class TryingMove(Protocol):
         ...
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """The outcome of changing the components at some positions; None when it does not beat `scene.bound`."""
+        """The outcome of changing the components at some positions; None when it does not beat
+        `scene.bound`.
+        """
         ...
 
 
 @dataclass
 class Mover:
-    """All moves of a fit, with their history. The loop calls plan before a lap and decide after it."""
+    """All moves of a fit, with their history. The loop calls plan before a lap and decide
+    after it.
+    """
 
     moves: Sequence[Move]
     attempts: Attempts = field(default_factory=Attempts)
@@ -279,20 +337,29 @@ class Mover:
     def try_out(
         self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool
     ) -> tuple[Outcome | None, list[MoveRecord]]:
-        """For structures whose changes cannot be tracked: fits of all data from changed starts, one after the other.
+        """For structures whose changes cannot be tracked: fits of all data from changed starts, one
+        after the other.
 
-        Only when the fit has settled: before that a trial would win by the laps it makes. Returns where to go on from, and what
-        was tried.
+        Only when the fit has settled: before that a trial would win by the laps it makes. Returns
+        where to go on from, and what was tried.
         """
         moves: list[Any] = [move for move in self.moves if isinstance(move, TryingMove)]
-        if not settled or not moves or isinstance(model.structure, Movable) or state.seed is not None:
+        if (
+            not settled
+            or not moves
+            or isinstance(model.structure, Movable)
+            or state.seed is not None
+        ):
             return None, []
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
-        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, True, pool)
+        scene = Scene(
+            model, total, state.params, state.ids, data, self.attempts, rng, state.lap, True, pool
+        )
         best: Outcome | None = None
         records, next_id = [], state.next_id
         n_failed = -1
-        while best is None and self.attempts.n_failed > n_failed:  # the fit ends with this: all that may be tried is, before that
+        # the fit ends with this: all that may be tried is, before that
+        while best is None and self.attempts.n_failed > n_failed:
             n_failed = self.attempts.n_failed
             for move in moves:
                 for ids in move.targets(scene):
@@ -305,16 +372,34 @@ class Mover:
                         scene.give_up(move.kind, slots)
                         continue
                     parents = tuple(i for i in scene.ids if i in ids or i not in outcome.ids)
-                    children = tuple(i for i in outcome.ids if i not in scene.ids or i in ids) or outcome.ids
+                    children = (
+                        tuple(i for i in outcome.ids if i not in scene.ids or i in ids)
+                        or outcome.ids
+                    )
                     gain = outcome.bound - scene.bound
-                    records.append(MoveRecord(state.lap + 1, move.kind, parents, children, gain, gain, True))
+                    records.append(
+                        MoveRecord(state.lap + 1, move.kind, parents, children, gain, gain, True)
+                    )
                     best, next_id = outcome, outcome.next_id
-                    scene = replace(scene, total=outcome.counts, params=outcome.params, ids=outcome.ids)
+                    scene = replace(
+                        scene, total=outcome.counts, params=outcome.params, ids=outcome.ids
+                    )
         self.attempts.forget(scene.ids)
         return best, records
 
-    def plan(self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool, *, in_stream: bool = False) -> None:
-        """What the coming lap will watch. Nothing while the seed stands in for the total: there is no bound yet.
+    def plan(
+        self,
+        model: Any,
+        state: State,
+        data: Any,
+        seed: int,
+        settled: bool,
+        pool: Pool,
+        *,
+        in_stream: bool = False,
+    ) -> None:
+        """What the coming lap will watch. Nothing while the seed stands in for the total: there is
+        no bound yet.
 
         in_stream : `data` are new rows, seen once; the total is that of all rows before them
         """
@@ -322,26 +407,48 @@ class Mover:
         if not self.moves or state.seed is not None:
             return
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
-        scene = Scene(model, total, state.params, state.ids, data, self.attempts, rng, state.lap, settled, pool, in_stream)
+        scene = Scene(
+            model,
+            total,
+            state.params,
+            state.ids,
+            data,
+            self.attempts,
+            rng,
+            state.lap,
+            settled,
+            pool,
+            in_stream,
+        )
         while True:
             n_failed = self.attempts.n_failed
             for move in self.moves:
                 self.proposals += move.plan(scene)
-            # a settled fit ends when nothing is proposed: so everything that may be tried is, before that
+            # a settled fit ends when nothing is proposed: so everything that may be tried is,
+            # before that
             if self.proposals or not settled or self.attempts.n_failed == n_failed:
                 break
 
     def pack(self, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values and arrays, for checkpoints."""
-        proposals = [[p.kind, p.pack(f"proposal/{i}", arrays)] for i, p in enumerate(self.proposals)]
-        return {"attempts": self.attempts.to_list(), "proposals": proposals, "planned_ids": list(self.planned_ids)}
+        proposals = [
+            [p.kind, p.pack(f"proposal/{i}", arrays)] for i, p in enumerate(self.proposals)
+        ]
+        return {
+            "attempts": self.attempts.to_list(),
+            "proposals": proposals,
+            "planned_ids": list(self.planned_ids),
+        }
 
     def unpack(self, saved: dict[str, Any], arrays: Mapping[str, Array]) -> None:
         """What `pack` left."""
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])
         self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
-        self.proposals = [known[kind].unpack(p, f"proposal/{i}", arrays) for i, (kind, p) in enumerate(saved["proposals"])]
+        self.proposals = [
+            known[kind].unpack(p, f"proposal/{i}", arrays)
+            for i, (kind, p) in enumerate(saved["proposals"])
+        ]
 
     @property
     def watches(self) -> list[Watch]:
@@ -352,7 +459,9 @@ class Mover:
         return list(found.values())
 
     def decide(self, model: Any, state: State) -> list[MoveRecord]:
-        """Accept what raises the whole-data bound, best first; a component takes part in one accepted change a lap."""
+        """Accept what raises the whole-data bound, best first; a component takes part in one
+        accepted change a lap.
+        """
         if not self.proposals:
             return []
         sizes = dict(zip(state.ids, model.prior.sizes(state.total.view()).tolist(), strict=True))
@@ -369,10 +478,18 @@ class Mover:
             if done:
                 gain = self._gain(model, state, proposal, done, bound)
             size = min(sizes[i] for i in ids[: proposal.n_key])
-            accepted = is_worth(gain + proposal.allowance, bound, is_idle=proposal.kind != "birth" and size < 1.0)
+            accepted = is_worth(
+                gain + proposal.allowance, bound, is_idle=proposal.kind != "birth" and size < 1.0
+            )
             edit = self._edit(model, state, proposal, done)
-            children = tuple(i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids)
-            records.append(MoveRecord(state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted))
+            children = tuple(
+                i for i in edit.rename(state.ids, state.next_id) if i not in state.ids or i in ids
+            )
+            records.append(
+                MoveRecord(
+                    state.lap + 1, proposal.kind, ids, children, proposal.expected, gain, accepted
+                )
+            )
             if accepted:
                 state.edit(edit)
                 state.params = model.global_step(state.total.view(), state.params)
@@ -380,7 +497,12 @@ class Mover:
                 touched.update(ids)
                 done.append(proposal)
             else:
-                self.attempts.fail(proposal.kind, ids[: proposal.n_key], [sizes[i] for i in ids[: proposal.n_key]], state.lap)
+                self.attempts.fail(
+                    proposal.kind,
+                    ids[: proposal.n_key],
+                    [sizes[i] for i in ids[: proposal.n_key]],
+                    state.lap,
+                )
         state.edit(Forget())
         self.attempts.forget(state.ids)
         self.proposals = []
@@ -390,7 +512,9 @@ class Mover:
         positions = tuple(state.ids.index(self.planned_ids[k]) for k in proposal.slots)
         return proposal.edit(model.axis, positions, len(state.ids), done)
 
-    def _gain(self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float) -> float:
+    def _gain(
+        self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
+    ) -> float:
         """Exact change of the whole-data bound, globals at their optimum on both sides."""
         edit = self._edit(model, state, proposal, done)
         tried = edit(state.total.view())

@@ -12,7 +12,8 @@ __all__ = ["MoveRecord"]
 class MoveRecord:
     """One proposal that was decided: what it would have done, and what it did.
 
-    parents, children : permanent ids before and after (children are the ids they would have had when it was rejected)
+    parents, children : permanent ids before and after (children are the ids they would have had
+        when it was rejected)
     expected, gain : nats, as estimated from a sample when it was proposed, and exact
     """
 

@@ -17,11 +17,14 @@ from stickbreak.stats import Fields, Summary
 
 __all__ = ["Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMeanLog"]
 
-DRAWS = 2  # sets these random numbers apart from those of starts and batches, which use the same seed
+# sets these random numbers apart from those of starts and batches, which use the same seed
+DRAWS = 2
 
 
 class _BaseRule:
-    """What rules share: a visit makes potentials from the counts, then takes the model's local step."""
+    """What rules share: a visit makes potentials from the counts, then takes the model's local
+    step.
+    """
 
     @property
     def objective(self) -> str:
@@ -53,7 +56,14 @@ class _BaseRule:
         return None
 
     def visit(
-        self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch under the potentials of `counts`."""
         potentials = self.potentials(model, counts, params)
@@ -69,10 +79,15 @@ class _BaseRule:
     def check(self, found: Summary) -> None:
         """Rules with a bound refuse one that is not a number."""
         if not math.isfinite(found.local_bound):
-            raise NumericalError(f"the local bound is {found.local_bound}; check the data's scale and the family's prior")
+            raise NumericalError(
+                f"the local bound is {found.local_bound}; check the data's scale "
+                "and the family's prior"
+            )
 
     def learn(self, model: Any, total: Summary) -> Any:
-        """Hyperparameters stay: modes and predictives have no bound that could say which are better."""
+        """Hyperparameters stay: modes and predictives have no bound that could say which are
+        better.
+        """
         return model
 
 
@@ -121,13 +136,17 @@ class Mode(_BaseRule):
         return table.mode
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
-        """EM's objective: largest log joint plus the entropy of the labels, up to a constant of the prior."""
+        """EM's objective: largest log joint plus the entropy of the labels, up to a constant of the
+        prior.
+        """
         return float(model.log_mode(total, params))
 
 
 @dataclass(frozen=True)
 class LogMean(_BaseRule):
-    """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference. There is no bound."""
+    """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference.
+    There is no bound.
+    """
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
@@ -143,7 +162,9 @@ class LogMean(_BaseRule):
 
 @dataclass(frozen=True)
 class Hard(_BaseRule):
-    """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman k-means."""
+    """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman
+    k-means.
+    """
 
     rule: Rule
 
@@ -169,15 +190,17 @@ class Hard(_BaseRule):
 class Draw(_BaseRule):
     """A sample: parameters and labels drawn in turn, each given the other. Gibbs sampling.
 
-    Without random numbers (`rng` None, as readers of a fitted model have it) potentials are those of the posterior predictive
-    given the last labels, and the local step is the expectation.
+    Without random numbers (`rng` None, as readers of a fitted model have it) potentials are those
+    of the posterior predictive given the last labels, and the local step is the expectation.
     """
 
     rng: np.random.Generator | None = None
 
     @property
     def objective(self) -> str:
-        """Log joint probability of data and labels, parameters of components and rows integrated out."""
+        """Log joint probability of data and labels, parameters of components and rows integrated
+        out.
+        """
         return "log joint"
 
     def at(self, seed: int, step: int) -> Draw:
@@ -193,9 +216,18 @@ class Draw(_BaseRule):
         return model if self.rng is None else model.drawing(self.rng)
 
     def visit(
-        self, model: Any, counts: Summary, params: Fields, batch: Batch, warm: Fields | None, watches: Sequence[Watch], pool: Pool
+        self,
+        model: Any,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
     ) -> tuple[Summary, Fields | None]:
-        """Counts of labels drawn under parameters drawn given `counts`. There is no local part of a bound."""
+        """Counts of labels drawn under parameters drawn given `counts`. There is no local part of a
+        bound.
+        """
         found, _ = super().visit(model, counts, params, batch, None, watches, pool)
         return replace(found, local_bound=0.0), None
 
@@ -207,7 +239,9 @@ class Draw(_BaseRule):
         return params if self.rng is None else model.redraw(total, params, self.rng)
 
     def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
-        """The log joint of data, labels and what is stored (a root): no bound, and it goes up and down."""
+        """The log joint of data, labels and what is stored (a root): no bound, and it goes up and
+        down.
+        """
         return float(model.bound(total, params))
 
     def n_used(self, model: Any, total: Summary) -> int | None:

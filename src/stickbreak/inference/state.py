@@ -37,12 +37,17 @@ class Info:
 
 @dataclass
 class State:
-    """The engine's own: totals are added to in place, everything else is replaced. Only the loop that owns it writes to it.
+    """The engine's own: totals are added to in place, everything else is replaced. Only the loop
+    that owns it writes to it.
 
-    seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the first); None afterwards
-    lap_version : how many edits there were when this lap began; older ones have been replayed everywhere at its end
-    lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running sums drift)
-    warm : values of the units of each batch that has not been seen since a trial was accepted: as the trial left them
+    seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the
+        first); None afterwards
+    lap_version : how many edits there were when this lap began; older ones have been replayed
+        everywhere at its end
+    lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running
+        sums drift)
+    warm : values of the units of each batch that has not been seen since a trial was accepted: as
+        the trial left them
     settled : batches whose units no longer begin afresh
     keeps_warm : whether units keep values at all
     """
@@ -84,7 +89,9 @@ class State:
         return self.warm.get(batch.id) if old is None else old.warm
 
     def all_warm(self) -> Fields | None:
-        """Values of every unit of fixed batches, in the order of the data; None where structures keep none, or not all are seen."""
+        """Values of every unit of fixed batches, in the order of the data; None where structures
+        keep none, or not all are seen.
+        """
         visits = [self.memory.recall(batch_id) for batch_id in self.memory]
         kept = [visit.catch_up(self.log).warm for visit in visits if visit is not None]
         found = [warm for warm in kept if warm is not None]
@@ -114,7 +121,9 @@ class State:
         self.__dict__.update(edited)  # in one go: Ctrl-C must not leave half an edit
 
     def recover(self, model: Model) -> None:
-        """A consistent total after an interruption in the middle of a step: the sum of what is remembered."""
+        """A consistent total after an interruption in the middle of a step: the sum of what is
+        remembered.
+        """
         if not len(self.memory):
             return
         total = Tally(model.zeros(self.n_components))

@@ -33,7 +33,9 @@ class BoundStopping:
 
 @dataclass(frozen=True)
 class MonitorStopping:
-    """Done when the mean log_z has not risen by more than tol above its best for `patience` laps (stochastic engines)."""
+    """Done when the mean log_z has not risen by more than tol above its best for `patience` laps
+    (stochastic engines).
+    """
 
     tol: float
     patience: int = 5

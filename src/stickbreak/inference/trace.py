@@ -21,9 +21,11 @@ class LapRecord:
 
     bound : whole-data bound in nats (EM: its objective), or None where there is none
     log_z : mean local log normalizer per unit, under the potentials in force at each visit
-    disagreement : with `candidates`, the part of the checked rows that would use other components if all were judged exactly; with
-        `max_active` in chains, the part of them that is, on average, in components that it may not use. None: nothing was checked
-    n_used : components that hold at least one row, where each row has one component (Gibbs); None elsewhere
+    disagreement : with `candidates`, the part of the checked rows that would use other components
+        if all were judged exactly; with `max_active` in chains, the part of them that is, on
+        average, in components that it may not use. None: nothing was checked
+    n_used : components that hold at least one row, where each row has one component (Gibbs); None
+        elsewhere
     """
 
     lap: int
@@ -38,13 +40,19 @@ class LapRecord:
     def from_dict(cls, values: dict[str, Any]) -> LapRecord:
         """A record from a file, whose values must be numbers."""
         number = {name: None if value is None else float(value) for name, value in values.items()}
-        whole = {name: int(values[name]) for name in ("lap", "n_components", "n_used") if values.get(name) is not None}
+        whole = {
+            name: int(values[name])
+            for name in ("lap", "n_components", "n_used")
+            if values.get(name) is not None
+        }
         return cls(**{**number, **whole})  # type: ignore[arg-type]
 
 
 @dataclass
 class Trace:
-    """Laps, in order; `visits` too when asked for; `moves` that were decided. Iterate it, or take columns as arrays."""
+    """Laps, in order; `visits` too when asked for; `moves` that were decided. Iterate it, or take
+    columns as arrays.
+    """
 
     laps: list[LapRecord] = field(default_factory=list)
     visits: list[float] = field(default_factory=list)
@@ -86,7 +94,9 @@ class Trace:
 
     @property
     def disagreement(self) -> Array:
-        """(laps,) part of the checked rows that should use other components than they may, NaN where none was checked."""
+        """(laps,) part of the checked rows that should use other components than they may, NaN
+        where none was checked.
+        """
         return np.array([np.nan if r.disagreement is None else r.disagreement for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:

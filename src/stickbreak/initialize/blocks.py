@@ -25,9 +25,11 @@ MAX_NUMBERS = 1 << 24  # numbers that the statistics of all candidates may take:
 def choose_blocks(
     batch: Batch, n_blocks: int, length: int, rng: np.random.Generator, within: Array | None = None
 ) -> list[tuple[int, int]]:
-    """(begin, end) of up to n_blocks random blocks of `length` rows, none across two sequences or over another.
+    """(begin, end) of up to n_blocks random blocks of `length` rows, none across two sequences or
+    over another.
 
-    A sequence that is shorter is a block as it is. within (n,): rows at which a block may be centred; default all that count.
+    A sequence that is shorter is a block as it is. within (n,): rows at which a block may be
+    centred; default all that count.
     """
     assert batch.offsets is not None
     possible = np.flatnonzero((batch.repeats_or_ones() > 0) & (True if within is None else within))
@@ -57,10 +59,13 @@ def from_blocks(
     candidates: int = 1,
     legal: Array | None = None,
 ) -> Start:
-    """Random contiguous blocks of `length` rows of (a sample of) the sequences, one for each component [H16, 6.6].
+    """Random contiguous blocks of `length` rows of (a sample of) the sequences, one for each
+    component [H16, 6.6].
 
-    candidates : blocks to choose from, for each component: those that are far apart are kept, as in k-means++. 1 keeps them all.
-    Components beyond the blocks that find room are empty. A legal set with a single component seeds that one by its own rows.
+    candidates : blocks to choose from, for each component: those that are far apart are kept, as in
+        k-means++. 1 keeps them all.
+    Components beyond the blocks that find room are empty. A legal set with a single component seeds
+    that one by its own rows.
     """
     require_whole(length=length, candidates=candidates)
     batch = data.sample(SAMPLE_ROWS, rng)
@@ -72,27 +77,37 @@ def from_blocks(
         labels[(legal[batch.sets] > 0).sum(1) + (legal[batch.sets, slot] <= 0) == 1] = slot
     free = [k for k in range(n_components) if k not in own]
     plain = replace(batch, sets=None)
-    blocks = choose_blocks(batch, _affordable(model, candidates, len(free)), length, rng, labels < 0)
+    blocks = choose_blocks(
+        batch, _affordable(model, candidates, len(free)), length, rng, labels < 0
+    )
     if len(blocks) > len(free):
         blocks = _far_apart(model, plain, blocks, len(free), rng)
     for slot, (begin, end) in zip(free, blocks, strict=False):
         block = labels[begin:end]
         block[block < 0] = slot
-    return Start(count_labels(model, plain, labels, n_components), model.start_params(n_components, legal))
+    return Start(
+        count_labels(model, plain, labels, n_components), model.start_params(n_components, legal)
+    )
 
 
 def _affordable(model: Any, candidates: int, n_components: int) -> int:
-    """How many blocks to look at: their statistics, and the divergences of all pairs, must fit into little memory."""
+    """How many blocks to look at: their statistics, and the divergences of all pairs, must fit into
+    little memory.
+    """
     if candidates == 1:
         return n_components
     numbers = sum(array.size for array in model.family.zeros(1).values())
-    return max(n_components, min(candidates * n_components, MAX_CANDIDATES, MAX_NUMBERS // max(1, numbers)))
+    return max(
+        n_components, min(candidates * n_components, MAX_CANDIDATES, MAX_NUMBERS // max(1, numbers))
+    )
 
 
 def _far_apart(
     model: Any, batch: Batch, blocks: list[tuple[int, int]], n_blocks: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Some of the blocks: each new one with probability proportional to the divergence of its mean from the nearest one chosen."""
+    """Some of the blocks: each new one with probability proportional to the divergence of its mean
+    from the nearest one chosen.
+    """
     labels = np.full(batch.n_rows, -1)
     for slot, (begin, end) in enumerate(blocks):
         labels[begin:end] = slot

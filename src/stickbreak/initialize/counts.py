@@ -13,11 +13,13 @@ from stickbreak.stats import Summary, Tally
 __all__ = ["count_labels"]
 
 
-def count_labels(model: Any, batch: Batch, labels: Array, n_components: int, like: Summary | None = None) -> Summary:
+def count_labels(
+    model: Any, batch: Batch, labels: Array, n_components: int, like: Summary | None = None
+) -> Summary:
     """Hard counts of a batch whose row i belongs to labels[i]; -1 belongs to nobody.
 
-    like : counts of as many components, whose reference points are kept and by which gaps in the rows are completed; default: new
-        reference points where they are needed, and the prior
+    like : counts of as many components, whose reference points are kept and by which gaps in the
+        rows are completed; default: new reference points where they are needed, and the prior
     """
     if like is not None:
         return _collect(model, batch, labels, like)
@@ -44,6 +46,7 @@ def _collect(model: Any, batch: Batch, labels: Array, like: Summary) -> Summary:
         scores.collect(model.family.prepare(block.rows), shares.T, out)
         model.structure.count(mine, block, out)
     n_known = float(batch.repeats_or_ones()[labels >= 0].sum())
-    n_units = batch.n_units * n_known / max(batch.n_observations, 1e-300)  # as many units as those rows are worth
+    # as many units as those rows are worth
+    n_units = batch.n_units * n_known / max(batch.n_observations, 1e-300)
     part = Summary(empty.layout, out, n_units=n_units, index=empty.index)
     return Tally(like.empty()).add(part).summary()

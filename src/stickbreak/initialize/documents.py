@@ -1,4 +1,6 @@
-"""Starts for documents: clusters of whole documents, by the words that they have; for vectors in groups, clusters of vectors."""
+"""Starts for documents: clusters of whole documents, by the words that they have; for vectors in
+groups, clusters of vectors.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,23 @@ from .plusplus import from_plusplus
 __all__ = ["from_documents", "word_counts"]
 
 SAMPLE_WORDS = 2_000_000  # distinct words of documents that a start looks at
-SMOOTHING = 1.0  # prior count of a word while documents are compared: small ones would make every rare word a cluster
+# prior count of a word while documents are compared: small ones would make every rare word a
+# cluster
+SMOOTHING = 1.0
 
 
 def from_documents(
-    model: Any, data: Documents, n_components: int, rng: np.random.Generator, *, n_passes: int = 2, pool: Pool = map
+    model: Any,
+    data: Documents,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    n_passes: int = 2,
+    pool: Pool = map,
 ) -> Start:
-    """Each component has the words of a cluster of documents: Bregman k-means++ and n_passes of Bregman k-means."""
+    """Each component has the words of a cluster of documents: Bregman k-means++ and n_passes of
+    Bregman k-means.
+    """
     batch = data.sample(SAMPLE_WORDS, rng)
     if isinstance(model.family, Categorical):
         rows, n_symbols = word_counts(batch, model.family.n_symbols[0]), model.family.n_symbols[0]
@@ -51,4 +63,8 @@ def _as_topics(model: Any, seed: Summary, data: Documents) -> Summary:
     names = [name for name in model.family.fields(model.axis) if name in seed]
     arrays = {name: np.ascontiguousarray(seed[name]).reshape(empty[name].shape) for name in names}
     share = seed["emission_total"] if "emission_total" in seed else seed["share"]
-    return replace(empty, arrays={**empty.arrays, **arrays, "share": np.array(share, dtype=float)}, n_units=data.n_units)
+    return replace(
+        empty,
+        arrays={**empty.arrays, **arrays, "share": np.array(share, dtype=float)},
+        n_units=data.n_units,
+    )

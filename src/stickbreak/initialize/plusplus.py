@@ -1,4 +1,6 @@
-"""Starts for mixtures: random examples, Bregman k-means++ followed by Bregman k-means, labels, a previous model."""
+"""Starts for mixtures: random examples, Bregman k-means++ followed by Bregman k-means, labels, a
+previous model.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +32,38 @@ __all__ = [
 SAMPLE_ROWS = 20_000  # rows that seeding looks at: k-means++ reads them once for every component
 
 
-def choose_random(repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()) -> Array:
-    """Distinct rows, the given ones first, the others uniformly (a repeated row is drawn as often as it repeats)."""
+def choose_random(
+    repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()
+) -> Array:
+    """Distinct rows, the given ones first, the others uniformly (a repeated row is drawn as often
+    as it repeats).
+    """
     free = repeats.astype(float)
     free[list(given)] = 0.0
     count = min(n_components - len(given), int(np.count_nonzero(free > 0)))
     if count < 1:
         return np.array(given, dtype=int)
-    return np.concatenate([np.array(given, dtype=int), rng.choice(len(free), count, replace=False, p=free / free.sum())])
+    return np.concatenate(
+        [
+            np.array(given, dtype=int),
+            rng.choice(len(free), count, replace=False, p=free / free.sum()),
+        ]
+    )
 
 
 def choose_plusplus(
-    family: Any, rows: Any, repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()
+    family: Any,
+    rows: Any,
+    repeats: Array,
+    n_components: int,
+    rng: np.random.Generator,
+    given: tuple[int, ...] = (),
 ) -> Array:
-    """Bregman k-means++: each new row with probability proportional to its divergence from the nearest one chosen.
+    """Bregman k-means++: each new row with probability proportional to its divergence from the
+    nearest one chosen.
 
-    rows: prepared for seeding. given: rows already chosen. Rows that equal a chosen one are drawn only when no other is left.
+    rows: prepared for seeding. given: rows already chosen. Rows that equal a chosen one are drawn
+    only when no other is left.
     """
     chosen = list(given) or [int(rng.choice(len(repeats), p=repeats / repeats.sum()))]
     nearest = np.full(len(repeats), np.inf)
@@ -63,7 +81,9 @@ def choose_plusplus(
     return np.array(chosen)
 
 
-def refine_hard(model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map) -> Summary:
+def refine_hard(
+    model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
+) -> Summary:
     """Bregman k-means from seed counts: n_passes of Hard(Mode) on one batch."""
     counts, rule, accumulator = seed, Hard(Mode()), Memoized()
     for _ in range(n_passes):
@@ -80,8 +100,11 @@ def _scaled(seed: Summary, n_units: float) -> Summary:
     return seed.scale(n_units / seed.n_units) if seed.n_units > 0 else seed
 
 
-def seed_rows(model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int) -> Summary:
-    """Counts in which each chosen row is a component of its own; components beyond the rows are empty.
+def seed_rows(
+    model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int
+) -> Summary:
+    """Counts in which each chosen row is a component of its own; components beyond the rows are
+    empty.
 
     own: components of the first rows chosen; the others get those that are left, in order.
     """
@@ -92,14 +115,25 @@ def seed_rows(model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_c
 
 
 def start_weights(model: Any, batch: Batch) -> Array:
-    """(n,) how likely a row is to start a component: its repeats, nothing for a row without any entry."""
+    """(n,) how likely a row is to start a component: its repeats, nothing for a row without any
+    entry.
+    """
     repeats = batch.repeats_or_ones()
     weights = repeats * model.family.has_values(batch.rows)
     return weights if weights.any() else repeats
 
 
-def from_random(model: Any, data: Data, n_components: int, rng: np.random.Generator, *, legal: Array | None = None) -> Start:
-    """Distinct random rows, one for each component; a legal set with a single component seeds that one (legal (S, K))."""
+def from_random(
+    model: Any,
+    data: Data,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    legal: Array | None = None,
+) -> Start:
+    """Distinct random rows, one for each component; a legal set with a single component seeds that
+    one (legal (S, K)).
+    """
     batch = data.sample(SAMPLE_ROWS, rng)
     own = examples_of_sets(batch, legal, rng)
     chosen = choose_random(start_weights(model, batch), n_components, rng, tuple(own.values()))
@@ -120,8 +154,9 @@ def from_plusplus(
 ) -> Start:
     """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
 
-    n_coarse: passes before those by the family's coarse form, in which covariances are the prior's: k-means in its metric.
-    legal (S, K): which components each legal set of the rows may use; a set with a single component seeds that component.
+    n_coarse: passes before those by the family's coarse form, in which covariances are the prior's:
+    k-means in its metric. legal (S, K): which components each legal set of the rows may use; a set
+    with a single component seeds that component.
     """
     batch = data.sample(SAMPLE_ROWS, rng)
     params = model.start_params(n_components, legal)
@@ -129,11 +164,20 @@ def from_plusplus(
     given = tuple(own.values())
     coarse = replace(model, family=model.family.coarse()) if n_coarse else model
     prepared = coarse.family.prepare_seeding(batch.rows)
-    chosen = choose_plusplus(coarse.family, prepared, start_weights(model, batch), max(n_components, len(given)), rng, given)
+    chosen = choose_plusplus(
+        coarse.family,
+        prepared,
+        start_weights(model, batch),
+        max(n_components, len(given)),
+        rng,
+        given,
+    )
     seed = seed_rows(coarse, batch, chosen, tuple(own), n_components)
     if n_coarse:
         seed = refine_hard(coarse, batch, seed, params, n_coarse, pool)
-        labels = coarse.decode(coarse.potentials(seed.restrict(batch.symbols), params, Mode()), batch, pool)
+        labels = coarse.decode(
+            coarse.potentials(seed.restrict(batch.symbols), params, Mode()), batch, pool
+        )
         seed = count_labels(model, batch, labels, n_components)
     seed = refine_hard(model, batch, seed, params, n_passes, pool)
     return Start(_scaled(seed, data.n_units), params)
@@ -153,7 +197,8 @@ def examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator
 
 def from_labels(model: Any, data: Data, labels: Array, n_components: int) -> Start:
     """Counts of rows with known components; -1 is unknown and counts for nobody."""
-    seed = count_labels(model, data.whole(), labels, n_components)  # block by block; one reference point for each component
+    # block by block; one reference point for each component
+    seed = count_labels(model, data.whole(), labels, n_components)
     return Start(_scaled(seed, data.n_units), model.start_params(n_components))
 
 

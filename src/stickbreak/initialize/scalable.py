@@ -1,7 +1,9 @@
-"""k-means|| [BMVKV12] with Bregman divergences: seeds from all rows of a table that is larger than memory, in a few passes.
+"""k-means|| [BMVKV12] with Bregman divergences: seeds from all rows of a table that is larger than
+memory, in a few passes.
 
-k-means++ draws its rows one after another, each with a pass over the data. k-means|| draws many in each of a few passes,
-weighs every drawn row by the rows that are nearest to it, and lets k-means++ choose among the drawn ones.
+k-means++ draws its rows one after another, each with a pass over the data. k-means|| draws many in
+each of a few passes, weighs every drawn row by the rows that are nearest to it, and lets k-means++
+choose among the drawn ones.
 """
 
 from __future__ import annotations
@@ -43,16 +45,21 @@ def from_scalable(
 ) -> Start:
     """k-means|| on all rows, then n_passes of Bregman k-means on all rows.
 
-    legal (S, K): which components each legal set of the rows may use; a set with a single component seeds that component.
-    report: told the passes over the data that are done, in rows, and all of them.
+    legal (S, K): which components each legal set of the rows may use; a set with a single component
+    seeds that component. report: told the passes over the data that are done, in rows, and all of
+    them.
     """
     whole = data.whole()
     params = model.start_params(n_components, legal)
     own = examples_of_sets(whole, legal, rng)
-    drawn, weights = choose_scalable(model.family, whole, n_components, rng, tuple(own.values()), n_rounds, pool, report)
+    drawn, weights = choose_scalable(
+        model.family, whole, n_components, rng, tuple(own.values()), n_rounds, pool, report
+    )
     batch = compact(Batch(0, _rows(whole.rows, drawn), repeats=weights))
     prepared = model.family.prepare_seeding(batch.rows)
-    chosen = choose_plusplus(model.family, prepared, weights, max(n_components, len(own)), rng, tuple(range(len(own))))
+    chosen = choose_plusplus(
+        model.family, prepared, weights, max(n_components, len(own)), rng, tuple(range(len(own)))
+    )
     seed = seed_rows(model, batch, chosen, tuple(own), n_components)
     return Start(refine_hard(model, data.batches(1)[0], seed, params, n_passes, pool), params)
 
@@ -67,10 +74,12 @@ def choose_scalable(
     pool: Pool = map,
     report: Report | None = None,
 ) -> tuple[Array, Array]:
-    """Rows that stand for all others, given ones first, and how many rows (repeats counted) are nearest to each.
+    """Rows that stand for all others, given ones first, and how many rows (repeats counted) are
+    nearest to each.
 
-    Each round draws n_components rows without replacement, with weights repeats * divergence from the nearest row drawn before.
-    Chunks are drawn from in their order, so that the result does not depend on the pool.
+    Each round draws n_components rows without replacement, with weights repeats * divergence from
+    the nearest row drawn before. Chunks are drawn from in their order, so that the result does not
+    depend on the pool.
     """
     n, on_disk = whole.n_rows, is_on_disk(whole.rows)
     nearest = scratch((n,), np.float64) if on_disk else np.zeros(n)
@@ -80,7 +89,16 @@ def choose_scalable(
     n_old = 0
     for i in range(n_rounds + 1):
         fresh = _rows(whole.rows, drawn[n_old:])
-        _update(family, whole, fresh, n_old, nearest, owner, pool, _shifted(report, i * n, (n_rounds + 1) * n))
+        _update(
+            family,
+            whole,
+            fresh,
+            n_old,
+            nearest,
+            owner,
+            pool,
+            _shifted(report, i * n, (n_rounds + 1) * n),
+        )
         n_old = len(drawn)
         if i < n_rounds:
             found = _draw(family, whole, nearest, n_components, rng)
@@ -89,7 +107,9 @@ def choose_scalable(
             break
     weights = np.zeros(len(drawn))
     for lo, hi in _chunks(n):
-        weights += np.bincount(owner[lo:hi], None if whole.repeats is None else whole.repeats[lo:hi], len(drawn))
+        weights += np.bincount(
+            owner[lo:hi], None if whole.repeats is None else whole.repeats[lo:hi], len(drawn)
+        )
     return drawn, weights
 
 
@@ -101,7 +121,9 @@ def _chunks(n: int) -> Iterator[tuple[int, int]]:
     return ((lo, min(lo + CHUNK_ROWS, n)) for lo in range(0, n, CHUNK_ROWS))
 
 
-def _draw(family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator) -> Array:
+def _draw(
+    family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator
+) -> Array:
     """Up to `count` distinct rows that have any entry, weighted by repeats * nearest.
 
     Those with the least exponential variable over weight.
@@ -113,7 +135,9 @@ def _draw(family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.
         if whole.repeats is not None:
             weight *= whole.repeats[lo:hi]
         possible = np.flatnonzero(weight > 0)
-        keys = np.concatenate([keys, rng.standard_exponential(hi - lo)[possible] / weight[possible]])
+        keys = np.concatenate(
+            [keys, rng.standard_exponential(hi - lo)[possible] / weight[possible]]
+        )
         rows = np.concatenate([rows, lo + possible])
         if len(keys) > count:
             best = np.argpartition(keys, count - 1)[:count]
@@ -122,9 +146,18 @@ def _draw(family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.
 
 
 def _update(
-    family: Any, whole: Batch, fresh: Any, first: int, nearest: Array, owner: Array, pool: Pool, report: Callable[[int], None]
+    family: Any,
+    whole: Batch,
+    fresh: Any,
+    first: int,
+    nearest: Array,
+    owner: Array,
+    pool: Pool,
+    report: Callable[[int], None],
 ) -> None:
-    """Compare every row with the fresh ones, number `first` and following: nearest (n,) and owner (n,) are brought up to date."""
+    """Compare every row with the fresh ones, number `first` and following: nearest (n,) and owner
+    (n,) are brought up to date.
+    """
     for lo, hi in _chunks(whole.n_rows):
         lanes = whole.part(lo, hi).alone().lanes()
         at = lo
@@ -138,14 +171,22 @@ def _update(
 
 
 def _compare_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
-    """Divergence (n,) of each row of a lane from the nearest of the fresh rows, and which one that is."""
+    """Divergence (n,) of each row of a lane from the nearest of the fresh rows, and which one that
+    is.
+    """
     parts = [_compare_block(family, fresh, block.rows) for block in lane.blocks(BLOCK_ROWS)]
-    return np.concatenate([distance for distance, _ in parts]), np.concatenate([index for _, index in parts])
+    return np.concatenate([distance for distance, _ in parts]), np.concatenate(
+        [index for _, index in parts]
+    )
 
 
 def _compare_block(family: Any, fresh: Any, rows: Any) -> tuple[Array, Array]:
     n, n_fresh = rows.shape[0], fresh.shape[0]
-    stacked: Any = sparse.vstack([rows, fresh], format="csr") if is_sparse(rows) else np.concatenate([rows, fresh])
+    stacked: Any = (
+        sparse.vstack([rows, fresh], format="csr")
+        if is_sparse(rows)
+        else np.concatenate([rows, fresh])
+    )
     found = family.divergences(family.prepare_seeding(stacked), np.arange(n, n + n_fresh))[:, :n]
     index = found.argmin(axis=0).astype(np.int32)
     return found[index, np.arange(n)], index

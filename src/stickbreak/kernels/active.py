@@ -1,7 +1,8 @@
 """Rows that use a few components only: choosing them, their softmax, and their statistics.
 
-Choices are row-major, values (n, L) and index (n, L): what is done with them takes one row at a time. A place without a component
-has index -1 and value -inf while choosing, index 0 and share 0 afterwards.
+Choices are row-major, values (n, L) and index (n, L): what is done with them takes one row at a
+time. A place without a component has index -1 and value -inf while choosing, index 0 and share 0
+afterwards.
 """
 
 from __future__ import annotations
@@ -28,18 +29,24 @@ __all__ = [
 ]
 
 LOWEST = -708.0  # exp of less than this is not a normal number
-LANES = 64  # sums that `dot_chosen` keeps side by side, so that its loop vectorizes without reassociation
+# sums that `dot_chosen` keeps side by side, so that its loop vectorizes without reassociation
+LANES = 64
 TILE = 8  # doubles of a cache line
 
 
 @kernel
 def replace_worst(values, index, size, value, k):
-    """In a heap of `size` choices whose root is the worst, component k takes its place. Of equal values the later one is worse."""
+    """In a heap of `size` choices whose root is the worst, component k takes its place. Of equal
+    values the later one is worse.
+    """
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
         other = child + 1
-        if other < size and (values[other] < values[child] or (values[other] == values[child] and index[other] > index[child])):
+        if other < size and (
+            values[other] < values[child]
+            or (values[other] == values[child] and index[other] > index[child])
+        ):
             child = other
         if not (values[child] < value or (values[child] == value and index[child] > k)):
             break
@@ -50,9 +57,11 @@ def replace_worst(values, index, size, value, k):
 
 @kernel
 def choose_active(logits, log_share, limits, out_values, out_index):
-    """The limits[i] <= L largest of logits (K, n)[:, i] + log_share (K,), in no order; of equal ones the first. Returns NaNs seen.
+    """The limits[i] <= L largest of logits (K, n)[:, i] + log_share (K,), in no order; of equal
+    ones the first. Returns NaNs seen.
 
-    out_values (n, L), out_index (n, L). One look at every number, and a heap for the few that enter: O(K) a row.
+    out_values (n, L), out_index (n, L). One look at every number, and a heap for the few that
+    enter: O(K) a row.
     """
     K, n = logits.shape
     worst = np.full(n, -np.inf)
@@ -76,7 +85,9 @@ def choose_active(logits, log_share, limits, out_values, out_index):
 
 @kernel
 def softmax_active(values, index, repeats):
-    """In place: values (n, L) become softmax times repeats (n,), 0 for no component. Returns the sum of repeats * log_z."""
+    """In place: values (n, L) become softmax times repeats (n,), 0 for no component. Returns the
+    sum of repeats * log_z.
+    """
     log_z = 0.0
     for i in range(values.shape[0]):
         row = values[i]
@@ -109,7 +120,9 @@ def transpose(source, out):
 
 @kernel
 def full_row(features, i, n_features, out):
-    """Out (P,) = [1, z, z_a z_b for a <= b] of row i, from z = features (P, n)[1 : 1 + n_features, i]: cheaper than reading all."""
+    """Out (P,) = [1, z, z_a z_b for a <= b] of row i, from z = features (P, n)[1 : 1 + n_features,
+    i]: cheaper than reading all.
+    """
     z = out[1 : 1 + n_features]
     out[0] = 1.0
     for d in range(n_features):
@@ -151,7 +164,9 @@ def add_active_full(features, n_features, values, index, out):
 
 @kernel
 def dot_row(row, coefficients, index, sums, out):
-    """Out (M,) = row (P,) . coefficients (K, P)[index (M,)], -inf where the index is -1; sums (LANES,) is used up."""
+    """Out (M,) = row (P,) . coefficients (K, P)[index (M,)], -inf where the index is -1; sums
+    (LANES,) is used up.
+    """
     width = row.shape[0]
     for m in range(index.shape[0]):
         if index[m] < 0:
@@ -174,7 +189,9 @@ def dot_row(row, coefficients, index, sums, out):
 
 @kernel
 def dot_chosen(table, coefficients, index, out):
-    """Out (n, M)[i, m] = table (n, P)[i] . coefficients (K, P)[index[i, m]]; -inf where the index is -1."""
+    """Out (n, M)[i, m] = table (n, P)[i] . coefficients (K, P)[index[i, m]]; -inf where the index
+    is -1.
+    """
     sums = np.empty(LANES)
     for i in range(index.shape[0]):
         dot_row(table[i], coefficients, index[i], sums, out[i])
@@ -191,7 +208,9 @@ def dot_chosen_full(features, n_features, coefficients, index, out):
 
 @kernel
 def gather_chosen(log_table, symbols, index, out):
-    """Out (n, M) = sum over columns of log_table (V, K)[symbols (n, D), index (n, M)]; symbol -1 adds nothing, index -1 is -inf."""
+    """Out (n, M) = sum over columns of log_table (V, K)[symbols (n, D), index (n, M)]; symbol -1
+    adds nothing, index -1 is -inf.
+    """
     for i in range(index.shape[0]):
         for m in range(index.shape[1]):
             k = index[i, m]
@@ -204,7 +223,9 @@ def gather_chosen(log_table, symbols, index, out):
 
 @kernel
 def multiply_chosen(indptr, indices, data, log_table, index, out):
-    """Out (n, M) = CSR rows times the columns index (n, M) of log_table (V, K); -inf where the index is -1."""
+    """Out (n, M) = CSR rows times the columns index (n, M) of log_table (V, K); -inf where the
+    index is -1.
+    """
     for i in range(index.shape[0]):
         for m in range(index.shape[1]):
             k = index[i, m]
@@ -217,7 +238,9 @@ def multiply_chosen(indptr, indices, data, log_table, index, out):
 
 @kernel
 def scatter_active_symbols(symbols, values, index, out_table, out_totals):
-    """out_table (V, K)[symbol, index] += values, out_totals (D, K)[column, index] likewise; symbols (n, D), -1 is missing."""
+    """out_table (V, K)[symbol, index] += values, out_totals (D, K)[column, index] likewise; symbols
+    (n, D), -1 is missing.
+    """
     for i in range(symbols.shape[0]):
         for d in range(symbols.shape[1]):
             v = symbols[i, d]
@@ -239,10 +262,11 @@ def scatter_active_counts(indptr, indices, data, values, index, out):
 
 @kernel
 def merge_entropy_active(values, index, starts, partners, places, out):
-    """Out (M,) += change of -sum s log s when two components of a row are added up, for the pairs that are watched.
+    """Out (M,) += change of -sum s log s when two components of a row are added up, for the pairs
+    that are watched.
 
-    starts (K + 1,) into partners and places: component k is watched with the higher ones partners[starts[k] : starts[k + 1]], which
-    are the pairs `places` of out.
+    starts (K + 1,) into partners and places: component k is watched with the higher ones
+    partners[starts[k] : starts[k + 1]], which are the pairs `places` of out.
     """
     for i in range(values.shape[0]):
         for s in range(values.shape[1]):

@@ -1,8 +1,10 @@
-"""Forward-backward of Markov chains whose rows use a few states each: O(L^2) a row, however many states there are.
+"""Forward-backward of Markov chains whose rows use a few states each: O(L^2) a row, however many
+states there are.
 
-support (n, L): the states that a row may be in, each once, -1 for none; evidence and shares (n, L) go with it. Of the transition
-table only what leads from one row's states to the next one's is looked at. Everything else as in `chain`, which gives the same for
-evidence that is -inf outside of the support.
+support (n, L): the states that a row may be in, each once, -1 for none; evidence and shares (n, L)
+go with it. Of the transition table only what leads from one row's states to the next one's is
+looked at. Everything else as in `chain`, which gives the same for evidence that is -inf outside of
+the support.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ __all__ = ["messages_active", "smooth_active"]
 
 @kernel
 def load_active(evidence, support, begin, end, out_rows, out_index):
-    """out_rows (T, L) = exp(evidence - top), 0 for no state; out_index (T, L): the state, 0 for none. Returns the sum of top."""
+    """out_rows (T, L) = exp(evidence - top), 0 for no state; out_index (T, L): the state, 0 for
+    none. Returns the sum of top.
+    """
     total = 0.0
     for t in range(begin, end):
         top, row, index = -np.inf, out_rows[t - begin], out_index[t - begin]
@@ -50,7 +54,9 @@ def step_active(source, before, now, table, out):
 
 @kernel
 def forward_active(start, table, rows, index, out_weights, out_scale):
-    """As `chain_rows.forward_rows`; returns log of the product of scales, and whether all of them are good."""
+    """As `chain_rows.forward_rows`; returns log of the product of scales, and whether all of them
+    are good.
+    """
     T, L = rows.shape
     predicted, inverse, product, exponent = np.empty(L), 1.0, 1.0, np.int64(0)
     for t in range(T):
@@ -74,7 +80,9 @@ def forward_active(start, table, rows, index, out_weights, out_scale):
 
 @kernel
 def backward_active(repeat, table, rows, index, weights, scale, out_future, out_shares, out_steps):
-    """As `chain_rows.backward_rows`; out_shares (T, L), and out_steps (K, K) += what is to be multiplied by the table."""
+    """As `chain_rows.backward_rows`; out_shares (T, L), and out_steps (K, K) += what is to be
+    multiplied by the table.
+    """
     T, L = rows.shape
     message = np.empty(L)
     for a in range(L):
@@ -88,7 +96,12 @@ def backward_active(repeat, table, rows, index, weights, scale, out_future, out_
         if t > 0:
             now = index[t]
             for a in range(L):
-                known, line, counts, total = weights[t - 1, a], table[index[t - 1, a]], out_steps[index[t - 1, a]], 0.0
+                known, line, counts, total = (
+                    weights[t - 1, a],
+                    table[index[t - 1, a]],
+                    out_steps[index[t - 1, a]],
+                    0.0,
+                )
                 if known > 0.0:
                     for b in range(L):
                         total += line[now[b]] * future[b]
@@ -110,10 +123,26 @@ def log_sum(values):
 
 
 @kernel
-def smooth_active_in_logs(evidence, support, begin, end, log_start, log_table, repeat, out_shares, out_start, out_transition):
+def smooth_active_in_logs(
+    evidence,
+    support,
+    begin,
+    end,
+    log_start,
+    log_table,
+    repeat,
+    out_shares,
+    out_start,
+    out_transition,
+):
     """log_z of one sequence in the log domain, which writes its shares and adds its counts."""
     T, L = end - begin, support.shape[1]
-    forward, message, future, values = np.full((T, L), -np.inf), np.zeros(L), np.empty(L), np.empty(L)
+    forward, message, future, values = (
+        np.full((T, L), -np.inf),
+        np.zeros(L),
+        np.empty(L),
+        np.empty(L),
+    )
     for t in range(T):
         for b in range(L):
             j = support[begin + t, b]
@@ -121,14 +150,18 @@ def smooth_active_in_logs(evidence, support, begin, end, log_start, log_table, r
                 for a in range(L):
                     i = support[begin + t - 1, a] if t > 0 else -1
                     values[a] = forward[t - 1, a] + log_table[i, j] if i >= 0 else -np.inf
-                forward[t, b] = (log_start[j] if t == 0 else log_sum(values)) + evidence[begin + t, b]
+                forward[t, b] = (log_start[j] if t == 0 else log_sum(values)) + evidence[
+                    begin + t, b
+                ]
     log_z = log_sum(forward[T - 1])
     if log_z == -np.inf or log_z != log_z:
         out_shares[begin:end] = 0.0 if log_z == -np.inf else np.nan
         return log_z
     for t in range(T - 1, -1, -1):
         for b in range(L):
-            future[b] = message[b] + evidence[begin + t, b] if support[begin + t, b] >= 0 else -np.inf
+            future[b] = (
+                message[b] + evidence[begin + t, b] if support[begin + t, b] >= 0 else -np.inf
+            )
             out_shares[begin + t, b] = repeat * math.exp(forward[t, b] + message[b] - log_z)
             if t == 0 and support[begin, b] >= 0:
                 out_start[support[begin, b]] += out_shares[begin, b]
@@ -145,13 +178,31 @@ def smooth_active_in_logs(evidence, support, begin, end, log_start, log_table, r
 
 @kernel
 def smooth_sequences(
-    evidence, support, offsets, repeats, start, table, shifts, out_log_z, out_weights, out_future, out_shares, out_start, out_steps
+    evidence,
+    support,
+    offsets,
+    repeats,
+    start,
+    table,
+    shifts,
+    out_log_z,
+    out_weights,
+    out_future,
+    out_shares,
+    out_start,
+    out_steps,
 ):
-    """Every sequence in the linear domain: out_log_z (S,) is -inf where that fails, with nothing counted."""
+    """Every sequence in the linear domain: out_log_z (S,) is -inf where that fails, with nothing
+    counted.
+    """
     longest, L = 0, support.shape[1]
     for s in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    rows, scale, index = np.empty((longest, L)), np.empty(longest), np.empty((longest, L), dtype=np.int64)
+    rows, scale, index = (
+        np.empty((longest, L)),
+        np.empty(longest),
+        np.empty((longest, L), dtype=np.int64),
+    )
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         T, weights, shares = end - begin, out_weights[begin:end], out_shares[begin:end]
@@ -159,40 +210,79 @@ def smooth_sequences(
         log_scale, is_good = forward_active(start, table, rows[:T], index, weights, scale)
         out_log_z[s] = log_scale + tops + shifts[0] + (T - 1) * shifts[1] if is_good else -np.inf
         if is_good:
-            backward_active(repeats[s], table, rows[:T], index, weights, scale, out_future[begin:end], shares, out_steps)
+            backward_active(
+                repeats[s],
+                table,
+                rows[:T],
+                index,
+                weights,
+                scale,
+                out_future[begin:end],
+                shares,
+                out_steps,
+            )
             for a in range(L):
                 out_start[index[0, a]] += shares[0, a]
 
 
 def messages_active(evidence, support, tables, offsets):
-    """Weights, futures and shares (n, L) of each row, as `chain_rows.backward_rows` has them, and log_z (S,), -inf where it fails.
+    """Weights, futures and shares (n, L) of each row, as `chain_rows.backward_rows` has them, and
+    log_z (S,), -inf where it fails.
 
-    weights[t - 1, a] * transition[support[t - 1, a], support[t, b]] * futures[t, b] is the posterior of a step.
+    weights[t - 1, a] * transition[support[t - 1, a], support[t, b]] * futures[t, b] is the
+    posterior of a step.
     """
     log_z, weights, futures, shares = np.empty(len(offsets) - 1), *np.empty((3, *support.shape))
-    ones, start, steps = np.ones(len(log_z)), np.zeros_like(tables.start), np.zeros_like(tables.transition)
+    ones, start, steps = (
+        np.ones(len(log_z)),
+        np.zeros_like(tables.start),
+        np.zeros_like(tables.transition),
+    )
     shifts = np.array([tables.start_shift, tables.step_shift])
     linear = ones, tables.start, tables.transition, shifts
-    smooth_sequences(evidence, support, offsets, *linear, log_z, weights, futures, shares, start, steps)
+    smooth_sequences(
+        evidence, support, offsets, *linear, log_z, weights, futures, shares, start, steps
+    )
     return weights, futures, shares, log_z
 
 
-def smooth_active(evidence, support, log_start, log_transition, offsets, weights=None, *, start, transition, tables=None):
-    """Forward-backward over the states of support (n, L): log_z (S,) and shares (n, L), with evidence (n, L).
+def smooth_active(
+    evidence,
+    support,
+    log_start,
+    log_transition,
+    offsets,
+    weights=None,
+    *,
+    start,
+    transition,
+    tables=None,
+):
+    """Forward-backward over the states of support (n, L): log_z (S,) and shares (n, L), with
+    evidence (n, L).
 
-    Adds counts to start (K,) and transition (K, K), as `chain.smooth` does. tables: `linear_tables` of the potentials, if at hand:
-    for many states they cost as much as the rows. log_z = -inf: no path stays within the support.
+    Adds counts to start (K,) and transition (K, K), as `chain.smooth` does. tables: `linear_tables`
+    of the potentials, if at hand: for many states they cost as much as the rows. log_z = -inf: no
+    path stays within the support.
     """
     tables = linear_tables(log_start, log_transition) if tables is None else tables
     K = len(log_start)
     repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
-    log_z, steps, shifts = np.empty(len(repeats)), np.zeros((K, K)), np.array([tables.start_shift, tables.step_shift])
+    log_z, steps, shifts = (
+        np.empty(len(repeats)),
+        np.zeros((K, K)),
+        np.array([tables.start_shift, tables.step_shift]),
+    )
     known, futures, shares = np.empty((3, *support.shape))
     linear = repeats, tables.start, tables.transition, shifts
-    smooth_sequences(evidence, support, offsets, *linear, log_z, known, futures, shares, start, steps)
+    smooth_sequences(
+        evidence, support, offsets, *linear, log_z, known, futures, shares, start, steps
+    )
     transition += steps * tables.transition[:K, :K]
     for s in np.flatnonzero(log_z == -np.inf):
         begin, end = int(offsets[s]), int(offsets[s + 1])
         potentials = log_start, log_transition, repeats[s]
-        log_z[s] = smooth_active_in_logs(evidence, support, begin, end, *potentials, shares, start, transition)
+        log_z[s] = smooth_active_in_logs(
+            evidence, support, begin, end, *potentials, shares, start, transition
+        )
     return log_z, shares

@@ -2,11 +2,13 @@
 
 For supports A_1, ..., A_T, the paths that stay within them have the sum
 
-    Z = sum over j in A_t of m_t(j),   m_t(j) = [sum_i f(i) a(i, j)] e_t(j) [sum_k a(j, k) g(k)],   i in A_(t - 1), k in A_(t + 1),
+    Z = sum over j in A_t of m_t(j),   m_t(j) = [sum_i f(i) a(i, j)] e_t(j) [sum_k a(j, k) g(k)],
+    i in A_(t - 1), k in A_(t + 1),
 
-f and g what comes from the rows before and after. So the L states with the largest m_t are the best support of row t, given those
-of all other rows. A pass forward chooses by the first two factors, by what is known up to a row; a pass backward chooses again by
-all three, and so never lowers Z. Whatever is chosen, the posterior over it is one. Arguments as in `chain`.
+f and g what comes from the rows before and after. So the L states with the largest m_t are the best
+support of row t, given those of all other rows. A pass forward chooses by the first two factors, by
+what is known up to a row; a pass backward chooses again by all three, and so never lowers Z.
+Whatever is chosen, the posterior over it is one. Arguments as in `chain`.
 """
 
 from __future__ import annotations
@@ -24,21 +26,29 @@ BLOCK = 64  # rows that are turned from state-major to row-major at once
 
 @kernel
 def load_block(evidence_t, begin, out, out_top):
-    """Out (T, W)[:, :K] = evidence of the T rows from `begin` on; out_top (T,): the largest of a row, NaN where there is one."""
+    """Out (T, W)[:, :K] = evidence of the T rows from `begin` on; out_top (T,): the largest of a
+    row, NaN where there is one.
+    """
     K, T = evidence_t.shape[0], out.shape[0]
     for t in range(T):
         out_top[t] = -np.inf
     for i in range(0, K, 4):  # four states at a time, as rows are written
         j, k, m = min(i + 1, K - 1), min(i + 2, K - 1), min(i + 3, K - 1)
         for t in range(T):
-            a, b, c, d = evidence_t[i, begin + t], evidence_t[j, begin + t], evidence_t[k, begin + t], evidence_t[m, begin + t]
+            a, b, c, d = (
+                evidence_t[i, begin + t],
+                evidence_t[j, begin + t],
+                evidence_t[k, begin + t],
+                evidence_t[m, begin + t],
+            )
             row = out[t]
             row[i], row[j], row[k], row[m] = a, b, c, d
             x, y = a if a > b or a != a else b, c if c > d or c != c else d
             z = x if x > y or x != x else y
             out_top[t] = z if z > out_top[t] or z != z else out_top[t]
     for t in range(T):
-        out_top[t] = out_top[t] if out_top[t] != -np.inf else 0.0  # nothing is possible: -inf less -inf would be NaN
+        # nothing is possible: -inf less -inf would be NaN
+        out_top[t] = out_top[t] if out_top[t] != -np.inf else 0.0
 
 
 @kernel
@@ -46,7 +56,12 @@ def mix_lines(table, index, weights, out):
     """Out (W,) = sum_a weights (M,)[a] * table (W, W)[index (M,)[a]], M a multiple of four."""
     width = out.shape[0]
     for a in range(0, index.shape[0], 4):
-        first, second, third, last = table[index[a]], table[index[a + 1]], table[index[a + 2]], table[index[a + 3]]
+        first, second, third, last = (
+            table[index[a]],
+            table[index[a + 1]],
+            table[index[a + 2]],
+            table[index[a + 3]],
+        )
         x, y, z, w = weights[a], weights[a + 1], weights[a + 2], weights[a + 3]
         if a == 0:
             for k in range(width):
@@ -68,9 +83,11 @@ def find_worst(values):
 
 @kernel
 def keep_best(values, guess, hidden, index, out):
-    """The states index (L,) of the largest positive values (W,), in no order, and those values, out (L,); -1 and 0 for none.
+    """The states index (L,) of the largest positive values (W,), in no order, and those values, out
+    (L,); -1 and 0 for none.
 
-    guess (L,): states once each, or -1; saves work where it is nearly right. hidden (L,) is used up. Returns the sum of out.
+    guess (L,): states once each, or -1; saves work where it is nearly right. hidden (L,) is used
+    up. Returns the sum of out.
     """
     L, total = index.shape[0], 0.0
     for a in range(L):  # the guess goes first, and must not be found again
@@ -96,7 +113,9 @@ def keep_best(values, guess, hidden, index, out):
 
 @kernel
 def set_message(index, values, total, out_index, out_weights):
-    """What `mix_lines` is to mix, (M,) each: the states index (L,), with weights values (L,) / total."""
+    """What `mix_lines` is to mix, (M,) each: the states index (L,), with weights values (L,) /
+    total.
+    """
     for a in range(index.shape[0]):
         out_index[a] = max(index[a], 0)
         out_weights[a] = values[a] / total
@@ -104,12 +123,19 @@ def set_message(index, values, total, out_index, out_weights):
 
 @kernel
 def choose_forward(evidence_t, begin, predicted, table, lines, weights, rows, out_joint, out_index):
-    """States out_index (T, L) that the rows up to each row like best; out_joint (T, W): predicted weight * likelihood.
+    """States out_index (T, L) that the rows up to each row like best; out_joint (T, W): predicted
+    weight * likelihood.
 
-    predicted (W,): that of the first row on entry, used up; rows (BLOCK, W): zero beyond K. Returns whether every row has a state.
+    predicted (W,): that of the first row on entry, used up; rows (BLOCK, W): zero beyond K. Returns
+    whether every row has a state.
     """
     T, L = out_index.shape
-    top, values, hidden, guess = np.empty(BLOCK), np.empty(L), np.empty(L), np.full(L, -1, out_index.dtype)
+    top, values, hidden, guess = (
+        np.empty(BLOCK),
+        np.empty(L),
+        np.empty(L),
+        np.full(L, -1, out_index.dtype),
+    )
     for first in range(0, T, BLOCK):
         last = min(first + BLOCK, T)
         load_block(evidence_t, begin + first, rows[: last - first], top)
@@ -130,7 +156,9 @@ def choose_forward(evidence_t, begin, predicted, table, lines, weights, rows, ou
 
 @kernel
 def weigh_chosen(evidence_t, row, index, future, out_evidence, out):
-    """Evidence (L,) of the states index (L,) of a row, and out (L,): likelihood * future (W,), in any scale. Returns its sum."""
+    """Evidence (L,) of the states index (L,) of a row, and out (L,): likelihood * future (W,), in
+    any scale. Returns its sum.
+    """
     top, total = -np.inf, 0.0
     for a in range(index.shape[0]):
         out_evidence[a] = evidence_t[index[a], row] if index[a] >= 0 else -np.inf
@@ -143,12 +171,18 @@ def weigh_chosen(evidence_t, row, index, future, out_evidence, out):
 
 @kernel
 def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index, out_evidence):
-    """Chooses index (T, L) again, by the rows after each row too; out_evidence (T, L): that of the chosen. Uses joint up.
+    """Chooses index (T, L) again, by the rows after each row too; out_evidence (T, L): that of the
+    chosen. Uses joint up.
 
     Returns whether every row has a state.
     """
     T, L = index.shape
-    future, values, hidden, guess = np.ones(joint.shape[1]), np.empty(L), np.empty(L), np.empty(L, index.dtype)
+    future, values, hidden, guess = (
+        np.ones(joint.shape[1]),
+        np.empty(L),
+        np.empty(L),
+        np.empty(L, index.dtype),
+    )
     for t in range(T - 1, -1, -1):
         if t < T - 1:  # nothing is known beyond the last row
             mix_lines(transposed, lines, weights, future)
@@ -166,27 +200,54 @@ def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index,
 
 
 @kernel
-def choose_sequences(evidence_t, offsets, start, table, transposed, joint, out_index, out_evidence, out_is_bad):
+def choose_sequences(
+    evidence_t, offsets, start, table, transposed, joint, out_index, out_evidence, out_is_bad
+):
     """Both passes over every sequence; joint (longest, W) is used up."""
     width, n_lines = start.shape[0], (out_index.shape[1] + 3) // 4 * 4
-    lines, weights, predicted, rows = np.zeros(n_lines, np.int64), np.zeros(n_lines), np.empty(width), np.zeros((BLOCK, width))
+    lines, weights, predicted, rows = (
+        np.zeros(n_lines, np.int64),
+        np.zeros(n_lines),
+        np.empty(width),
+        np.zeros((BLOCK, width)),
+    )
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         predicted[:] = start
         part, index = joint[: end - begin], out_index[begin:end]
-        is_good = choose_forward(evidence_t, begin, predicted, table, lines, weights, rows, part, index)
+        is_good = choose_forward(
+            evidence_t, begin, predicted, table, lines, weights, rows, part, index
+        )
         if is_good:
-            is_good = choose_backward(evidence_t, begin, transposed, lines, weights, part, index, out_evidence[begin:end])
+            is_good = choose_backward(
+                evidence_t, begin, transposed, lines, weights, part, index, out_evidence[begin:end]
+            )
         out_is_bad[s] = not is_good
 
 
 def choose_states(evidence_t, offsets, tables, n_states, joint):
-    """Support (n, L) of every row, states once each and -1 for none, and its evidence (n, L), L = n_states.
+    """Support (n, L) of every row, states once each and -1 for none, and its evidence (n, L), L =
+    n_states.
 
-    tables: `linear_tables` of the potentials. joint (longest, W): memory. Returns also is_bad (S,): sequences that are left without
-    a path, because none is within reach of the first pass, or weights underflow, or the evidence has NaN; theirs means nothing.
+    tables: `linear_tables` of the potentials. joint (longest, W): memory. Returns also is_bad (S,):
+    sequences that are left without a path, because none is within reach of the first pass, or
+    weights underflow, or the evidence has NaN; theirs means nothing.
     """
     n = evidence_t.shape[1]
-    support, evidence, is_bad = np.empty((n, n_states), np.int32), np.empty((n, n_states)), np.empty(len(offsets) - 1, np.bool_)
-    choose_sequences(evidence_t, offsets, tables.start, tables.transition, tables.transposed, joint, support, evidence, is_bad)
+    support, evidence, is_bad = (
+        np.empty((n, n_states), np.int32),
+        np.empty((n, n_states)),
+        np.empty(len(offsets) - 1, np.bool_),
+    )
+    choose_sequences(
+        evidence_t,
+        offsets,
+        tables.start,
+        tables.transition,
+        tables.transposed,
+        joint,
+        support,
+        evidence,
+        is_bad,
+    )
     return support, evidence, is_bad

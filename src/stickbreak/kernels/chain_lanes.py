@@ -1,8 +1,9 @@
 """Many Markov chains side by side: eight sequences at a time, one in each lane of a vector.
 
-A group is eight sequences of like length. Its tables are (T, K, 8), T the longest. A lane that has ended, or that is left out and
-has length 0, has likelihood 0 and scale 1 from there on, and what later rows say of it is 0, so that it counts for nothing. No
-lane knows of another, and sums over states are taken in the order of `chain_rows`: a sequence has the same bits in both.
+A group is eight sequences of like length. Its tables are (T, K, 8), T the longest. A lane that has
+ended, or that is left out and has length 0, has likelihood 0 and scale 1 from there on, and what
+later rows say of it is 0, so that it counts for nothing. No lane knows of another, and sums over
+states are taken in the order of `chain_rows`: a sequence has the same bits in both.
 """
 
 from __future__ import annotations
@@ -14,11 +15,27 @@ import numpy as np
 from .chain_rows import LOG_2, LOST, LOWEST_TOP, TINY
 from .compile import kernel
 from .rows import exp_fast
-from .vectors import EIGHT, at_least, exponent, fill, fma, gather, larger, load, mantissa, scatter, spread, store, turn
+from .vectors import (
+    EIGHT,
+    at_least,
+    exponent,
+    fill,
+    fma,
+    gather,
+    larger,
+    load,
+    mantissa,
+    scatter,
+    spread,
+    store,
+    turn,
+)
 
 __all__ = ["FEW_STATES", "plan_groups", "smooth_lanes"]
 
-GROUP, TIME, IS_OUT = 0, 1, 2  # of a cursor: the group that is next, the time within it (0: its beginning), then its lanes left out
+# of a cursor: the group that is next, the time within it (0: its beginning), then its lanes left
+# out
+GROUP, TIME, IS_OUT = 0, 1, 2
 
 FEW_STATES = 12  # for which a matrix product is not worth its call
 TIMES = 64  # whose rows are fetched together, state after state: memory is fast in its own order
@@ -26,10 +43,12 @@ TIMES = 64  # whose rows are fetched together, state after state: memory is fast
 
 @kernel
 def plan_groups(lengths, least_lanes, long, longest, out_group, out_alone):
-    """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of those to be done alone.
+    """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of
+    those to be done alone.
 
-    out_group (S,): where each group begins. A sequence of more than `long` rows is done alone if the group that it would lead has
-    rows for fewer lanes than least_lanes, on the average, and so is one of more rows than `longest`.
+    out_group (S,): where each group begins. A sequence of more than `long` rows is done alone if
+    the group that it would lead has rows for fewer lanes than least_lanes, on the average, and so
+    is one of more rows than `longest`.
     """
     n_groups, n_alone, at = 0, 0, 0
     while at < lengths.shape[0]:
@@ -50,7 +69,9 @@ def plan_groups(lengths, least_lanes, long, longest, out_group, out_alone):
 
 @kernel
 def load_ragged(evidence, k, t0, begins, lengths, square):
-    """Square (8, 8) = evidence (K, n)[k] of the eight times from t0 on of each lane; -inf after its end."""
+    """Square (8, 8) = evidence (K, n)[k] of the eight times from t0 on of each lane; -inf after its
+    end.
+    """
     n = evidence.shape[1]
     for t in range(EIGHT):
         square[t] = t
@@ -66,7 +87,9 @@ def load_ragged(evidence, k, t0, begins, lengths, square):
 
 @kernel
 def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
-    """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of the largest evidence of a row."""
+    """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of
+    the largest evidence of a row.
+    """
     (K, n), tops = evidence.shape, fill(0.0)
     for first in range(0, T, TIMES):
         last = min(first + TIMES, T)
@@ -82,7 +105,8 @@ def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
             top = fill(-np.inf)
             for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
                 top = larger(load(out, at), top)
-            top = at_least(top, LOWEST_TOP, top, 0.0)  # nothing is possible: -inf less -inf would be NaN
+            # nothing is possible: -inf less -inf would be NaN
+            top = at_least(top, LOWEST_TOP, top, 0.0)
             for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
                 store(out, at, exp_fast(load(out, at) - top))
             tops = tops + top
@@ -93,7 +117,12 @@ def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
 def four_sums(table, line, width, K, source, at):
     """Sums over states i of table (., width)[line + 0 .. 3, i] * source (., 8)[at + i]."""
     a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-    first, second, third, fourth = line * width, (line + 1) * width, (line + 2) * width, (line + 3) * width
+    first, second, third, fourth = (
+        line * width,
+        (line + 1) * width,
+        (line + 2) * width,
+        (line + 3) * width,
+    )
     for i in range(K):
         x = load(source, EIGHT * (at + i))
         a = fma(spread(table, first + i), x, a)
@@ -115,7 +144,11 @@ def one_sum(table, line, width, K, source, at):
 @kernel
 def weigh(predicted, inverse, rows, out, at):
     """Out (., 8)[at] = predicted * inverse * rows (., 8)[at]."""
-    store(out, EIGHT * at, at_least(predicted, LOST, predicted * inverse * load(rows, EIGHT * at), 0.0))
+    store(
+        out,
+        EIGHT * at,
+        at_least(predicted, LOST, predicted * inverse * load(rows, EIGHT * at), 0.0),
+    )
 
 
 @kernel
@@ -132,13 +165,21 @@ def sum_states(weights, at, K):
 
 
 @kernel
-def forward_lanes(start, transposed, K, lengths, shortest, T, rows, out_weights, out_inverse, out_log_scale):
+def forward_lanes(
+    start, transposed, K, lengths, shortest, T, rows, out_weights, out_inverse, out_log_scale
+):
     """Forward pass: as `chain_rows.forward_rows`, in every lane.
 
-    out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,): logarithm of the product of these
-    sums; -inf if one of them was nearly zero, or not a number.
+    out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,):
+    logarithm of the product of these sums; -inf if one of them was nearly zero, or not a number.
     """
-    product, exponents, worst, inverse, width = fill(1.0), fill(0.0), fill(1.0), fill(1.0), transposed.shape[1]
+    product, exponents, worst, inverse, width = (
+        fill(1.0),
+        fill(0.0),
+        fill(1.0),
+        fill(1.0),
+        transposed.shape[1],
+    )
     for k in range(K):
         weigh(spread(start, k), inverse, rows, out_weights, k)
     for t in range(T):
@@ -151,7 +192,13 @@ def forward_lanes(start, transposed, K, lengths, shortest, T, rows, out_weights,
                 weigh(c, inverse, rows, out_weights, now + k + 2)
                 weigh(d, inverse, rows, out_weights, now + k + 3)
             for k in range(K - K % 4, K):
-                weigh(one_sum(transposed, k, width, K, out_weights, before), inverse, rows, out_weights, now + k)
+                weigh(
+                    one_sum(transposed, k, width, K, out_weights, before),
+                    inverse,
+                    rows,
+                    out_weights,
+                    now + k,
+                )
         total = sum_states(out_weights, now, K)
         if t >= shortest:
             store(out_inverse, EIGHT * t, total)
@@ -172,8 +219,12 @@ def forward_lanes(start, transposed, K, lengths, shortest, T, rows, out_weights,
 
 
 @kernel
-def begin_group(evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z):
-    """Load and forward pass of a group; lanes whose scale fails get length 0, and out_log_z (8,) of -inf."""
+def begin_group(
+    evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z
+):
+    """Load and forward pass of a group; lanes whose scale fails get length 0, and out_log_z (8,) of
+    -inf.
+    """
     K, is_good = evidence.shape[0], False
     while not is_good:
         is_good, shortest = True, least(lengths)
@@ -197,7 +248,9 @@ def least(lengths):
 
 @kernel
 def pass_back(message, inverse, rows, weights, at, futures, out):
-    """One state of one time: rows (., 8)[at] become shares, weights * message; futures (., 8)[out] = message * rows * inverse."""
+    """One state of one time: rows (., 8)[at] become shares, weights * message; futures (., 8)[out]
+    = message * rows * inverse.
+    """
     weight = load(weights, EIGHT * at)
     value = at_least(weight, LOST, message, 0.0)
     store(futures, EIGHT * out, value * load(rows, EIGHT * at) * inverse)
@@ -205,13 +258,22 @@ def pass_back(message, inverse, rows, weights, at, futures, out):
 
 
 @kernel
-def backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures):
-    """Time t of the backward pass: as `chain_rows.backward_rows`, in every lane; rows become shares.
+def backward_lanes(
+    t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures
+):
+    """Time t of the backward pass: as `chain_rows.backward_rows`, in every lane; rows become
+    shares.
 
-    futures (8, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 8; that into t is written to t % 8. A lane ends with
-    repeats (8,) * inverse (T, 8).
+    futures (8, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 8; that into t is
+    written to t % 8. A lane ends with repeats (8,) * inverse (T, 8).
     """
-    now, width, ends, mine, out = t * K, transition.shape[1], fill(0.0), (t + 1) % EIGHT * K, t % EIGHT * K
+    now, width, ends, mine, out = (
+        t * K,
+        transition.shape[1],
+        fill(0.0),
+        (t + 1) % EIGHT * K,
+        t % EIGHT * K,
+    )
     if t + 1 >= shortest:
         for s in range(EIGHT):
             square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
@@ -224,17 +286,35 @@ def backward_lanes(t, transition, K, lengths, shortest, repeats, weights, invers
         pass_back(c + ends, scale, rows, weights, now + k + 2, futures, out + k + 2)
         pass_back(d + ends, scale, rows, weights, now + k + 3, futures, out + k + 3)
     for k in range(K - K % 4, K):
-        pass_back(one_sum(transition, k, width, K, futures, mine) + ends, scale, rows, weights, now + k, futures, out + k)
+        pass_back(
+            one_sum(transition, k, width, K, futures, mine) + ends,
+            scale,
+            rows,
+            weights,
+            now + k,
+            futures,
+            out + k,
+        )
 
 
 @kernel
 def add_four(weights, futures, first, last, K, i, j, out):
     """Steps from states i and i + 1 to j and j + 1: see `add_steps`."""
     upper, lower = EIGHT * (i * K + j), EIGHT * ((i + 1) * K + j)
-    a, b, c, d = load(out, upper), load(out, upper + EIGHT), load(out, lower), load(out, lower + EIGHT)
+    a, b, c, d = (
+        load(out, upper),
+        load(out, upper + EIGHT),
+        load(out, lower),
+        load(out, lower + EIGHT),
+    )
     for t in range(first, last):
         at, to = EIGHT * ((t - 1) * K + i), EIGHT * (t % EIGHT * K + j)
-        x, y, left, right = load(weights, at), load(weights, at + EIGHT), load(futures, to), load(futures, to + EIGHT)
+        x, y, left, right = (
+            load(weights, at),
+            load(weights, at + EIGHT),
+            load(futures, to),
+            load(futures, to + EIGHT),
+        )
         a, b, c, d = fma(x, left, a), fma(x, right, b), fma(y, left, c), fma(y, right, d)
     store(out, upper, a)
     store(out, upper + EIGHT, b)
@@ -247,13 +327,17 @@ def add_one(weights, futures, first, last, K, i, j, out):
     """Steps from state i to j: see `add_steps`."""
     a = load(out, EIGHT * (i * K + j))
     for t in range(first, last):
-        a = fma(load(weights, EIGHT * ((t - 1) * K + i)), load(futures, EIGHT * (t % EIGHT * K + j)), a)
+        a = fma(
+            load(weights, EIGHT * ((t - 1) * K + i)), load(futures, EIGHT * (t % EIGHT * K + j)), a
+        )
     store(out, EIGHT * (i * K + j), a)
 
 
 @kernel
 def add_steps(weights, futures, first, last, K, out):
-    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j], summed over times first to last - 1."""
+    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j], summed over
+    times first to last - 1.
+    """
     even = K - K % 2
     for i in range(0, even, 2):
         for j in range(0, even, 2):
@@ -286,16 +370,19 @@ def store_lanes(shares, first, last, begins, lengths, shortest, square, out):
 
 @kernel
 def smooth_lanes(
-    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, start_shift, step_shift, cursor, rows,
+    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, start_shift,
+    step_shift, cursor, rows,
     weights, inverse, futures, past, future, out_log_z, out_start, out_steps, out_shares,
 ):  # fmt: skip
-    """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the other, as far as the room goes.
+    """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the
+    other, as far as the room goes.
 
-    past and future (K, R): weights of rows and what the steps out of them are worth, for the counts, which a matrix product makes
-    of them; few states have them added up in out_steps (K, K, 8) instead. When they are full, or all is done, returns the number of
-    columns in use; call it with the same cursor (10,), all zero to begin with, until it is past the last group. Used up: rows and
-    weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (8, K, 8). out_log_z (S,) is -inf for sequences whose scale
-    fails, with nothing else done.
+    past and future (K, R): weights of rows and what the steps out of them are worth, for the
+    counts, which a matrix product makes of them; few states have them added up in out_steps (K, K,
+    8) instead. When they are full, or all is done, returns the number of columns in use; call it
+    with the same cursor (10,), all zero to begin with, until it is past the last group. Used up:
+    rows and weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (8, K, 8). out_log_z
+    (S,) is -inf for sequences whose scale fails, with nothing else done.
     """
     K, room, used = evidence.shape[0], past.shape[1], 0
     begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
@@ -306,10 +393,25 @@ def smooth_lanes(
         for s in range(EIGHT):
             sequence = order[first + min(s, n_lanes - 1)]
             begins[s], repeats[s] = offsets[sequence], sequence_weights[sequence]
-            lengths[s] = offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
+            lengths[s] = (
+                offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
+            )
         T = offsets[order[first] + 1] - offsets[order[first]]
         if cursor[TIME] == 0:
-            begin_group(evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, log_z)
+            begin_group(
+                evidence,
+                start,
+                transposed,
+                begins,
+                T,
+                square,
+                tops,
+                lengths,
+                rows,
+                weights,
+                inverse,
+                log_z,
+            )
             for s in range(EIGHT):
                 cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
             for s in range(n_lanes):
@@ -322,7 +424,19 @@ def smooth_lanes(
             if used == room:
                 return used
             t = cursor[TIME] - 1
-            backward_lanes(t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures)
+            backward_lanes(
+                t,
+                transition,
+                K,
+                lengths,
+                shortest,
+                repeats,
+                weights,
+                inverse,
+                square,
+                rows,
+                futures,
+            )
             if K <= FEW_STATES:
                 if t % EIGHT == 0:  # sums over eight times can stay in registers
                     add_steps(weights, futures, max(t, 1), min(t + EIGHT, T), K, out_steps)
@@ -332,7 +446,9 @@ def smooth_lanes(
                     store(future, k * room + used, load(futures, EIGHT * (t % EIGHT * K + k)))
                 used += EIGHT
             if t % TIMES == 0:
-                store_lanes(rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares)
+                store_lanes(
+                    rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares
+                )
             cursor[TIME] = t
         for k in range(K):
             for s in range(EIGHT):

@@ -1,4 +1,5 @@
-"""Paths of Markov chains: the best one, random ones, and what is known of a row from the rows before it.
+"""Paths of Markov chains: the best one, random ones, and what is known of a row from the rows
+before it.
 
 Arguments as in `chain`.
 """
@@ -13,10 +14,19 @@ import numpy as np
 from .chain_rows import TINY, filter_rows, linear_tables, log_forward, log_sums
 from .compile import kernel
 
-__all__ = ["draw", "draw_backward", "draw_in_logs", "filter_step", "filtered", "predict_step", "viterbi", "viterbi_pieces"]
+__all__ = [
+    "draw",
+    "draw_backward",
+    "draw_in_logs",
+    "filter_step",
+    "filtered",
+    "predict_step",
+    "viterbi",
+    "viterbi_pieces",
+]
 
 
-# ---- the best path -------------------------------------------------------------------------------------------------
+# ---- the best path -------------------------------------------------------------------------------
 @kernel
 def step_best(before, log_transition, out):
     """Out (K,): log weight of the best path that goes on to each state, from those before (K,)."""
@@ -32,7 +42,9 @@ def step_best(before, log_transition, out):
 
 @kernel
 def best_scores(log_first, log_transition, evidence_t, begin, out):
-    """Out (T, K): log weight of the best path to each state of each row from `begin` on; log_first (K,) enters the first."""
+    """Out (T, K): log weight of the best path to each state of each row from `begin` on; log_first
+    (K,) enters the first.
+    """
     T, K = out.shape
     for t in range(T):
         current = out[t]
@@ -56,7 +68,8 @@ def first_best(values):
 
 @kernel
 def trace_back(scores, transposed, after, out_path):
-    """The path (T,) of the best scores (T, K); asks again who came first, instead of remembering it.
+    """The path (T,) of the best scores (T, K); asks again who came first, instead of remembering
+    it.
 
     after: the state of the row that follows, -1 if this is where the chain ends.
     """
@@ -88,9 +101,11 @@ def best_paths(evidence_t, log_start, log_transition, transposed, offsets, out_p
 
 
 def viterbi(evidence_t, log_start, log_transition, offsets):
-    """Most probable path (n,) of each sequence, and its log weight (S,), log p(path, rows); of equal states the first.
+    """Most probable path (n,) of each sequence, and its log weight (S,), log p(path, rows); of
+    equal states the first.
 
-    The weight is -inf if no path is possible, and NaN if the evidence has NaN: the path means nothing then.
+    The weight is -inf if no path is possible, and NaN if the evidence has NaN: the path means
+    nothing then.
     """
     path, value = np.empty(evidence_t.shape[1], dtype=np.int64), np.empty(len(offsets) - 1)
     transposed = np.ascontiguousarray(log_transition.T)
@@ -99,14 +114,19 @@ def viterbi(evidence_t, log_start, log_transition, offsets):
 
 
 def viterbi_pieces(evidence, bounds, log_start, log_transition):
-    """`viterbi` of one long chain in pieces: yields (begin, end, path, value), the last piece first, the same bits.
+    """`viterbi` of one long chain in pieces: yields (begin, end, path, value), the last piece
+    first, the same bits.
 
-    evidence(begin, end) gives evidence_t (K, end - begin); it is asked for twice, but once of the last piece. What is kept of a
-    piece is the score (K,) of its last row: with sqrt(T) pieces O(sqrt(T) K) in all. Bytes that remember who came first would save
-    the second pass, but are T K of them, as many as the evidence itself has numbers.
+    evidence(begin, end) gives evidence_t (K, end - begin); it is asked for twice, but once of the
+    last piece. What is kept of a piece is the score (K,) of its last row: with sqrt(T) pieces
+    O(sqrt(T) K) in all. Bytes that remember who came first would save the second pass, but are T K
+    of them, as many as the evidence itself has numbers.
     """
     transposed, pieces = np.ascontiguousarray(log_transition.T), list(pairwise(bounds))
-    scores, entering = np.empty((max(end - begin for begin, end in pieces), len(log_start))), [log_start]
+    scores, entering = (
+        np.empty((max(end - begin for begin, end in pieces), len(log_start))),
+        [log_start],
+    )
     for begin, end in pieces:
         best_scores(entering[-1], log_transition, evidence(begin, end), 0, scores[: end - begin])
         entering.append(np.empty(len(log_start)))
@@ -122,11 +142,13 @@ def viterbi_pieces(evidence, bounds, log_start, log_transition):
         yield begin, end, path, float(value)
 
 
-# ---- what is known of a row from the rows before it ----------------------------------------------------------------
+# ---- what is known of a row from the rows before it ----------------------------------------------
 def filtered(evidence_t, log_start, log_transition, offsets):
-    """p(z_t | x_1 .. x_t) (n, K), and log p(x_t | x_1 .. x_(t - 1)) (n,), whose sum over a sequence is its log_z.
+    """p(z_t | x_1 .. x_t) (n, K), and log p(x_t | x_1 .. x_(t - 1)) (n,), whose sum over a sequence
+    is its log_z.
 
-    From the first row that is impossible given those before it, the first is 0 and the second -inf; from NaN on, both are NaN.
+    From the first row that is impossible given those before it, the first is 0 and the second -inf;
+    from NaN on, both are NaN.
     """
     K, n = evidence_t.shape
     tables = linear_tables(log_start, log_transition)
@@ -139,7 +161,9 @@ def filtered(evidence_t, log_start, log_transition, offsets):
     log_step[offsets[:-1]] += tables.start_shift - tables.step_shift
     for s in bad:
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
-        out[rows, :K], log_step[rows] = _filter_in_logs(evidence_t[:, rows], log_start, log_transition)
+        out[rows, :K], log_step[rows] = _filter_in_logs(
+            evidence_t[:, rows], log_start, log_transition
+        )
     return out[:, :K], log_step
 
 
@@ -151,7 +175,9 @@ def _filter_in_logs(evidence_t, log_start, log_transition):
     good = log_z > -np.inf  # and NaN stays
     shares = np.exp(forward - np.where(good | np.isnan(log_z), log_z, 0.0)[:, None])
     before = np.r_[0.0, log_z[:-1]]
-    return shares, np.where(log_z == -np.inf, -np.inf, log_z - np.where(before == -np.inf, 0.0, before))
+    return shares, np.where(
+        log_z == -np.inf, -np.inf, log_z - np.where(before == -np.inf, 0.0, before)
+    )
 
 
 def predict_step(log_message, log_transition):
@@ -160,9 +186,11 @@ def predict_step(log_message, log_transition):
 
 
 def filter_step(log_message, evidence, log_start, log_transition):
-    """One more row of a chain that is still growing, O(K^2): log p(z_t | x_1 .. x_t) (K,) and log p(x_t | x_1 .. x_(t - 1)).
+    """One more row of a chain that is still growing, O(K^2): log p(z_t | x_1 .. x_t) (K,) and log
+    p(x_t | x_1 .. x_(t - 1)).
 
-    log_message (K,) is what the row before gave, None for the first row; evidence (K,). Logarithms, so that nothing is ever lost.
+    log_message (K,) is what the row before gave, None for the first row; evidence (K,). Logarithms,
+    so that nothing is ever lost.
     """
     predicted = log_start if log_message is None else predict_step(log_message, log_transition)
     joint = predicted + evidence
@@ -170,10 +198,12 @@ def filter_step(log_message, evidence, log_start, log_transition):
     return (joint - log_step if log_step > -np.inf else joint), log_step
 
 
-# ---- random paths --------------------------------------------------------------------------------------------------
+# ---- random paths --------------------------------------------------------------------------------
 @kernel
 def choose(weights, uniform):
-    """The first place whose cumulative weight exceeds uniform times the sum; never one without weight."""
+    """The first place whose cumulative weight exceeds uniform times the sum; never one without
+    weight.
+    """
     total = 0.0
     for k in range(weights.shape[0]):
         total += weights[k]
@@ -189,7 +219,9 @@ def choose(weights, uniform):
 
 @kernel
 def draw_backward(filtered, transposed, uniforms, after, out_path):
-    """A path (T,) from the last row of filtered (T, W) to its first; after: the state of the row that follows, -1 if none does."""
+    """A path (T,) from the last row of filtered (T, W) to its first; after: the state of the row
+    that follows, -1 if none does.
+    """
     T, width = filtered.shape
     weights = np.empty(width)
     for t in range(T - 1, -1, -1):
@@ -230,10 +262,11 @@ def draw_in_logs(log_forward, log_transition, uniforms, after, out_path):
 
 
 def draw(evidence_t, log_start, log_transition, offsets, uniforms):
-    """A random path (n,) of each sequence from its posterior, and log_z (S,): filter forward, sample backward.
+    """A random path (n,) of each sequence from its posterior, and log_z (S,): filter forward,
+    sample backward.
 
-    uniforms (n,) in [0, 1), one a row. A sequence without a possible path, or with NaN, gets a path that means nothing: its log_z
-    tells.
+    uniforms (n,) in [0, 1), one a row. A sequence without a possible path, or with NaN, gets a path
+    that means nothing: its log_z tells.
     """
     n = evidence_t.shape[1]
     tables = linear_tables(log_start, log_transition)

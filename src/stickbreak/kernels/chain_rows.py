@@ -1,7 +1,8 @@
-"""Markov chains one sequence at a time: forward and backward passes in the linear domain, and in the log domain.
+"""Markov chains one sequence at a time: forward and backward passes in the linear domain, and in
+the log domain.
 
-Linear rows are (T, W), states padded with zeros to whole vectors. Sums over states are taken in the same order here and in
-`chain_lanes`, so that a sequence has the same bits in both.
+Linear rows are (T, W), states padded with zeros to whole vectors. Sums over states are taken in the
+same order here and in `chain_lanes`, so that a sequence has the same bits in both.
 """
 
 from __future__ import annotations
@@ -13,14 +14,29 @@ import numpy as np
 
 from .compile import kernel
 from .rows import exp_fast
-from .vectors import EIGHT, at_least, fill, first_four, fma, larger, last_four, load, spread, store, turn
+from .vectors import (
+    EIGHT,
+    at_least,
+    fill,
+    first_four,
+    fma,
+    larger,
+    last_four,
+    load,
+    spread,
+    store,
+    turn,
+)
 
 __all__ = [
-    "LOST", "LOWEST_TOP", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows", "forward_rows", "linear_tables",
-    "load_rows", "log_backward", "log_forward", "log_sums", "smooth_rows", "step_rows", "sum_logs", "write_shares",
+    "LOST", "LOWEST_TOP", "TINY", "Tables", "add_log_steps", "backward_rows", "filter_rows",
+    "forward_rows", "linear_tables",
+    "load_rows", "log_backward", "log_forward", "log_sums", "smooth_rows", "step_rows", "sum_logs",
+    "write_shares",
 ]  # fmt: skip
 
-# A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A smaller scale is mistrusted:
+# A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A
+# smaller scale is mistrusted:
 # a state that was lost before could matter in it.
 LOST, TINY = 1e-300, 1e-150
 LOWEST_TOP = -1e308  # evidence of a row in which nothing is possible has less
@@ -29,7 +45,9 @@ LOG_2 = math.log(2.0)
 
 
 class Tables(NamedTuple):
-    """Linear potentials: start (W,), transition and transposed (W, W), zero from K to W; log shifts that were taken off."""
+    """Linear potentials: start (W,), transition and transposed (W, W), zero from K to W; log shifts
+    that were taken off.
+    """
 
     start: np.ndarray
     transition: np.ndarray
@@ -39,10 +57,14 @@ class Tables(NamedTuple):
 
 
 def linear_tables(log_start, log_transition):
-    """Tables whose largest entries are 1; those of less than LOST are 0, as arithmetic with them is slow."""
+    """Tables whose largest entries are 1; those of less than LOST are 0, as arithmetic with them is
+    slow.
+    """
     K = len(log_start)
     width = -(-K // EIGHT) * EIGHT
-    shifts = [float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())]
+    shifts = [
+        float(top) if np.isfinite(top) else 0.0 for top in (log_start.max(), log_transition.max())
+    ]
     start, transition = np.zeros(width), np.zeros((width, width))
     start[:K] = np.exp(log_start - shifts[0])
     transition[:K, :K] = np.exp(log_transition - shifts[1])
@@ -51,10 +73,12 @@ def linear_tables(log_start, log_transition):
     return Tables(start, transition, np.ascontiguousarray(transition.T), *shifts)
 
 
-# ---- the linear domain ---------------------------------------------------------------------------------------------
+# ---- the linear domain ---------------------------------------------------------------------------
 @kernel
 def load_rows(evidence_t, begin, out, out_top):
-    """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each row from `begin` on."""
+    """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each
+    row from `begin` on.
+    """
     K, n = evidence_t.shape
     T, width = out.shape
     block, square = np.zeros((width, EIGHT)), np.empty(EIGHT * EIGHT)
@@ -67,7 +91,8 @@ def load_rows(evidence_t, begin, out, out_top):
                 for t in range(size):
                     block[k, t] = evidence_t[k, begin + first + t]
             top = larger(load(block, EIGHT * k), top)
-        top = at_least(top, LOWEST_TOP, top, 0.0)  # nothing is possible: -inf less -inf would be NaN
+        # nothing is possible: -inf less -inf would be NaN
+        top = at_least(top, LOWEST_TOP, top, 0.0)
         for k in range(K):
             store(block, EIGHT * k, exp_fast(load(block, EIGHT * k) - top))
         store(square, 0, top)
@@ -84,7 +109,9 @@ def load_rows(evidence_t, begin, out, out_top):
 
 @kernel
 def four_columns(message, at, n_states, table, width, column):
-    """Sums over states i of message[at + i] * table (., width)[i, column:], in columns of 32 states."""
+    """Sums over states i of message[at + i] * table (., width)[i, column:], in columns of 32
+    states.
+    """
     a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for i in range(n_states):
         x, line = spread(message, at + i), i * width + column
@@ -97,7 +124,9 @@ def four_columns(message, at, n_states, table, width, column):
 
 @kernel
 def step_rows(message, at, n_states, table, out, out_at):
-    """Out[out_at:], W numbers, = message[at:] @ table (W, W); its sums run over the first n_states, one after the other."""
+    """Out[out_at:], W numbers, = message[at:] @ table (W, W); its sums run over the first n_states,
+    one after the other.
+    """
     width = table.shape[1]
     if width < 4 * EIGHT:
         for column in range(0, width, EIGHT):
@@ -107,7 +136,8 @@ def step_rows(message, at, n_states, table, out, out_at):
             store(out, out_at + column, a)
     else:
         for first in range(0, width, 4 * EIGHT):
-            column = min(first, width - 4 * EIGHT)  # the last ones may be done twice, which is faster than fewer at a time
+            # the last ones may be done twice, which is faster than fewer at a time
+            column = min(first, width - 4 * EIGHT)
             a, b, c, d = four_columns(message, at, n_states, table, width, column)
             store(out, out_at + column, a)
             store(out, out_at + column + EIGHT, b)
@@ -129,10 +159,11 @@ def weigh_row(predicted, inverse, rows, out, at, width):
 
 @kernel
 def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
-    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from likelihoods rows (T, W).
+    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from
+    likelihoods rows (T, W).
 
-    predicted (W,): that of the first row on entry, used up. Returns the number of rows before the first scale that is nearly zero
-    or not a number.
+    predicted (W,): that of the first row on entry, used up. Returns the number of rows before the
+    first scale that is nearly zero or not a number.
     """
     (T, width), inverse = rows.shape, 1.0
     for t in range(T):
@@ -146,13 +177,17 @@ def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
 
 
 @kernel
-def backward_rows(message, n_states, transposed, rows, weights, scale, first, last, out_message, out_future):
-    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights * message = shares.
+def backward_rows(
+    message, n_states, transposed, rows, weights, scale, first, last, out_message, out_future
+):
+    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights
+    * message = shares.
 
-    out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the row before: what a step into
-    the row is worth, so that weights[t - 1] (x) future[t] * transition are the posteriors of that step. message (W,): that of row
-    last - 1 on entry, of the row before `first` on return. It is set to zero where no path leads to, since a state that explains
-    many rows far better but cannot be reached would overflow.
+    out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the
+    row before: what a step into the row is worth, so that weights[t - 1] (x) future[t] * transition
+    are the posteriors of that step. message (W,): that of row last - 1 on entry, of the row before
+    `first` on return. It is set to zero where no path leads to, since a state that explains many
+    rows far better but cannot be reached would overflow.
     """
     width = rows.shape[1]
     for t in range(last - 1, first - 1, -1):
@@ -185,7 +220,9 @@ def write_shares(weights, message, begin, out):
 
 @kernel
 def sum_logs(scale, top):
-    """Sum of log(scale) + top, both (T,), scales from TINY on: by one product, its exponent counted apart in every other row."""
+    """Sum of log(scale) + top, both (T,), scales from TINY on: by one product, its exponent counted
+    apart in every other row.
+    """
     product, exponent, total = 1.0, np.int64(0), 0.0
     for t in range(scale.shape[0]):
         product *= scale[t]
@@ -199,8 +236,14 @@ def sum_logs(scale, top):
 
 @kernel
 def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, out_top):
-    """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad scale ends its sequence."""
-    K, predicted, rows = evidence_t.shape[0], np.empty(start.shape[0]), np.empty((BLOCK, start.shape[0]))
+    """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad
+    scale ends its sequence.
+    """
+    K, predicted, rows = (
+        evidence_t.shape[0],
+        np.empty(start.shape[0]),
+        np.empty((BLOCK, start.shape[0])),
+    )
     for s in range(offsets.shape[0] - 1):
         end = offsets[s + 1]
         for k in range(start.shape[0]):
@@ -218,35 +261,69 @@ def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, 
 
 
 @kernel
-def smooth_rows(evidence_t, start, transition, transposed, offsets, out_weights, out_message, out_future, out_is_bad):
-    """Forward-backward of every sequence, all messages kept: (n, W) each, as `backward_rows` has them; the bad ones are told."""
+def smooth_rows(
+    evidence_t,
+    start,
+    transition,
+    transposed,
+    offsets,
+    out_weights,
+    out_message,
+    out_future,
+    out_is_bad,
+):
+    """Forward-backward of every sequence, all messages kept: (n, W) each, as `backward_rows` has
+    them; the bad ones are told.
+    """
     longest = 0
     for s in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    rows, scale, top, message = np.empty((longest, start.shape[0])), np.empty(longest), np.empty(longest), np.empty(start.shape[0])
+    rows, scale, top, message = (
+        np.empty((longest, start.shape[0])),
+        np.empty(longest),
+        np.empty(longest),
+        np.empty(start.shape[0]),
+    )
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         T, weights = end - begin, out_weights[begin:end]
         load_rows(evidence_t, begin, rows[:T], top)
         for k in range(start.shape[0]):
             message[k] = start[k]
-        out_is_bad[s] = forward_rows(message, evidence_t.shape[0], transition, rows[:T], weights, scale) < T
+        out_is_bad[s] = (
+            forward_rows(message, evidence_t.shape[0], transition, rows[:T], weights, scale) < T
+        )
         if not out_is_bad[s]:
             for k in range(start.shape[0]):
                 message[k] = 1.0 / scale[T - 1]
             outs = out_message[begin:end], out_future[begin:end]
-            backward_rows(message, evidence_t.shape[0], transposed, rows, weights, scale, 0, T, outs[0], outs[1])
+            backward_rows(
+                message,
+                evidence_t.shape[0],
+                transposed,
+                rows,
+                weights,
+                scale,
+                0,
+                T,
+                outs[0],
+                outs[1],
+            )
 
 
-# ---- the log domain ------------------------------------------------------------------------------------------------
+# ---- the log domain ------------------------------------------------------------------------------
 @kernel
 def log_sums(values):
-    """(T,) logarithms of the sums of exp(values) (T, K) over K; NaN for NaN, and no warning for it or for -inf."""
+    """(T,) logarithms of the sums of exp(values) (T, K) over K; NaN for NaN, and no warning for it
+    or for -inf.
+    """
     out = np.full(values.shape[0], -np.inf)
     for t in range(values.shape[0]):
         total = 0.0
         for k in range(values.shape[1]):
-            out[t] = values[t, k] if values[t, k] > out[t] or values[t, k] != values[t, k] else out[t]
+            out[t] = (
+                values[t, k] if values[t, k] > out[t] or values[t, k] != values[t, k] else out[t]
+            )
         if out[t] != -np.inf:
             for k in range(values.shape[1]):
                 total += math.exp(values[t, k] - out[t])
@@ -267,13 +344,18 @@ def log_forward(log_predicted, log_transition, evidence_t, out):
                     value = out[t - 1, i] + log_transition[i, j]
                     top = value if value > top or value != value else top
                 for i in range(K):
-                    total += math.exp(out[t - 1, i] + log_transition[i, j] - top) if top != -np.inf else 0.0
+                    total += (
+                        math.exp(out[t - 1, i] + log_transition[i, j] - top)
+                        if top != -np.inf
+                        else 0.0
+                    )
                 out[t, j] = top + math.log(total) + evidence_t[j, t] if top != -np.inf else -np.inf
 
 
 @kernel
 def log_backward(log_beta, log_transition, evidence_t, out_beta, out_future):
-    """out_beta (T, K) = log p(x_(t + 1) .. | z_t), out_future (T, K) that plus the evidence of row t.
+    """out_beta (T, K) = log p(x_(t + 1) .. | z_t), out_future (T, K) that plus the evidence of row
+    t.
 
     log_beta (K,): that of the last row on entry, that of the row before the first on return.
     """
@@ -288,16 +370,24 @@ def log_backward(log_beta, log_transition, evidence_t, out_beta, out_future):
                 value = log_transition[i, j] + out_future[t, j]
                 top = value if value > top or value != value else top
             for j in range(K):
-                total += math.exp(log_transition[i, j] + out_future[t, j] - top) if top != -np.inf else 0.0
+                total += (
+                    math.exp(log_transition[i, j] + out_future[t, j] - top)
+                    if top != -np.inf
+                    else 0.0
+                )
             log_beta[i] = top + math.log(total) if top != -np.inf else -np.inf
 
 
 @kernel
 def add_log_steps(log_filtered, log_transition, log_future, log_z, weight, out):
-    """Out (K, K) += weight * posterior of each step from log_filtered (T, K)[t] to log_future (T, K)[t]."""
+    """Out (K, K) += weight * posterior of each step from log_filtered (T, K)[t] to log_future (T,
+    K)[t].
+    """
     T, K = log_filtered.shape
     for t in range(T):
         for i in range(K):
             if log_filtered[t, i] > -np.inf:
                 for j in range(K):
-                    out[i, j] += weight * math.exp(log_filtered[t, i] + log_transition[i, j] + log_future[t, j] - log_z)
+                    out[i, j] += weight * math.exp(
+                        log_filtered[t, i] + log_transition[i, j] + log_future[t, j] - log_z
+                    )

@@ -1,7 +1,8 @@
 """How kernels are compiled: plain loops, no GIL, cached on disk in a folder that the user owns.
 
-No fastmath: bits must repeat, and NaN and -inf must work. Sums over components are axpy loops, which vectorize without
-reassociation. Kernels that call each other share a file, because the cache does not see edits in another one.
+No fastmath: bits must repeat, and NaN and -inf must work. Sums over components are axpy loops,
+which vectorize without reassociation. Kernels that call each other share a file, because the cache
+does not see edits in another one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _LOCK = threading.RLock()
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: `NUMBA_CACHE_DIR` if set, else the user's cache folder, else a temporary one.
+    """Where compiled kernels are kept: `NUMBA_CACHE_DIR` if set, else the user's cache folder, else
+    a temporary one.
 
     Never beside the source: site-packages may be read-only.
     """
@@ -54,12 +56,20 @@ def _temporary_folder() -> Path:
     who = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
     folder = Path(tempfile.gettempdir()) / f"stickbreak-numba-{who}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    is_ours = not hasattr(os, "getuid") or (folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022)
-    return folder if is_ours and not folder.is_symlink() else Path(tempfile.mkdtemp(prefix="stickbreak-numba-"))
+    is_ours = not hasattr(os, "getuid") or (
+        folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022
+    )
+    return (
+        folder
+        if is_ours and not folder.is_symlink()
+        else Path(tempfile.mkdtemp(prefix="stickbreak-numba-"))
+    )
 
 
 class _Lazy:
-    """A function that is compiled when it is first called, so that importing costs neither numba nor its cache."""
+    """A function that is compiled when it is first called, so that importing costs neither numba
+    nor its cache.
+    """
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
@@ -109,7 +119,8 @@ def inline(function: Function) -> Function:
 
 
 def operation(emit: Callable[..., Any], gives: str = "same") -> Callable[[Function], Function]:
-    """A function of vectors and floats: emit(code, *arguments) writes its instructions, the body says what they do.
+    """A function of vectors and floats: emit(code, *arguments) writes its instructions, the body
+    says what they do.
 
     gives: "eight" numbers, "one", "none", or the "same": a vector if an argument is one.
     """

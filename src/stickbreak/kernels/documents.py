@@ -1,11 +1,13 @@
-"""Documents: shares of components of their own, and a component for every word. Mean field, one document after another.
+"""Documents: shares of components of their own, and a component for every word. Mean field, one
+document after another.
 
     q(pi) = Dirichlet(theta),  theta_k = pseudo_k + counts_k,   counts_k = sum_n repeats_n r_nk,
     r_nk = evidence_nk p_k / sum_l evidence_nl p_l,             p_k = exp(digamma(theta_k)).
 
-No r is held: it is scale_n evidence_nk p_k, with scale_n = repeats_n / sum_l evidence_nl p_l. Evidence is linear: rows of a table
-(M, width) that many words share, each scaled to a maximum of one. width is the number of components rounded up to eights; those
-beyond K have no evidence, and 1 as their prior count. Unused mass (`rest`) is a component that no word can have; 0 for none.
+No r is held: it is scale_n evidence_nk p_k, with scale_n = repeats_n / sum_l evidence_nl p_l.
+Evidence is linear: rows of a table (M, width) that many words share, each scaled to a maximum of
+one. width is the number of components rounded up to eights; those beyond K have no evidence, and 1
+as their prior count. Unused mass (`rest`) is a component that no word can have; 0 for none.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def gather_words(table, index, lo, hi, out):
 
 @kernel
 def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
-    """One step: scale (n,) and counts (width,), both overwritten, from words (n, width) and weights p (width,).
+    """One step: scale (n,) and counts (width,), both overwritten, from words (n, width) and weights
+    p (width,).
 
     Returns the least sum of weights of a word.
     """
@@ -49,7 +52,10 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
         for k in range(0, width, EIGHT):
             p = load(weights, k)
             a, b = fma(load(words, at + k), p, a), fma(load(words, at + width + k), p, b)
-            c, d = fma(load(words, at + 2 * width + k), p, c), fma(load(words, at + 3 * width + k), p, d)
+            c, d = (
+                fma(load(words, at + 2 * width + k), p, c),
+                fma(load(words, at + 3 * width + k), p, d),
+            )
         sum_a, sum_b = first_four(a) + last_four(a), first_four(b) + last_four(b)
         sum_c, sum_d = first_four(c) + last_four(c), first_four(d) + last_four(d)
         least = min(least, min(min(sum_a, sum_b), min(sum_c, sum_d)))
@@ -58,7 +64,15 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
         a, b, c, d = fill(scale[n]), fill(scale[n + 1]), fill(scale[n + 2]), fill(scale[n + 3])
         for k in range(0, width, EIGHT):
             left = fma(load(words, at + k), a, fma(load(words, at + width + k), b, load(counts, k)))
-            store(counts, k, fma(load(words, at + 2 * width + k), c, fma(load(words, at + 3 * width + k), d, left)))
+            store(
+                counts,
+                k,
+                fma(
+                    load(words, at + 2 * width + k),
+                    c,
+                    fma(load(words, at + 3 * width + k), d, left),
+                ),
+            )
     for n in range(n_words - n_words % 4, n_words):
         at, a = n * width, fill(0.0)
         for k in range(0, width, EIGHT):
@@ -75,15 +89,25 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
 
 
 @kernel
-def settle(words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh):
-    """Steps from counts (width,) until they change by less than `enough` in all. Returns their number; 0 if a sum was lost.
+def settle(
+    words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh
+):
+    """Steps from counts (width,) until they change by less than `enough` in all. Returns their
+    number; 0 if a sum was lost.
 
-    The counts are then those that weights (width,) and scale (n,) give. A cold start uses the prior shares as its first weights.
+    The counts are then those that weights (width,) and scale (n,) give. A cold start uses the prior
+    shares as its first weights.
     """
     width = pseudo.shape[0]
     for step in range(max_steps):
         for k in range(0, width, EIGHT):
-            store(weights, k, load(pseudo, k) if is_cold and step == 0 else exp_digamma(load(counts, k) + load(pseudo, k)))
+            store(
+                weights,
+                k,
+                load(pseudo, k)
+                if is_cold and step == 0
+                else exp_digamma(load(counts, k) + load(pseudo, k)),
+            )
         if not weigh_words(words, repeats, lo, n_words, width, weights, scale, fresh) >= LOST:
             return 0
         change = 0.0
@@ -97,7 +121,9 @@ def settle(words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, coun
 
 @kernel
 def judge_words(repeats, lo, n_words, K, counts, weights, scale):
-    """Sum over words of repeats log(sum of weights), less sum_k counts_k log weights_k: their part of the bound, and the latter."""
+    """Sum over words of repeats log(sum of weights), less sum_k counts_k log weights_k: their part
+    of the bound, and the latter.
+    """
     total, used = 0.0, 0.0
     for n in range(n_words):
         if repeats[lo + n] > 0.0:
@@ -121,11 +147,28 @@ def sum_log_gamma(counts, pseudo, K, scratch):
 
 @kernel
 def restart(
-    words, repeats, lo, n_words, K, pseudo, max_steps, enough, most, least, counts, weights, scale, scratch, tried, accepted
+    words,
+    repeats,
+    lo,
+    n_words,
+    K,
+    pseudo,
+    max_steps,
+    enough,
+    most,
+    least,
+    counts,
+    weights,
+    scale,
+    scratch,
+    tried,
+    accepted,
 ):
-    """Empty one component after another, the smallest first, and settle again; keep what is better. At most `most` trials.
+    """Empty one component after another, the smallest first, and settle again; keep what is better.
+    At most `most` trials.
 
-    least : counts from which on a component is tried. scratch (4, width), spare (n,). Adds to tried and accepted (1,).
+    least : counts from which on a component is tried. scratch (4, width), spare (n,). Adds to tried
+        and accepted (1,).
     """
     width = pseudo.shape[0]
     spare = np.empty_like(scale)
@@ -145,7 +188,23 @@ def restart(
         for k in range(width):
             scratch[1, k] = counts[k]
         scratch[1, chosen] = 0.0
-        if settle(words, repeats, lo, n_words, pseudo, max_steps, enough, False, scratch[1], scratch[2], spare, scratch[3]) == 0:
+        if (
+            settle(
+                words,
+                repeats,
+                lo,
+                n_words,
+                pseudo,
+                max_steps,
+                enough,
+                False,
+                scratch[1],
+                scratch[2],
+                spare,
+                scratch[3],
+            )
+            == 0
+        ):
             continue
         tried[0] += 1
         total, used = judge_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
@@ -161,24 +220,37 @@ def restart(
 
 @kernel
 def infer_documents(
-    table, index, repeats, offsets, times, pseudo, rest, n_components, max_steps, tol, restarts, counts, out_weights, out_scale,
+    table, index, repeats, offsets, times, pseudo, rest, n_components, max_steps, tol, restarts,
+    counts, out_weights, out_scale,
     out_log_share, out_found,
 ):  # fmt: skip
-    """Every document from its counts (S, width), zeros for a cold start, which become those that were found.
+    """Every document from its counts (S, width), zeros for a cold start, which become those that
+    were found.
 
-    table (M, width), index (n,): the row of the table that is a word's evidence. repeats (n,): how often it occurs; times (S,):
-    how often the document counts. pseudo (width,), rest: prior counts. restarts (2,): at most so many, of components with at least
-    so many words. out_weights (S, width) and out_scale (n,): what makes the words' shares; the latter has times in it.
-    out_log_share (width + 1,) += times E[log pi], the last for the rest. out_found (S, 4): the words' log normalizers, what the
-    document adds to the bound besides them, restarts tried and accepted, none of them times `times`. The first is -inf for a
-    document that is to be done in logs.
+    table (M, width), index (n,): the row of the table that is a word's evidence. repeats (n,): how
+    often it occurs; times (S,): how often the document counts. pseudo (width,), rest: prior counts.
+    restarts (2,): at most so many, of components with at least so many words. out_weights (S,
+    width) and out_scale (n,): what makes the words' shares; the latter has times in it.
+    out_log_share (width + 1,) += times E[log pi], the last for the rest. out_found (S, 4): the
+    words' log normalizers, what the document adds to the bound besides them, restarts tried and
+    accepted, none of them times `times`. The first is -inf for a document that is to be done in
+    logs.
     """
     K, width = n_components, pseudo.shape[0]
     n_most = 0
     for s in range(offsets.shape[0] - 1):
         n_most = max(n_most, offsets[s + 1] - offsets[s])
-    words, scale, scratch = np.empty((max(n_most, 1), width)), np.empty(max(n_most, 1)), np.empty((4, width))
-    log_share, log_gamma, tried, accepted = np.empty(width), np.empty(width), np.zeros(1), np.zeros(1)
+    words, scale, scratch = (
+        np.empty((max(n_most, 1), width)),
+        np.empty(max(n_most, 1)),
+        np.empty((4, width)),
+    )
+    log_share, log_gamma, tried, accepted = (
+        np.empty(width),
+        np.empty(width),
+        np.zeros(1),
+        np.zeros(1),
+    )
     prior = rest
     for k in range(K):
         prior += pseudo[k]
@@ -192,17 +264,32 @@ def infer_documents(
         gather_words(table, index, lo, lo + n_words, words)
         tried[0], accepted[0] = 0.0, 0.0
         weights = out_weights[s]
-        steps = settle(words, repeats, lo, n_words, pseudo, max_steps, tol * K, is_cold, own, weights, scale, scratch[0])
+        steps = settle(
+            words,
+            repeats,
+            lo,
+            n_words,
+            pseudo,
+            max_steps,
+            tol * K,
+            is_cold,
+            own,
+            weights,
+            scale,
+            scratch[0],
+        )
         if steps == 0:
             out_found[s, 0] = -np.inf
             continue
         if restarts[0] > 0.0:
             restart(
-                words, repeats, lo, n_words, K, pseudo, max_steps, tol * K, int(restarts[0]), restarts[1], own, weights, scale,
+                words, repeats, lo, n_words, K, pseudo, max_steps, tol * K, int(restarts[0]),
+                restarts[1], own, weights, scale,
                 scratch, tried, accepted,
             )  # fmt: skip
         finish(
-            repeats, lo, n_words, K, pseudo, rest, prior, tokens, times[s], own, weights, scale, log_share, log_gamma,
+            repeats, lo, n_words, K, pseudo, rest, prior, tokens, times[s], own, weights, scale,
+            log_share, log_gamma,
             out_log_share, out_found[s],
         )  # fmt: skip
         out_found[s, 2], out_found[s, 3] = tried[0], accepted[0]
@@ -212,10 +299,13 @@ def infer_documents(
 
 @kernel
 def finish(
-    repeats, lo, n_words, K, pseudo, rest, prior, tokens, times, counts, weights, scale, log_share, log_gamma, out_log_share,
+    repeats, lo, n_words, K, pseudo, rest, prior, tokens, times, counts, weights, scale, log_share,
+    log_gamma, out_log_share,
     out_found,
 ):  # fmt: skip
-    """E[log pi] of a document, and its parts of the bound: out_found[0], and out_found[1] without the words."""
+    """E[log pi] of a document, and its parts of the bound: out_found[0], and out_found[1] without
+    the words.
+    """
     width, total = pseudo.shape[0], prior + tokens
     log_total = digamma_fast(total)
     words, used = judge_words(repeats, lo, n_words, K, counts, weights, scale)
@@ -231,13 +321,15 @@ def finish(
         log_rest = digamma_fast(rest) - log_total
         own += log_gamma_fast(rest) - rest * log_rest
         out_log_share[width] += times * log_rest
-    out_found[0], out_found[1] = words - tokens * log_total, own + tokens * log_total  # weights are exp(E[log pi]) of a known sum
+    # weights are exp(E[log pi]) of a known sum
+    out_found[0], out_found[1] = words - tokens * log_total, own + tokens * log_total
 
 
 @kernel
 def log_documents(evidence, repeats, pseudo, max_steps, tol, counts, out_log_weights, out_log_sums):
-    """One document in logs, however far apart its numbers are: evidence (n, K), counts (K,) in and out, log_weights (K,) and
-    log_sums (n,): the shares of a word are exp(evidence + log_weights - log_sum).
+    """One document in logs, however far apart its numbers are: evidence (n, K), counts (K,) in and
+    out, log_weights (K,) and log_sums (n,): the shares of a word are exp(evidence + log_weights -
+    log_sum).
     """
     n_words, K = evidence.shape
     fresh = np.empty(K)
@@ -245,7 +337,9 @@ def log_documents(evidence, repeats, pseudo, max_steps, tol, counts, out_log_wei
     for step in range(max_steps):
         for k in range(K):
             theta = counts[k] + pseudo[k]
-            out_log_weights[k] = math.log(pseudo[k]) if is_cold and step == 0 else digamma_fast(theta)
+            out_log_weights[k] = (
+                math.log(pseudo[k]) if is_cold and step == 0 else digamma_fast(theta)
+            )
             fresh[k] = 0.0
         for n in range(n_words):
             top = -np.inf
@@ -256,7 +350,9 @@ def log_documents(evidence, repeats, pseudo, max_steps, tol, counts, out_log_wei
                 total += math.exp(evidence[n, k] + out_log_weights[k] - top)
             out_log_sums[n] = top + math.log(total)
             for k in range(K):
-                fresh[k] += repeats[n] * math.exp(evidence[n, k] + out_log_weights[k] - out_log_sums[n])
+                fresh[k] += repeats[n] * math.exp(
+                    evidence[n, k] + out_log_weights[k] - out_log_sums[n]
+                )
         change = 0.0
         for k in range(K):
             change += abs(fresh[k] - counts[k])

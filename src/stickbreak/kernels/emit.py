@@ -1,4 +1,5 @@
-"""How vectors of eight doubles are made known to numba: their type, and functions whose instructions are written down.
+"""How vectors of eight doubles are made known to numba: their type, and functions whose
+instructions are written down.
 
 Imported when the first kernel is compiled, since it needs numba.
 """
@@ -45,7 +46,9 @@ class Code:
     def pointer(self, array: Any, at: Any) -> Any:
         """Where number `at` of an array is, as if it were flat."""
         kind = self._array_types[id(array)]
-        return self.builder.gep(self.context.make_array(kind)(self.context, self.builder, array).data, [at])
+        return self.builder.gep(
+            self.context.make_array(kind)(self.context, self.builder, array).data, [at]
+        )
 
     def eight(self, array: Any, at: Any) -> Any:
         """Where the eight numbers from `at` on are."""
@@ -53,7 +56,10 @@ class Code:
 
     def steps(self, array: Any, at: Any, step: Any) -> list[Any]:
         """Where the eight numbers from `at` on are, from at + step on, and so on eight times."""
-        return [self.eight(array, self.builder.add(at, self.builder.mul(step, LONG(s)))) for s in range(8)]
+        return [
+            self.eight(array, self.builder.add(at, self.builder.mul(step, LONG(s))))
+            for s in range(8)
+        ]
 
     def places(self, array: Any, at: Any, places: Any) -> list[Any]:
         """Where the eight numbers from at + places[s] on are, for eight places."""
@@ -78,7 +84,10 @@ class Code:
         kind = arguments[0].type
         suffix = "v8f64" if kind == VECTOR else "f64"
         function = ir.FunctionType(kind, [a.type for a in arguments])
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, function, f"{name}.{suffix}"), arguments)
+        return self.builder.call(
+            cgutils.get_or_insert_function(self.builder.module, function, f"{name}.{suffix}"),
+            arguments,
+        )
 
     def as_int(self, value: Any) -> Any:
         """Bits of doubles."""
@@ -98,7 +107,9 @@ class Code:
 
 
 def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives: str) -> Any:
-    """A numba intrinsic that emits these instructions; the function itself if compilation is switched off."""
+    """A numba intrinsic that emits these instructions; the function itself if compilation is
+    switched off.
+    """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
 
@@ -107,12 +118,23 @@ def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives
         if None in kinds:
             return None
         is_wide = EIGHT in kinds
-        result = {"eight": EIGHT, "one": types.float64, "none": types.void, "same": EIGHT if is_wide else types.float64}[gives]
+        result = {
+            "eight": EIGHT,
+            "one": types.float64,
+            "none": types.void,
+            "same": EIGHT if is_wide else types.float64,
+        }[gives]
 
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            arrays = {id(value): kind for kind, value in zip(kinds, values, strict=True) if isinstance(kind, types.Array)}
+            arrays = {
+                id(value): kind
+                for kind, value in zip(kinds, values, strict=True)
+                if isinstance(kind, types.Array)
+            }
             code = Code(context, builder, arrays)
-            found = emit(code, *(code.spread(v) if is_wide and v.type == DOUBLE else v for v in values))
+            found = emit(
+                code, *(code.spread(v) if is_wide and v.type == DOUBLE else v for v in values)
+            )
             return context.get_dummy_value() if result == types.void else found
 
         return result(*kinds), generate
@@ -132,11 +154,23 @@ def _argument(kind: Any) -> Any:
     return EIGHT if kind == EIGHT else types.float64 if isinstance(kind, types.Float) else None
 
 
-# ---- + - * / -------------------------------------------------------------------------------------------------------
+# ---- + - * / -------------------------------------------------------------------------------------
 def _define_operators() -> None:
     """Of two vectors, or of a vector and a float."""
-    for sign, name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
-        _define(sign, make_operation(lambda a, b: None, lambda code, a, b, name=name: getattr(code.builder, name)(a, b), "same"))
+    for sign, name in (
+        (operator.add, "fadd"),
+        (operator.sub, "fsub"),
+        (operator.mul, "fmul"),
+        (operator.truediv, "fdiv"),
+    ):
+        _define(
+            sign,
+            make_operation(
+                lambda a, b: None,
+                lambda code, a, b, name=name: getattr(code.builder, name)(a, b),
+                "same",
+            ),
+        )
 
 
 def _define(sign: Any, compiled: Any) -> None:

@@ -1,12 +1,14 @@
-"""Rows of which a part is missing, under a Gaussian with full covariance: judged with that part integrated out, or completed.
+"""Rows of which a part is missing, under a Gaussian with full covariance: judged with that part
+integrated out, or completed.
 
-Rows are about the component's mean, (n, D), and sorted by what they lack: rows starts[p]:starts[p + 1] have pattern p, whose row of
-`columns` (patterns, D) lists the n_seen[p] columns that are there, then the missing ones. A pattern is factorized once.
-P is the precision; o and m stand for the columns that are there and for the missing ones. Two ways to the same numbers:
+Rows are about the component's mean, (n, D), and sorted by what they lack: rows starts[p]:starts[p +
+1] have pattern p, whose row of `columns` (patterns, D) lists the n_seen[p] columns that are there,
+then the missing ones. A pattern is factorized once. P is the precision; o and m stand for the
+columns that are there and for the missing ones. Two ways to the same numbers:
 
 by precision : U'U = P_mm by Cholesky, m**3 / 6 multiplications; right for a well-conditioned P
-by factor : the factor of the covariance with its missing rows moved to the end by rotations, which loses no digits to a badly
-    conditioned P; about m D**2 multiplications
+by factor : the factor of the covariance with its missing rows moved to the end by rotations, which
+    loses no digits to a badly conditioned P; about m D**2 multiplications
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ __all__ = ["complete_by_factor", "complete_by_precision", "judge_by_factor", "ju
 
 @kernel
 def factorize_missing(precision, missing, out):
-    """Upper factor U of precision[missing][:, missing] = U'U into out (m, m) and up; returns log det of it."""
+    """Upper factor U of precision[missing][:, missing] = U'U into out (m, m) and up; returns log
+    det of it.
+    """
     m = missing.shape[0]
     log_det = 0.0
     for i in range(m):
@@ -56,7 +60,9 @@ def solve_lower(factor, m, out):
 
 @kernel
 def invert_transposed(factor, m, out):
-    """Y = inverse of U' for the upper factor U (m, m), lower, into out; Y'Y is the inverse of U'U."""
+    """Y = inverse of U' for the upper factor U (m, m), lower, into out; Y'Y is the inverse
+    of U'U.
+    """
     for t in range(m):
         target = out[t]
         for j in range(m):
@@ -107,9 +113,11 @@ def judge_by_precision(away, pulled, columns, n_seen, starts, precision, out_for
 
 @kernel
 def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, out_away, out_spread):
-    """Missing entries of out_away (n, D) become their conditional mean -P_mm^-1 P_mo a_o; rows without a share are left.
+    """Missing entries of out_away (n, D) become their conditional mean -P_mm^-1 P_mo a_o; rows
+    without a share are left.
 
-    pulled (n, D) = away @ precision (D, D); shares (n,); out_spread (D, D) += the sum of shares * conditional covariance P_mm^-1.
+    pulled (n, D) = away @ precision (D, D); shares (n,); out_spread (D, D) += the sum of shares *
+    conditional covariance P_mm^-1.
     """
     D = pulled.shape[1]
     factor, inverse, square = np.empty((D, D)), np.empty((D, D)), np.empty((D, D))
@@ -143,10 +151,12 @@ def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, ou
 
 @kernel
 def move_missing(factor, order, n_seen, out):
-    """Lower factor of the covariance with its columns in another order, transposed, into out (D, D): out[c, r] for c <= r.
+    """Lower factor of the covariance with its columns in another order, transposed, into out (D,
+    D): out[c, r] for c <= r.
 
-    factor (D, D) lower; order (D,): ascending columns that are there, then ascending missing ones. Columns of the factor are
-    rotated in pairs, which leaves factor @ factor' alone, until it is lower again. Its diagonal may be negative.
+    factor (D, D) lower; order (D,): ascending columns that are there, then ascending missing ones.
+    Columns of the factor are rotated in pairs, which leaves factor @ factor' alone, until it is
+    lower again. Its diagonal may be negative.
     """
     D = order.shape[0]
     for r in range(D):
@@ -169,7 +179,9 @@ def move_missing(factor, order, n_seen, out):
 
 @kernel
 def regress(moved, away, order, n_seen, out):
-    """Size y'y of the part that is there, L_oo y = a_o; out[n_seen:] is minus the conditional mean of the missing part, L_mo y."""
+    """Size y'y of the part that is there, L_oo y = a_o; out[n_seen:] is minus the conditional mean
+    of the missing part, L_mo y.
+    """
     D = order.shape[0]
     for r in range(D):
         out[r] = away[order[r]] if r < n_seen else 0.0
@@ -184,7 +196,9 @@ def regress(moved, away, order, n_seen, out):
 
 @kernel
 def judge_by_factor(away, columns, n_seen, starts, factor, out_form, out_log_det):
-    """As `judge_by_precision`, from factor (D, D): the lower factor of the covariance, inverse of P."""
+    """As `judge_by_precision`, from factor (D, D): the lower factor of the covariance, inverse of
+    P.
+    """
     D = away.shape[1]
     moved, work = np.empty((D, D)), np.empty(D)
     for p in range(n_seen.shape[0]):

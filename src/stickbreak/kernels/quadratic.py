@@ -1,4 +1,6 @@
-"""Quadratic features of rows, feature-major (P, n), so that judging and collecting are one matrix product each."""
+"""Quadratic features of rows, feature-major (P, n), so that judging and collecting are one matrix
+product each.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ __all__ = [
 
 @kernel
 def standardize(rows, center, inverse_scale, out):
-    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d]; rows (n, D). Returns whether any is NaN."""
+    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d]; rows (n,
+    D). Returns whether any is NaN.
+    """
     n, D = rows.shape
     n_missing = 0
     for i in range(n):
@@ -35,7 +39,9 @@ def standardize(rows, center, inverse_scale, out):
 
 @kernel
 def full_features(out, n_features):
-    """Fill out[1 + D:] with the products z_a z_b, a <= b, of the rows that `standardize` left in out[1:1 + D]."""
+    """Fill out[1 + D:] with the products z_a z_b, a <= b, of the rows that `standardize` left in
+    out[1:1 + D].
+    """
     n = out.shape[1]
     p = 1 + n_features
     for a in range(n_features):
@@ -75,7 +81,9 @@ def standardized_diagonal(rows, center, inverse_scale, out):
 
 @kernel
 def shifted_features(features, shift, n_features, out):
-    """out[0] = 1, out[1 + d] = features[1 + d] - shift[d]: the rows as seen from another reference point."""
+    """out[0] = 1, out[1 + d] = features[1 + d] - shift[d]: the rows as seen from another reference
+    point.
+    """
     n = out.shape[1]
     for i in range(n):
         out[0, i] = 1.0
@@ -87,7 +95,9 @@ def shifted_features(features, shift, n_features, out):
 
 @kernel
 def update_factors(factors, vectors):
-    """In place: lower Cholesky factors (K, D, D) of A become those of A + v v', vectors v (K, D) are used up (Givens rotations)."""
+    """In place: lower Cholesky factors (K, D, D) of A become those of A + v v', vectors v (K, D)
+    are used up (Givens rotations).
+    """
     K, D = vectors.shape
     for k in range(K):
         factor, v = factors[k], vectors[k]
@@ -100,4 +110,5 @@ def update_factors(factors, vectors):
             for j in range(i + 1, D):
                 before = factor[j, i]
                 factor[j, i] = (before + s * v[j]) / c
-                v[j] = (v[j] - s * before) / c  # = c v - s factor, without the difference of large terms (c c - s s = 1)
+                # = c v - s factor, without the difference of large terms (c c - s s = 1)
+                v[j] = (v[j] - s * before) / c

@@ -1,6 +1,7 @@
 """Per-row work of mixtures: softmax over components, best component, symbol tables.
 
-Tables are component-major, (K, n): the inner loop runs over rows, so that sums over components vectorize as they stand.
+Tables are component-major, (K, n): the inner loop runs over rows, so that sums over components
+vectorize as they stand.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ __all__ = [
 ]
 
 LOWEST = -708.0  # exp of less than this is not a normal number
-ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a double to the nearest integer, which lands in its low bits
+# 1.5 * 2**52: adding it rounds a double to the nearest integer, which lands in its low bits
+ROUND = 6755399441055744.0
 
 
 @inline
 def exp_fast(x):
-    """exp(x) for x <= 0, relative error 1e-14, zero from -708 on (so for -inf), NaN for NaN; x is a float, or eight of them."""
+    """exp(x) for x <= 0, relative error 1e-14, zero from -708 on (so for -inf), NaN for NaN; x is a
+    float, or eight of them.
+    """
     c = larger(LOWEST, x)  # in this order: NaN stays NaN
     t = fma(c, 1.4426950408889634, ROUND)
     n = t - ROUND
@@ -45,7 +49,9 @@ def exp_fast(x):
 
 @kernel
 def softmax_rows(logits, log_share, repeats):
-    """In place: logits (K, n) become softmax(logits + log_share) over K, times repeats (n,). Returns the sum of repeats * log_z."""
+    """In place: logits (K, n) become softmax(logits + log_share) over K, times repeats (n,).
+    Returns the sum of repeats * log_z.
+    """
     K, n = logits.shape
     top = np.full(n, -np.inf)
     total = np.zeros(n)
@@ -74,7 +80,9 @@ def softmax_rows(logits, log_share, repeats):
 
 @kernel
 def merge_entropy(shares, pairs, out):
-    """Out (M,) += change of -sum s log s when rows a and b of shares (K, n) are added up, for each of pairs (M, 2)."""
+    """Out (M,) += change of -sum s log s when rows a and b of shares (K, n) are added up, for each
+    of pairs (M, 2).
+    """
     for p in range(pairs.shape[0]):
         first, second = shares[pairs[p, 0]], shares[pairs[p, 1]]
         change = 0.0
@@ -87,7 +95,9 @@ def merge_entropy(shares, pairs, out):
 
 @kernel
 def best_rows(logits, log_share, out_best, out_value):
-    """Best component of each row and its value: argmax over K of logits (K, n) + log_share; ties go to the lowest index."""
+    """Best component of each row and its value: argmax over K of logits (K, n) + log_share; ties go
+    to the lowest index.
+    """
     K, n = logits.shape
     for i in range(n):
         out_value[i] = -np.inf
@@ -103,7 +113,9 @@ def best_rows(logits, log_share, out_best, out_value):
 
 @kernel
 def pairing(log_weights, counts):
-    """Sum of log_weights * counts over two (n, K) tables, where a zero count silences a weight of -inf."""
+    """Sum of log_weights * counts over two (n, K) tables, where a zero count silences a weight of
+    -inf.
+    """
     total = 0.0
     for i in range(counts.shape[0]):
         for k in range(counts.shape[1]):
@@ -114,7 +126,9 @@ def pairing(log_weights, counts):
 
 @kernel
 def gather_symbols(log_table, symbols, out):
-    """Out (n, K) = sum over columns of log_table (V, K)[symbols (n, D)]; symbol -1 is missing and adds nothing."""
+    """Out (n, K) = sum over columns of log_table (V, K)[symbols (n, D)]; symbol -1 is missing and
+    adds nothing.
+    """
     n, D = symbols.shape
     K = log_table.shape[1]
     for i in range(n):
@@ -129,7 +143,9 @@ def gather_symbols(log_table, symbols, out):
 
 @kernel
 def scatter_symbols(symbols, shares, out_table, out_totals):
-    """out_table (V, K)[symbol] += shares (n, K), out_totals (D, K)[column] likewise; -1 is missing."""
+    """out_table (V, K)[symbol] += shares (n, K), out_totals (D, K)[column] likewise; -1 is
+    missing.
+    """
     n, D = symbols.shape
     K = shares.shape[1]
     for i in range(n):
@@ -143,7 +159,9 @@ def scatter_symbols(symbols, shares, out_table, out_totals):
 
 @kernel
 def log_factorials(values, bounds, out):
-    """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]]: 0 and 1 cost nothing."""
+    """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]]: 0 and 1 cost
+    nothing.
+    """
     for i in range(out.shape[0]):
         for j in range(bounds[i], bounds[i + 1]):
             if not values[j] <= 1.0:  # also for NaN, which must come out
@@ -152,7 +170,9 @@ def log_factorials(values, bounds, out):
 
 @inline
 def log_rising(a, x):
-    """lgamma(a + x) - lgamma(a) - x log(a): for large a by a difference of Stirling series, which loses no digits."""
+    """lgamma(a + x) - lgamma(a) - x log(a): for large a by a difference of Stirling series, which
+    loses no digits.
+    """
     if a < 1e3:
         return math.lgamma(a + x) - math.lgamma(a) - x * math.log(a)
     b = a + x
@@ -162,9 +182,11 @@ def log_rising(a, x):
 
 @kernel
 def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
-    """Add to out (n, K) the log probability of CSR rows, without their coefficients; alpha (V, K), total (K,) its sum.
+    """Add to out (n, K) the log probability of CSR rows, without their coefficients; alpha (V, K),
+    total (K,) its sum.
 
-    sum_v [log rising(alpha_v, x_v)] - log rising(total, sum of x): the leading terms are x_v log(alpha_v / total).
+    sum_v [log rising(alpha_v, x_v)] - log rising(total, sum of x): the leading terms are x_v
+    log(alpha_v / total).
     """
     K = alpha.shape[1]
     log_total = np.log(total)
@@ -185,7 +207,8 @@ def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
 
 @kernel
 def poisson_predictive(rows, shape, rate, out):
-    """Log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows, into out (n, K).
+    """Log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows,
+    into out (n, K).
 
     shape, rate (K, D): log rising(shape, x) + shape log(rate / (rate + 1)) - x log(rate + 1).
     """

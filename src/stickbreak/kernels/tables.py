@@ -1,4 +1,6 @@
-"""Dirichlet tables, a number at a time: digamma and log gamma of all counts, and the words of documents added to them."""
+"""Dirichlet tables, a number at a time: digamma and log gamma of all counts, and the words of
+documents added to them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def log_gamma_columns(counts, shift, out):
 
 @kernel
 def linear_rows(logs, out, out_top):
-    """Out (n, width) = exp(logs (n, K) - out_top (n,)), the largest of each row; zero beyond K. All zero where all are -inf."""
+    """Out (n, width) = exp(logs (n, K) - out_top (n,)), the largest of each row; zero beyond K. All
+    zero where all are -inf.
+    """
     n, K = logs.shape
     width = out.shape[1]
     for i in range(n):
@@ -62,7 +66,9 @@ def linear_rows(logs, out, out_top):
 
 @kernel
 def scatter_words(table, index, offsets, weights, scale, symbols, out):
-    """Out (V, K)[symbols (n,)] += shares of words: scale (n,) * table (M, width)[index (n,)] * weights (S, width) of their unit."""
+    """Out (V, K)[symbols (n,)] += shares of words: scale (n,) * table (M, width)[index (n,)] *
+    weights (S, width) of their unit.
+    """
     K, width = out.shape[1], table.shape[1]
     most = K - K % EIGHT
     for s in range(offsets.shape[0] - 1):
@@ -70,6 +76,10 @@ def scatter_words(table, index, offsets, weights, scale, symbols, out):
         for n in range(offsets[s], offsets[s + 1]):
             row, to, share = index[n] * width, symbols[n] * K, fill(scale[n])
             for k in range(0, most, EIGHT):
-                store(out, to + k, fma(load(table, row + k) * load(weights, own + k), share, load(out, to + k)))
+                store(
+                    out,
+                    to + k,
+                    fma(load(table, row + k) * load(weights, own + k), share, load(out, to + k)),
+                )
             for k in range(most, K):
                 out[symbols[n], k] += scale[n] * table[index[n], k] * weights[s, k]

@@ -1,4 +1,5 @@
-"""Numbers out of separated text: whole records, exact decimals, cells of other kinds left to the caller.
+"""Numbers out of separated text: whole records, exact decimals, cells of other kinds left to the
+caller.
 
 The text may be hostile: no byte is read outside of it, nothing is written beyond the arrays given.
 """
@@ -12,10 +13,20 @@ import numpy as np
 
 from .compile import kernel
 
-__all__ = ["COMPLETE", "RAGGED", "SKIPPED", "UNCLOSED", "WORDS", "decimal_powers", "find_changes", "parse_records"]
+__all__ = [
+    "COMPLETE",
+    "RAGGED",
+    "SKIPPED",
+    "UNCLOSED",
+    "WORDS",
+    "decimal_powers",
+    "find_changes",
+    "parse_records",
+]
 
 COMPLETE, RAGGED, UNCLOSED = 0, 1, 2
-SKIPPED, WORDS = -1, -2  # in place of a slot: fields that are not wanted, and those whose cells are wanted as they are
+# in place of a slot: fields that are not wanted, and those whose cells are wanted as they are
+SKIPPED, WORDS = -1, -2
 SPACE, TAB, NEWLINE, RETURN, QUOTE = 32, 9, 10, 13, 34
 PLUS, MINUS, POINT, ZERO, NINE, LETTER_E, LETTER_N, LETTER_A = 43, 45, 46, 48, 57, 101, 110, 97
 TO_LOWER = 32
@@ -23,7 +34,8 @@ MOST_DIGITS = 18  # so many decimal digits fit an int64
 EXACT = 1 << 53
 EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 MOST_POWER = 250  # with 18 digits: far from overflow, and from numbers that lose bits
-SLACK = 2.0**-100  # more than the relative error of a product of two pairs of doubles (a few 2**-104)
+# more than the relative error of a product of two pairs of doubles (a few 2**-104)
+SLACK = 2.0**-100
 SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into halves whose products are exact
 
 
@@ -32,12 +44,15 @@ def decimal_powers():
     """(2, 501) powers 10**-250 to 10**250 as unevaluated sums of two doubles."""
     exact = [Fraction(10) ** power for power in range(-MOST_POWER, MOST_POWER + 1)]
     high = [float(value) for value in exact]
-    return np.array([high, [float(value - Fraction(h)) for value, h in zip(exact, high, strict=True)]])
+    return np.array(
+        [high, [float(value - Fraction(h)) for value, h in zip(exact, high, strict=True)]]
+    )
 
 
 @kernel
 def scale_decimal(digits, power, powers):
-    """The double nearest to digits * 10**power, and whether it is certain: next to the middle of two doubles it is not.
+    """The double nearest to digits * 10**power, and whether it is certain: next to the middle of
+    two doubles it is not.
 
     digits < 10**18, |power| <= 250. The product is taken with about 104 bits.
     """
@@ -52,7 +67,9 @@ def scale_decimal(digits, power, powers):
     a = cut - (cut - high)
     cut = SPLITTER * power_high
     b = cut - (cut - power_high)
-    error = ((a * b - product) + a * (power_high - b) + (high - a) * b) + (high - a) * (power_high - b)
+    error = ((a * b - product) + a * (power_high - b) + (high - a) * b) + (high - a) * (
+        power_high - b
+    )
     rest = error + (high * power_low + low * power_high)
     value = product + rest
     left = rest - (value - product)
@@ -62,7 +79,9 @@ def scale_decimal(digits, power, powers):
 
 @kernel
 def scan_number(text, begin, end, powers):
-    """The decimal number that text[begin:end] begins with: its value, whether it is one and certain, and where it stops."""
+    """The decimal number that text[begin:end] begins with: its value, whether it is one and
+    certain, and where it stops.
+    """
     at, sign = begin, 1.0
     if at < end and (text[at] == PLUS or text[at] == MINUS):
         sign = -1.0 if text[at] == MINUS else 1.0
@@ -110,12 +129,18 @@ def scan_number(text, begin, end, powers):
 
 @kernel
 def parse_number(text, begin, end, powers):
-    """The number that text[begin:end] spells, NaN for nothing, "na" and "nan", and whether it is one of these."""
+    """The number that text[begin:end] spells, NaN for nothing, "na" and "nan", and whether it is
+    one of these.
+    """
     if begin == end:
         return np.nan, True
     if text[begin] | TO_LOWER == LETTER_N:
         is_na = end - begin == 2 and text[begin + 1] | TO_LOWER == LETTER_A
-        is_nan = end - begin == 3 and text[begin + 1] | TO_LOWER == LETTER_A and text[begin + 2] | TO_LOWER == LETTER_N
+        is_nan = (
+            end - begin == 3
+            and text[begin + 1] | TO_LOWER == LETTER_A
+            and text[begin + 2] | TO_LOWER == LETTER_N
+        )
         return np.nan, is_na or is_nan
     value, is_number, stop = scan_number(text, begin, end, powers)
     return value, is_number and stop == end
@@ -123,13 +148,19 @@ def parse_number(text, begin, end, powers):
 
 @kernel
 def find_field(text, at, separator):
-    """Where the field that begins at `at` ends, and the cell in it: (next, begin, end, is_plain, is_closed).
+    """Where the field that begins at `at` ends, and the cell in it: (next, begin, end, is_plain,
+    is_closed).
 
-    next: index of the separator or newline after the field, or the length of the text. The cell has neither quotes nor blanks
-    around it, but all of the field where something follows a closing quote. is_plain: no quotes inside.
+    next: index of the separator or newline after the field, or the length of the text. The cell has
+    neither quotes nor blanks around it, but all of the field where something follows a closing
+    quote. is_plain: no quotes inside.
     """
     n, begin = len(text), at
-    while begin < n and (text[begin] == SPACE or text[begin] == TAB or text[begin] == RETURN) and text[begin] != separator:
+    while (
+        begin < n
+        and (text[begin] == SPACE or text[begin] == TAB or text[begin] == RETURN)
+        and text[begin] != separator
+    ):
         begin += 1
     is_plain, end = True, begin
     if begin < n and text[begin] == QUOTE:
@@ -142,7 +173,9 @@ def find_field(text, at, separator):
             return n, begin, n, False, False
         after, is_junk = end + 1, False
         while after < n and text[after] != separator and text[after] != NEWLINE:
-            is_junk = is_junk or not (text[after] == SPACE or text[after] == TAB or text[after] == RETURN)
+            is_junk = is_junk or not (
+                text[after] == SPACE or text[after] == TAB or text[after] == RETURN
+            )
             after += 1
         if is_junk:
             return after, begin - 1, after, False, True
@@ -150,7 +183,9 @@ def find_field(text, at, separator):
     while end < n and text[end] != separator and text[end] != NEWLINE:
         end += 1
     after = end
-    while end > begin and (text[end - 1] == SPACE or text[end - 1] == TAB or text[end - 1] == RETURN):
+    while end > begin and (
+        text[end - 1] == SPACE or text[end - 1] == TAB or text[end - 1] == RETURN
+    ):
         end -= 1
     return after, begin, end, True, True
 
@@ -159,19 +194,25 @@ def find_field(text, at, separator):
 def parse_records(text, at, separator, slots, is_last, powers, out, odd):
     """Numbers of the records of a text, from byte `at` on.
 
-    text (n,) bytes; slots (n_fields,) the column of `out` for each field, SKIPPED or WORDS; is_last: whether the text ends the
-    file, so that its last record needs no newline; powers: `decimal_powers()`; out (m, D).
-    odd (p, 4): receives row, field, first byte and end of cells that are no plain numbers, and of all WORDS; p at least as many
-    as there are wanted fields.
-    Blank lines are skipped. Ends when `out` or `odd` is full, and at a record that is incomplete, ragged or has an open quote.
+    text (n,) bytes; slots (n_fields,) the column of `out` for each field, SKIPPED or WORDS;
+    is_last: whether the text ends the file, so that its last record needs no newline; powers:
+    `decimal_powers()`; out (m, D). odd (p, 4): receives row, field, first byte and end of cells
+    that are no plain numbers, and of all WORDS; p at least as many as there are wanted fields.
+    Blank lines are skipped. Ends when `out` or `odd` is full, and at a record that is incomplete,
+    ragged or has an open quote.
 
-    Returns rows, odd cells, where the first record that was not read begins, COMPLETE or what is wrong with it, its fields.
+    Returns rows, odd cells, where the first record that was not read begins, COMPLETE or what is
+    wrong with it, its fields.
     """
     n, n_fields = len(text), len(slots)
     row = n_odd = 0
     while at < n and row < len(out):
         first = at
-        while first < n and (text[first] == SPACE or text[first] == TAB or text[first] == RETURN) and text[first] != separator:
+        while (
+            first < n
+            and (text[first] == SPACE or text[first] == TAB or text[first] == RETURN)
+            and text[first] != separator
+        ):
             first += 1
         if first < n and text[first] == NEWLINE:
             at = first + 1
@@ -180,7 +221,8 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
             return row, n_odd, n if is_last else at, COMPLETE, 0
         field, next_byte, kept = 0, at, n_odd
         while True:
-            if field < n_fields and slots[field] >= 0:  # most cells are a number from one separator to the next: read once
+            # most cells are a number from one separator to the next: read once
+            if field < n_fields and slots[field] >= 0:
                 value, is_number, after = scan_number(text, next_byte, n, powers)
                 if is_number and after < n and (text[after] == separator or text[after] == NEWLINE):
                     out[row, slots[field]] = value
@@ -203,7 +245,12 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
                 if not is_usual:
                     if n_odd == len(odd):
                         return row, kept, at, COMPLETE, 0
-                    odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = row, field, begin, end
+                    odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = (
+                        row,
+                        field,
+                        begin,
+                        end,
+                    )
                     n_odd += 1
             field += 1
             if after == n or text[after] == NEWLINE:
@@ -218,7 +265,9 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
 
 @kernel
 def find_changes(text, cells, out):
-    """Out (n,): whether a cell, text[cells[i, 0]:cells[i, 1]], has other bytes than the one before it; the first one has."""
+    """Out (n,): whether a cell, text[cells[i, 0]:cells[i, 1]], has other bytes than the one before
+    it; the first one has.
+    """
     for i in range(len(cells)):
         begin, size = cells[i, 0], cells[i, 1] - cells[i, 0]
         before = cells[i - 1, 0] if i else begin

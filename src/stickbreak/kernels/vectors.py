@@ -1,8 +1,10 @@
-"""Vectors of eight doubles: what a kernel does to eight lanes at once, whatever the compiler makes of its loops.
+"""Vectors of eight doubles: what a kernel does to eight lanes at once, whatever the compiler makes
+of its loops.
 
-In compiled code a vector is a value in the registers of the machine; + - * / work on it, and a float stands for eight of its kind.
-With compilation switched off, it is an array of eight, and the functions below are what they look like. Arrays are C-contiguous
-and are indexed as if flat; nobody checks the index.
+In compiled code a vector is a value in the registers of the machine; + - * / work on it, and a
+float stands for eight of its kind. With compilation switched off, it is an array of eight, and the
+functions below are what they look like. Arrays are C-contiguous and are indexed as if flat; nobody
+checks the index.
 """
 
 from __future__ import annotations
@@ -31,24 +33,31 @@ __all__ = [
 ]  # fmt: skip
 
 EIGHT = 8
-ONE, FRACTION = 0x3FF0000000000000, 0xFFFFFFFFFFFFF  # bits of 1.0, and those of a double after the point
-SHIFTED = 0x4330000000000000  # bits of 2 ** 52: put before an integer they make it a double, 2 ** 52 too large
+# bits of 1.0, and those of a double after the point
+ONE, FRACTION = 0x3FF0000000000000, 0xFFFFFFFFFFFFF
+# bits of 2 ** 52: put before an integer they make it a double, 2 ** 52 too large
+SHIFTED = 0x4330000000000000
 
 
-# ---- memory --------------------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 @operation(lambda code, array, at: code.builder.load(code.eight(array, at), align=8), gives="eight")
 def load(array, at):
     """Eight numbers of array from `at` on."""
     return array.reshape(-1)[at : at + EIGHT].copy()
 
 
-@operation(lambda code, array, at, value: code.builder.store(value, code.eight(array, at), align=8), gives="none")
+@operation(
+    lambda code, array, at, value: code.builder.store(value, code.eight(array, at), align=8),
+    gives="none",
+)
 def store(array, at, value):
     """Write eight numbers to array from `at` on."""
     array.reshape(-1)[at : at + EIGHT] = value
 
 
-@operation(lambda code, array, at: code.spread(code.builder.load(code.pointer(array, at))), gives="eight")
+@operation(
+    lambda code, array, at: code.spread(code.builder.load(code.pointer(array, at))), gives="eight"
+)
 def spread(array, at):
     """Eight times the number at `at`."""
     return np.full(EIGHT, array.reshape(-1)[at])
@@ -68,7 +77,10 @@ def _turned(code, sources, targets):
         high = [c + size if c & size == 0 else c + EIGHT for c in range(EIGHT)]
         for s in (s for s in range(EIGHT) if s & size == 0):
             upper, lower = lines[s], lines[s + size]
-            lines[s], lines[s + size] = code.shuffle(upper, lower, low), code.shuffle(upper, lower, high)
+            lines[s], lines[s + size] = (
+                code.shuffle(upper, lower, low),
+                code.shuffle(upper, lower, high),
+            )
     for line, target in zip(lines, targets, strict=True):
         code.builder.store(line, target, align=8)
 
@@ -110,7 +122,7 @@ def scatter(source, at, step, target, out, places):
         store(target, out + place, lines[:, s])
 
 
-# ---- arithmetic: of vectors, or of floats --------------------------------------------------------------------------
+# ---- arithmetic: of vectors, or of floats --------------------------------------------------------
 @operation(lambda code, a, b, c: code.intrinsic("llvm.fmuladd", a, b, c))
 def fma(a, b, c):
     """A * b + c, rounded once by machines that can (all of the last ten years)."""
@@ -123,7 +135,11 @@ def larger(a, b):
     return np.where(a > b, a, b)
 
 
-@operation(lambda code, x, limit, yes, no: code.builder.select(code.builder.fcmp_ordered(">=", x, limit), yes, no))
+@operation(
+    lambda code, x, limit, yes, no: code.builder.select(
+        code.builder.fcmp_ordered(">=", x, limit), yes, no
+    )
+)
 def at_least(x, limit, yes, no):
     """`yes` where x >= limit, `no` elsewhere, also where x is not a number."""
     return np.where(x >= limit, yes, no)
@@ -136,12 +152,18 @@ def _times_power(code, x, power):
 
 @operation(_times_power)
 def times_power(x, power):
-    """X times two to an integer: the one in the low bits of `power`, as adding 1.5 * 2 ** 52 leaves it there."""
-    return (np.asarray(x).view(np.int64) + (np.asarray(power).view(np.int64) << 52)).view(np.float64)
+    """X times two to an integer: the one in the low bits of `power`, as adding 1.5 * 2 ** 52 leaves
+    it there.
+    """
+    return (np.asarray(x).view(np.int64) + (np.asarray(power).view(np.int64) << 52)).view(
+        np.float64
+    )
 
 
 def _exponent(code, x):
-    shifted = code.builder.or_(code.builder.lshr(code.as_int(x), code.bits(52, x)), code.bits(SHIFTED, x))
+    shifted = code.builder.or_(
+        code.builder.lshr(code.as_int(x), code.bits(52, x)), code.bits(SHIFTED, x)
+    )
     return code.builder.fsub(code.as_float(shifted), code.number(2.0**52 + 1023, x))
 
 
@@ -152,7 +174,11 @@ def exponent(x):
 
 
 @operation(
-    lambda code, x: code.as_float(code.builder.or_(code.builder.and_(code.as_int(x), code.bits(FRACTION, x)), code.bits(ONE, x)))
+    lambda code, x: code.as_float(
+        code.builder.or_(
+            code.builder.and_(code.as_int(x), code.bits(FRACTION, x)), code.bits(ONE, x)
+        )
+    )
 )
 def mantissa(x):
     """The number m in [1, 2) of x = m * 2 ** e, x a normal number above zero."""
@@ -160,7 +186,9 @@ def mantissa(x):
 
 
 def _four(code, x, first):
-    pairs = [code.builder.fadd(code.item(x, first + i), code.item(x, first + i + 1)) for i in (0, 2)]
+    pairs = [
+        code.builder.fadd(code.item(x, first + i), code.item(x, first + i + 1)) for i in (0, 2)
+    ]
     return code.builder.fadd(*pairs)
 
 

@@ -5,4 +5,14 @@ from .hmm import finite_hmm, hdp_hmm
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
 
-__all__ = ["Model", "ModelPotentials", "dp_mixture", "finite_hmm", "finite_mixture", "gather_lanes", "hdp_hmm", "hdp_topics", "lda"]
+__all__ = [
+    "Model",
+    "ModelPotentials",
+    "dp_mixture",
+    "finite_hmm",
+    "finite_mixture",
+    "gather_lanes",
+    "hdp_hmm",
+    "hdp_topics",
+    "lda",
+]

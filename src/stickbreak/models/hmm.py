@@ -19,5 +19,7 @@ def finite_hmm(family: Family, *, learns: bool = False, **rows: Any) -> Model:
 
 
 def hdp_hmm(family: Family, *, learns: bool = False, **rows: Any) -> Model:
-    """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks; keywords are those of HDPRows."""
+    """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks; keywords are those of
+    HDPRows.
+    """
     return Model(Chain(), family, HDPRows(**rows), learns=learns)

@@ -11,18 +11,24 @@ from .base import Model
 __all__ = ["dp_mixture", "finite_mixture"]
 
 
-def _shares(given: type[Sticks] | type[SymmetricDirichlet], concentration: float | GammaPrior) -> Prior:
+def _shares(
+    given: type[Sticks] | type[SymmetricDirichlet], concentration: float | GammaPrior
+) -> Prior:
     """A prior over components whose concentration is known, or has a prior of its own."""
     if isinstance(concentration, GammaPrior):
         return UncertainConcentration(given, concentration)
     return given(concentration)
 
 
-def finite_mixture(family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False) -> Model:
+def finite_mixture(
+    family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False
+) -> Model:
     """Shares ~ Dirichlet(concentration / K), rows independent given their component."""
     return Model(Independent(), family, _shares(SymmetricDirichlet, concentration), learns=learns)
 
 
-def dp_mixture(family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False) -> Model:
+def dp_mixture(
+    family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False
+) -> Model:
     """Shares ~ Dirichlet process sticks, rows independent given their component."""
     return Model(Independent(), family, _shares(Sticks, concentration), learns=learns)

@@ -13,12 +13,15 @@ __all__ = ["hdp_topics", "lda"]
 
 
 def lda(family: Any, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
-    """Latent Dirichlet allocation; concentration: prior count of each topic in a document. local: settings of `Document`."""
+    """Latent Dirichlet allocation; concentration: prior count of each topic in a document. local:
+    settings of `Document`.
+    """
     return Model(Document(**local), family, DirichletTopics(concentration), axis="topic")
 
 
 def hdp_topics(
-    family: Any, concentration: float | GammaPrior = 0.5, top_concentration: float | GammaPrior = 10.0, *,
+    family: Any, concentration: float | GammaPrior = 0.5,
+    top_concentration: float | GammaPrior = 10.0, *,
     root: str = "beta", precision: str = "rule", **local: Any,
 ) -> Model:  # fmt: skip
     """Topics without a limit; see HDPTopics. local: settings of `Document`."""

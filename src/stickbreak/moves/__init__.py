@@ -1,4 +1,6 @@
-"""Moves that find the number of components: each is proposed before a lap and kept when the whole-data bound rises."""
+"""Moves that find the number of components: each is proposed before a lap and kept when the
+whole-data bound rises.
+"""
 
 from .birth import Birth
 from .delete import Delete

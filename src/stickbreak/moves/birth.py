@@ -1,4 +1,6 @@
-"""Birth: the rows of one component are dealt out to newborn ones, seeded on a sample and judged on all data."""
+"""Birth: the rows of one component are dealt out to newborn ones, seeded on a sample and judged on
+all data.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from stickbreak.protocols import Array, Movable, Ordered
 from stickbreak.stats import Summary
 
 from .merge import Merge
-from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of, side_by_side
+from .redistribute import (
+    Redistribution,
+    RedistributionProposal,
+    little_fit,
+    nearest,
+    rows_of,
+    side_by_side,
+)
 from .segments import segments_of
 from .topics import topics_of
 from .trials import clusters_of, join, split, try_fit
@@ -27,7 +36,8 @@ __all__ = ["Birth"]
 class Way(NamedTuple):
     """How a trial on all data makes newborns.
 
-    part : one over the share of n_newborn that there are at most. n_more : neighbours whose rows are dealt out with the target's.
+    part : one over the share of n_newborn that there are at most. n_more : neighbours whose rows
+        are dealt out with the target's.
     keeps : whether the first of them is the target
     """
 
@@ -40,7 +50,8 @@ class Way(NamedTuple):
 # One after the other, for a component: of ordered rows, and of documents.
 WAYS = (Way(segments_of, 2, keeps=True), Way(clusters_of, 1), Way(clusters_of, 2, n_more=1))
 TOPIC_WAYS = (Way(topics_of, 1), Way(topics_of, 4), Way(topics_of, 2, n_more=1))
-N_COARSE = 10  # passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
+# passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
+N_COARSE = 10
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -49,7 +60,8 @@ class Birth(Parameters):
 
     Parameters
     ----------
-    n_newborn : components that a proposal begins with; those that do not pay for themselves are joined or dropped.
+    n_newborn : components that a proposal begins with; those that do not pay for themselves are
+        joined or dropped.
     max_targets : components tried in one lap, at most.
     min_rows : smallest component that is tried, in expected rows.
     n_passes : passes of the little fit that shapes a proposal on a sample.
@@ -71,10 +83,17 @@ class Birth(Parameters):
 
     def check(self) -> None:
         """Whole numbers."""
-        require_whole(n_newborn=self.n_newborn, max_targets=self.max_targets, min_rows=self.min_rows, n_passes=self.n_passes)
+        require_whole(
+            n_newborn=self.n_newborn,
+            max_targets=self.max_targets,
+            min_rows=self.min_rows,
+            n_passes=self.n_passes,
+        )
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Proposals for the components that most need one: those never tried first, large ones first."""
+        """Proposals for the components that most need one: those never tried first, large ones
+        first.
+        """
         if not isinstance(scene.model.structure, Movable):
             return []
         if scene.in_stream:
@@ -87,7 +106,11 @@ class Birth(Parameters):
                 # newborns that all joined again say that those with fewer would too
                 scene.give_up("birth", (target,), times=2 if gain == 0.0 else 1)
                 continue
-            found.append(RedistributionProposal("birth", taken, _watch(scene, taken, counts, len(taken)), gain))
+            found.append(
+                RedistributionProposal(
+                    "birth", taken, _watch(scene, taken, counts, len(taken)), gain
+                )
+            )
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
@@ -98,8 +121,8 @@ class Birth(Parameters):
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """All data with a component replaced by newborns, which begin with parts of its rows.
 
-        First these are contiguous blocks, then clusters of the rows, whatever their order; then clusters of those of its nearest
-        neighbour too, which may have what belongs with them.
+        First these are contiguous blocks, then clusters of the rows, whatever their order; then
+        clusters of those of its nearest neighbour too, which may have what belongs with them.
         """
         (target,) = slots
         ways = _ways(scene)
@@ -108,18 +131,24 @@ class Birth(Parameters):
         joined, at = join(scene, taken)
         try:
             found = way.make(joined, at, max(2, self.n_newborn // way.part), self.n_passes)
-        except NumericalError:  # of rows so far apart that nothing is left of the rest: no start, and no reason to end the fit
+        # of rows so far apart that nothing is left of the rest: no start, and no reason to end the
+        # fit
+        except NumericalError:
             return None
         if found is None:
             return None
         counts, params = split(found[0], at, found[1])
-        kept = [i for k, i in enumerate(scene.ids) if k not in taken] + [scene.ids[target]] * way.keeps
+        kept = [i for k, i in enumerate(scene.ids) if k not in taken] + [
+            scene.ids[target]
+        ] * way.keeps
         return try_fit(scene, counts, params, kept, self.n_passes)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
-        """For rows seen once: newborns beside the components, which keep what they had and compete for the new rows.
+        """For rows seen once: newborns beside the components, which keep what they had and compete
+        for the new rows.
 
-        A newborn that its target explains as well, by its counts of all rows before, is the target again.
+        A newborn that its target explains as well, by its counts of all rows before, is the target
+        again.
         """
         model, newborns, taken, expected = scene.model, [], [], 0.0
         for target in self._targets(scene)[: self.max_targets]:
@@ -138,8 +167,15 @@ class Birth(Parameters):
         old = scene.total.permute(model.axis, taken)
         table = rows_of(model, scene.sample, taken)
         assert table is not None
-        # all of them once more, on the rows of all: parts of one newborn that two targets held find each other
-        found = little_fit(model, table, side_by_side([old, *newborns], model.axis), self.n_passes, moves=(Merge(start=2),))
+        # all of them once more, on the rows of all: parts of one newborn that two targets held find
+        # each other
+        found = little_fit(
+            model,
+            table,
+            side_by_side([old, *newborns], model.axis),
+            self.n_passes,
+            moves=(Merge(start=2),),
+        )
         ids = np.array(found.ids)
         new = np.flatnonzero((ids >= len(taken)) & (found.counts["share"] >= 1.0))
         if not len(new):
@@ -151,19 +187,24 @@ class Birth(Parameters):
         return [RedistributionProposal("birth", tuple(taken), watch, expected)]
 
     def _targets(self, scene: Scene) -> list[int]:
-        ready = [k for k in range(len(scene.ids)) if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))]
+        ready = [
+            k
+            for k in range(len(scene.ids))
+            if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))
+        ]
         return sorted(ready, key=lambda k: (self._failures(scene, k), -scene.sizes[k]))
 
     def _failures(self, scene: Scene, target: int) -> int:
         return scene.attempts.failures("birth", (scene.ids[target],))
 
     def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary | None, float]:
-        """Counts of newborns, by a little fit to the rows of some components, and its gain; None when it would not pay even there.
+        """Counts of newborns, by a little fit to the rows of some components, and its gain; None
+        when it would not pay even there.
 
         Then a gain of zero means that they joined until there were as many as before.
 
-        The first attempt begins with n_newborn of them, the next with half. When those have failed, neighbours join the
-        target (`taken` has them): their rows are dealt out together.
+        The first attempt begins with n_newborn of them, the next with half. When those have failed,
+        neighbours join the target (`taken` has them): their rows are dealt out together.
         """
         model, failures = scene.model, self._failures(scene, taken[0])
         table = rows_of(model, scene.sample, taken)
@@ -172,12 +213,24 @@ class Birth(Parameters):
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
         n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
-        start = from_plusplus(model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse)
-        before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken))
+        start = from_plusplus(
+            model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse
+        )
+        before = little_fit(
+            model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
+        )
         price, n_free = self._price(scene), len(taken)
         merge = Merge(start=3, allowance=price)
         found = little_fit(
-            model, table, start.seed, self.n_passes, wanted=before.bound, n_free=n_free, price=price, moves=(merge,), reorder=True
+            model,
+            table,
+            start.seed,
+            self.n_passes,
+            wanted=before.bound,
+            n_free=n_free,
+            price=price,
+            moves=(merge,),
+            reorder=True,
         )
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
@@ -187,9 +240,11 @@ class Birth(Parameters):
 
     @staticmethod
     def _price(scene: Scene) -> float:
-        """Nats that a sample promises too much for each component: its rows count `scale` times, and so does the chance it fits.
+        """Nats that a sample promises too much for each component: its rows count `scale` times,
+        and so does the chance it fits.
 
-        Half a nat for each number that a component is described by, and each further copy of the sample.
+        Half a nat for each number that a component is described by, and each further copy of the
+        sample.
         """
         zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
         n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
@@ -200,16 +255,22 @@ def _ways(scene: Scene) -> tuple[Way, ...]:
     return WAYS if isinstance(scene.model.structure, Ordered) else TOPIC_WAYS
 
 
-def _watch(scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None) -> Redistribution:
+def _watch(
+    scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None
+) -> Redistribution:
     shares = counts["share"] if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
 
 
 def _gain_together(model: Any, first: Summary, second: Summary) -> Array:
-    """(J,) what the family gains when components of one and of the other are the same, pair by pair."""
+    """(J,) what the family gains when components of one and of the other are the same, pair by
+    pair.
+    """
     together = model.family.log_marginal(first + second)
-    return np.asarray(together - model.family.log_marginal(first) - model.family.log_marginal(second))
+    return np.asarray(
+        together - model.family.log_marginal(first) - model.family.log_marginal(second)
+    )
 
 
 def _without_empty(model: Any, counts: Summary) -> Summary:

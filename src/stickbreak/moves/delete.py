@@ -1,4 +1,6 @@
-"""Delete: a component's rows are dealt out among others, which adapt to them on a sample before all data judge."""
+"""Delete: a component's rows are dealt out among others, which adapt to them on a sample before all
+data judge.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Delete(Parameters):
     ----------
     n_absorbers : components that share its rows out among them, the nearest ones.
     max_targets : components tried in one lap, at most.
-    n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever accepted.
+    n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever
+        accepted.
     """
 
     n_absorbers: int = 5
@@ -44,7 +47,9 @@ class Delete(Parameters):
 
     def check(self) -> None:
         """Whole numbers."""
-        require_whole(n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes)
+        require_whole(
+            n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes
+        )
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Small components first."""
@@ -66,8 +71,12 @@ class Delete(Parameters):
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For trials on all data: components without a row together, then each, small ones first."""
-        free = [k for k in np.argsort(scene.sizes, kind="stable") if scene.may_try("delete", (int(k),))]
+        """For trials on all data: components without a row together, then each, small ones
+        first.
+        """
+        free = [
+            k for k in np.argsort(scene.sizes, kind="stable") if scene.may_try("delete", (int(k),))
+        ]
         idle = tuple(scene.ids[k] for k in free if scene.sizes[k] < 1.0)[: len(scene.ids) - 1]
         alone = [(scene.ids[k],) for k in free if scene.sizes[k] >= 1.0]
         return ([idle] if idle else []) + alone
@@ -91,11 +100,22 @@ class Delete(Parameters):
         if table is None:
             return None
         before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(slots)), 2)
-        after = little_fit(model, table, scene.total.permute(model.axis, list(absorbers)), self.n_passes, wanted=before.bound)
+        after = little_fit(
+            model,
+            table,
+            scene.total.permute(model.axis, list(absorbers)),
+            self.n_passes,
+            wanted=before.bound,
+        )
         if after.bound <= before.bound:
             return None
         shares = after.counts["share"]
         watch = Redistribution(
-            f"delete {scene.ids[target]}", slots, after.counts.forget(), np.log(np.maximum(shares, 1e-300)), 1, 2
+            f"delete {scene.ids[target]}",
+            slots,
+            after.counts.forget(),
+            np.log(np.maximum(shares, 1e-300)),
+            1,
+            2,
         )
         return RedistributionProposal("delete", slots, watch, after.bound - before.bound)

@@ -13,15 +13,22 @@ __all__ = ["explain"]
 def explain(records: Sequence[MoveRecord], ids: Any) -> str:
     """A summary of each kind of move, then every accepted one in order."""
     if not records:
-        return "No move was tried on all data: the engine has none, the fit ended before its second lap, or none paid on a sample."
+        return (
+            "No move was tried on all data: the engine has none, the fit ended before its second "
+            "lap, or none paid on a sample."
+        )
     lines = []
     for kind in dict.fromkeys(record.kind for record in records):
         tried = [record for record in records if record.kind == kind]
         kept = [record for record in tried if record.is_accepted]
         gained = sum(record.gain for record in kept)
-        lines.append(f"{kind}: {len(tried)} tried on all data, {len(kept)} accepted, {gained:+.2f} nats")
+        lines.append(
+            f"{kind}: {len(tried)} tried on all data, {len(kept)} accepted, {gained:+.2f} nats"
+        )
     lines += [_sentence(record) for record in records if record.is_accepted]
-    lines.append(f"At the end: {len(ids)} component{'s' if len(ids) != 1 else ''}, ids {_listed(ids)}.")
+    lines.append(
+        f"At the end: {len(ids)} component{'s' if len(ids) != 1 else ''}, ids {_listed(ids)}."
+    )
     return "\n".join(lines)
 
 

@@ -1,4 +1,6 @@
-"""Merge: two components become one, counts added; exact because the entropy of chosen pairs is tracked during the lap."""
+"""Merge: two components become one, counts added; exact because the entropy of chosen pairs is
+tracked during the lap.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ HOPELESS = -100.0  # nats: pairs that would lose more are not scored again until
 
 @dataclass(frozen=True)
 class MergeWatch:
-    """Collects what merging each pair would do to the local bound and to tracked fields. pairs (M, 2): positions."""
+    """Collects what merging each pair would do to the local bound and to tracked fields. pairs (M,
+    2): positions.
+    """
 
     pairs: Array
     name: str = "merge"
@@ -38,9 +42,19 @@ class MergeWatch:
         tracked = [n for n, f in model.layout().items() if f.merge == "tracked"]
         layout = {n: Field(("pair",), nonnegative=False) for n in ("gain", *tracked)}
         layout["cross"] = Field(("pair", "pair"), nonnegative=False)
-        return Summary(layout, {n: np.zeros((len(self.pairs),) * len(f.axes)) for n, f in layout.items()})
+        return Summary(
+            layout, {n: np.zeros((len(self.pairs),) * len(f.axes)) for n, f in layout.items()}
+        )
 
-    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+    def observe(
+        self,
+        model: Any,
+        potentials: Potentials,
+        block: Batch,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> Summary:
         """Add a block's terms."""
         model.structure.merge_terms(potentials, block, local, self.pairs, dict(side.arrays))
         return side
@@ -61,10 +75,17 @@ class MergeProposal:
     def pack(self, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
         """Plain values, for checkpoints."""
         pairs = self.watch.pairs.tolist()
-        saved = {"slots": list(self.slots), "pair": self.pair, "expected": self.expected, "pairs": pairs}
+        saved = {
+            "slots": list(self.slots),
+            "pair": self.pair,
+            "expected": self.expected,
+            "pairs": pairs,
+        }
         return {**saved, "allowance": self.allowance}
 
-    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
+    def edit(
+        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+    ) -> Edit:
         """The pair's terms, corrected for pairs folded before it."""
         keep, drop = sorted(positions)
         earlier = tuple(p.pair for p in done if isinstance(p, MergeProposal))
@@ -79,8 +100,8 @@ class Merge(Parameters):
     ----------
     max_pairs : pairs watched in one lap, at most; default twice the number of components.
     start : first lap in which pairs are watched.
-    allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound would drop: a fit to a sample
-        whose rows count several times overrates every component.
+    allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound
+        would drop: a fit to a sample whose rows count several times overrates every component.
     """
 
     max_pairs: int | None = None
@@ -96,7 +117,9 @@ class Merge(Parameters):
         """A proposal as `pack` left it."""
         a, b = (int(k) for k in saved["slots"])
         watch = MergeWatch(np.array(saved["pairs"], dtype=np.int64).reshape(-1, 2))
-        return MergeProposal((a, b), int(saved["pair"]), watch, float(saved["expected"]), float(saved["allowance"]))
+        return MergeProposal(
+            (a, b), int(saved["pair"]), watch, float(saved["expected"]), float(saved["allowance"])
+        )
 
     def check(self) -> None:
         """Whole numbers."""
@@ -109,22 +132,26 @@ class Merge(Parameters):
     def plan(self, scene: Scene) -> list[Proposal]:
         """Pairs whose counts alone say that they may belong together, best first.
 
-        The score is the change of the bound without that of the entropy, which a merge never raises: no pair with a
-        negative score can be accepted.
+        The score is the change of the bound without that of the entropy, which a merge never
+        raises: no pair with a negative score can be accepted.
         """
-        if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:  # rows that are gone cannot say what they lose
+        # rows that are gone cannot say what they lose
+        if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:
             return []
         if not isinstance(scene.model.structure, Mergeable):
             return []
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
-        pairs, scores = pair_scores(scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b)))
+        pairs, scores = pair_scores(
+            scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b))
+        )
         scores = scores + self.allowance
         for at in np.flatnonzero((scores < HOPELESS) & np.isfinite(scores)):
             scene.give_up("merge", (int(pairs[at, 0]), int(pairs[at, 1])))
         chosen: list[tuple[int, int]] = []
         expected: list[float] = []
         taken = np.zeros(len(scene.ids), dtype=int)
-        is_idle = scene.sizes < 1.0  # without a row they cost next to nothing, so their scores are about zero: absorb them
+        # without a row they cost next to nothing, so their scores are about zero: absorb them
+        is_idle = scene.sizes < 1.0
         for at in np.argsort(-scores, kind="stable"):
             a, b = (int(k) for k in pairs[at])
             if (scores[at] <= 0 and not is_idle[pairs[at]].any()) or len(chosen) >= budget:
@@ -135,15 +162,19 @@ class Merge(Parameters):
                 taken[[a, b]] += 1
         watch = MergeWatch(np.array(chosen, dtype=np.int64).reshape(-1, 2))
         pack = zip(chosen, expected, strict=True)
-        return [MergeProposal(pair, i, watch, e, self.allowance) for i, (pair, e) in enumerate(pack)]
+        return [
+            MergeProposal(pair, i, watch, e, self.allowance) for i, (pair, e) in enumerate(pack)
+        ]
 
 
 def pair_scores(
     model: Any, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
 ) -> tuple[Array, Array]:
-    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of entropy.
+    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of
+    entropy.
 
-    may_try(a, b): which pairs are of interest; default all. The score of one that is not likely to gain may be -inf.
+    may_try(a, b): which pairs are of interest; default all. The score of one that is not likely to
+    gain may be -inf.
     """
     layout = model.family.fields(model.axis)
     counts = Fields(layout, {n: total[n] for n in layout})
@@ -178,12 +209,15 @@ def _joined(first: Fields, second: Fields) -> Fields:
 
 
 def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, data: Array) -> Array:
-    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the others."""
+    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the
+    others.
+    """
     layout = model.prior.fields(model.axis)
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
     for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
-        out[at] = model.prior.bound(edit(counts), edit(params)) - now  # near its best, and never above it
+        # near its best, and never above it
+        out[at] = model.prior.bound(edit(counts), edit(params)) - now
     return out

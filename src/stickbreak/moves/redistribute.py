@@ -1,6 +1,8 @@
-"""What birth and delete share: the mass of some components is dealt out anew among proposals, and the difference is tracked.
+"""What birth and delete share: the mass of some components is dealt out anew among proposals, and
+the difference is tracked.
 
-q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is what the components `taken` held of a row.
+q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is what the components
+`taken` held of a row.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from stickbreak.persist import pack_summary, unpack_summary
 from stickbreak.protocols import Array, Local, Potentials, Rule, Scores
 from stickbreak.stats import AddSide, Compose, Edit, Fields, Fold, Insert, Summary
 
-__all__ = ["Redistribution", "RedistributionProposal", "little_fit", "nearest", "rows_of", "side_by_side"]
+__all__ = [
+    "Redistribution",
+    "RedistributionProposal",
+    "little_fit",
+    "nearest",
+    "rows_of",
+    "side_by_side",
+]
 
 WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
 
@@ -28,11 +37,13 @@ WORTH = 0.1  # a row belongs to the little fits of components that hold at least
 class Redistribution:
     """Collects the difference over some slots: what proposals gain less what components lose.
 
-    taken : positions that lose their mass; a birth takes from its targets, a delete from its target and all absorbers
+    taken : positions that lose their mass; a birth takes from its targets, a delete from its target
+        and all absorbers
     counts : counts of the J proposals, whose potentials deal the mass out
     log_share (J,) : their log shares, up to a constant
-    first : the first slot that gains. Slots are (targets, newborns) for a birth, (target, absorbers) for a delete; targets
-        that keep their rows of the past (a stream) are the first proposals
+    first : the first slot that gains. Slots are (targets, newborns) for a birth, (target,
+        absorbers) for a delete; targets that keep their rows of the past (a stream) are the first
+        proposals
     folded : how many of the taken slots end in one with what is left of them
     """
 
@@ -48,11 +59,17 @@ class Redistribution:
     def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
         """With the potentials of the proposals and of the components that they replace."""
         judge = rule.pick(model.family)
-        taken, proposed = counts.permute(model.axis, list(self.taken)), self.counts.restrict(batch.symbols)
+        taken, proposed = (
+            counts.permute(model.axis, list(self.taken)),
+            self.counts.restrict(batch.symbols),
+        )
         absorbers = list(range(self.first, len(self.taken)))
         if absorbers:  # what they lose and what they gain must be moments about the same points
             newborn = proposed.permute(model.axis, range(len(absorbers), proposed.size(model.axis)))
-            proposed = side_by_side([taken.permute(model.axis, absorbers), newborn], model.axis).empty() + proposed
+            proposed = (
+                side_by_side([taken.permute(model.axis, absorbers), newborn], model.axis).empty()
+                + proposed
+            )
         return replace(self, counts=proposed, scores=judge(proposed), taken_scores=judge(taken))
 
     def empty_side(self, model: Any, potentials: Potentials) -> Summary:
@@ -60,7 +77,10 @@ class Redistribution:
         empty = potentials.empty
         own = empty.permute(model.axis, list(self.taken[: self.first]))
         other = self.counts  # those of `at`: the batch's symbols only
-        layout = {n: replace(f, axes=tuple("slot" if a == model.axis else a for a in f.axes)) for n, f in empty.layout.items()}
+        layout = {
+            n: replace(f, axes=tuple("slot" if a == model.axis else a for a in f.axes))
+            for n, f in empty.layout.items()
+        }
         arrays = {}
         for n, f in empty.layout.items():
             along = f.axes.index(model.axis)
@@ -69,7 +89,15 @@ class Redistribution:
         layout = {n: replace(f, nonnegative=False) for n, f in layout.items()}
         return Summary(layout, arrays, index=empty.index)
 
-    def observe(self, model: Any, potentials: Potentials, block: Batch, raw: Batch, local: Local, side: Summary) -> Summary:
+    def observe(
+        self,
+        model: Any,
+        potentials: Potentials,
+        block: Batch,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> Summary:
         """Add a block's difference."""
         change = model.structure.redistribute(model, potentials, self, raw, local, side)
         return replace(side, local_bound=side.local_bound + change)
@@ -78,7 +106,10 @@ class Redistribution:
 def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
     """The components of all, one after the other."""
     layout = parts[0].layout
-    arrays = {n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis)) for n, f in layout.items()}
+    arrays = {
+        n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis))
+        for n, f in layout.items()
+    }
     return replace(parts[0], arrays=arrays, sides={})
 
 
@@ -107,22 +138,32 @@ class RedistributionProposal:
         }
 
     @classmethod
-    def unpack(cls, kind: str, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> RedistributionProposal:
+    def unpack(
+        cls, kind: str, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]
+    ) -> RedistributionProposal:
         """What `pack` left."""
         slots = tuple(int(k) for k in saved["slots"])
         counts = unpack_summary(saved["counts"], prefix, arrays)
         log_share = arrays[f"{prefix}/log_share"]
-        watch = Redistribution(str(saved["name"]), slots, counts, log_share, int(saved["first"]), int(saved["folded"]))
+        watch = Redistribution(
+            str(saved["name"]), slots, counts, log_share, int(saved["first"]), int(saved["folded"])
+        )
         return cls(kind, slots, watch, float(saved["expected"]))
 
-    def edit(self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]) -> Edit:
-        """Append newborns where there are any, add the difference, fold what is left of the targets into the first that gains."""
+    def edit(
+        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+    ) -> Edit:
+        """Append newborns where there are any, add the difference, fold what is left of the targets
+        into the first that gains.
+        """
         if self.kind == "birth":
             old = 0 if self.watch.first else len(positions)
             newborn = self.watch.counts.permute(axis, range(old, len(self.watch.log_share)))
             slots = (*positions, *range(size, size + newborn.size(axis)))
             fill = {n: _Constant(newborn[n]) for n, f in newborn.layout.items() if not f.additive}
-            grow: tuple[Edit, ...] = (Insert(axis, newborn.size(axis), {**fill, "legal": _FreeSets()}),)
+            grow: tuple[Edit, ...] = (
+                Insert(axis, newborn.size(axis), {**fill, "legal": _FreeSets()}),
+            )
         else:
             slots, grow = positions, ()
         keep, gone = slots[self.watch.first], sorted(slots[: self.watch.first], reverse=True)
@@ -151,23 +192,29 @@ class _FreeSets:
         return np.eye(len(fields["legal"]), 1)
 
 
-# ---------------------------------------------------------------------------------------------- little fits on a sample
+# ---------------------------------------------------------------------------------------------- lit
 
 
 def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
-    """Up to `count` components whose distributions are nearest to the target's, by the divergence of their means."""
+    """Up to `count` components whose distributions are nearest to the target's, by the divergence
+    of their means.
+    """
     free = [k for k in range(len(scene.ids)) if k != target and k not in scene.protected]
     if not free or count == 0:
         return ()
     if len(free) <= count:
         return tuple(free)
     means = scene.model.family.smoothed_mean(scene.total)
-    apart = scene.model.family.bregman({n: a[target : target + 1] for n, a in means.items()}, means)[0]
+    apart = scene.model.family.bregman(
+        {n: a[target : target + 1] for n, a in means.items()}, means
+    )[0]
     return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
 
 
 def rows_of(model: Any, sample: Sample, slots: Sequence[int]) -> Table | None:
-    """Rows of a sample that belong to some components, repeated so that they weigh what those hold of the whole data."""
+    """Rows of a sample that belong to some components, repeated so that they weigh what those hold
+    of the whole data.
+    """
     mass = sample.mass(slots)
     rows = np.flatnonzero(mass > WORTH * sample.batch.repeats_or_ones())
     if len(rows) < 2:
@@ -175,20 +222,32 @@ def rows_of(model: Any, sample: Sample, slots: Sequence[int]) -> Table | None:
     found = sample.batch.rows[rows]
     if sample.batch.symbols is not None:  # a sample may have a vocabulary of its own
         columns = sample.batch.symbols[found.indices]
-        found = sparse.csr_array((found.data, columns, found.indptr), shape=(len(rows), model.family.n_columns))
+        found = sparse.csr_array(
+            (found.data, columns, found.indptr), shape=(len(rows), model.family.n_columns)
+        )
     return Table(found, mass[rows] * sample.scale)
 
 
 class _Hope(Callback):
-    """Ends a little fit that will not reach a bound: at its present rate it would need more passes than there are.
+    """Ends a little fit that will not reach a bound: at its present rate it would need more passes
+    than there are.
 
     wanted : the bound to reach, with n_free components; each further one must bring `price` more.
-    patience : if each pass closes less than the one before it, all that follow would close closed ** 2 / (before - closed)
-        together, were the ratio of two to stay as it is; a fit that needs more than `patience` times that has no hope either
+    patience : if each pass closes less than the one before it, all that follow would close closed
+        ** 2 / (before - closed) together, were the ratio of two to stay as it is; a fit that needs
+        more than `patience` times that has no hope either
     """
 
-    def __init__(self, wanted: float, max_iter: int, n_free: int, price: float, patience: float) -> None:
-        self.wanted, self.max_iter, self.n_free, self.price, self.patience = wanted, max_iter, n_free, price, patience
+    def __init__(
+        self, wanted: float, max_iter: int, n_free: int, price: float, patience: float
+    ) -> None:
+        self.wanted, self.max_iter, self.n_free, self.price, self.patience = (
+            wanted,
+            max_iter,
+            n_free,
+            price,
+            patience,
+        )
         self.last, self.closed = -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
@@ -220,11 +279,12 @@ def little_fit(
 ) -> Result:
     """The model fitted to a few rows from given counts: proposals before the whole data see them.
 
-    wanted : the bound that the proposal must reach to be of use, and `price` more for each component beyond n_free; a fit that
-        has no hope of it ends early
+    wanted : the bound that the proposal must reach to be of use, and `price` more for each
+        component beyond n_free; a fit that has no hope of it ends early
     params : parameters to begin with; default: those of no counts
     patience : see _Hope
-    reorder : components in the order that the bound likes best, for whom it does not matter which is which
+    reorder : components in the order that the bound likes best, for whom it does not matter which
+        is which
     """
     n_components = counts.size(model.axis)
     callbacks = (_Hope(wanted, max_iter, n_free, price, patience),)

@@ -1,4 +1,5 @@
-"""Births of chains from contiguous rows: pieces of sequences that would be better off as components of their own.
+"""Births of chains from contiguous rows: pieces of sequences that would be better off as components
+of their own.
 
 What a block of rows w gains as the only rows of a component, in the data's part of the bound,
 
@@ -30,10 +31,14 @@ N_BLOCKS = 64  # of a length that are looked at
 NUMBERS = 1 << 22  # that the counts of all of them may take
 
 
-def segments_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> tuple[Scene, Summary] | None:
-    """A scene whose components have lost some blocks, and counts: those of the target, then those of the blocks, a newborn each.
+def segments_of(
+    scene: Scene, target: int, n_newborn: int, n_passes: int
+) -> tuple[Scene, Summary] | None:
+    """A scene whose components have lost some blocks, and counts: those of the target, then those
+    of the blocks, a newborn each.
 
-    The blocks are around rows of the target, whoever else has rows in them; rows with a known label stay. None if none would gain.
+    The blocks are around rows of the target, whoever else has rows in them; rows with a known label
+    stay. None if none would gain.
     """
     sample, axis = scene.sample, scene.model.axis
     K, owners = len(scene.ids), sample.shares.argmax(1)
@@ -51,7 +56,10 @@ def segments_of(scene: Scene, target: int, n_newborn: int, n_passes: int) -> tup
         kept = {name: left[name] for name in scene.model.family.fields(axis)}
         scene = replace(scene, total=replace(scene.total, arrays={**scene.total.arrays, **kept}))
     own = scene.total.permute(axis, [target])
-    arrays = {name: np.maximum(scene.sizes[[target]], 1.0) if name == "share" else own[name] for name in newborn}
+    arrays = {
+        name: np.maximum(scene.sizes[[target]], 1.0) if name == "share" else own[name]
+        for name in newborn
+    }
     return scene, side_by_side([replace(newborn, arrays=arrays), newborn], axis)
 
 
@@ -61,20 +69,27 @@ def _best_blocks(scene: Scene, owners: Array, is_free: Array, target: int) -> li
     n_blocks = max(1, min(N_BLOCKS, NUMBERS // (4 * numbers)))  # of which each has some four owners
     found = []
     for length in LENGTHS:
-        blocks = choose_blocks(scene.sample.batch, n_blocks, length, scene.rng, is_free & (owners == target))
+        blocks = choose_blocks(
+            scene.sample.batch, n_blocks, length, scene.rng, is_free & (owners == target)
+        )
         if blocks:
             found += list(zip(worth_of_blocks(scene, owners, target, blocks), blocks, strict=True))
     return [block for gain, block in sorted(found, reverse=True) if gain > 0.0]
 
 
-def worth_of_blocks(scene: Scene, owners: Array, target: int, blocks: list[tuple[int, int]]) -> list[float]:
-    """What each block alone would gain as a component, if rows of the sample belonged to their owners (n,) only."""
+def worth_of_blocks(
+    scene: Scene, owners: Array, target: int, blocks: list[tuple[int, int]]
+) -> list[float]:
+    """What each block alone would gain as a component, if rows of the sample belonged to their
+    owners (n,) only.
+    """
     n_blocks, log_marginal = len(blocks), scene.model.family.log_marginal
     labels = np.full(len(owners), -1)
     for b, (begin, end) in enumerate(blocks):
         labels[begin:end] = b
     inside = np.flatnonzero(labels >= 0)
-    parts, which = np.unique(labels[inside] + n_blocks * owners[inside], return_inverse=True)  # of blocks, by their owners
+    # of blocks, by their owners
+    parts, which = np.unique(labels[inside] + n_blocks * owners[inside], return_inverse=True)
     part_of = np.full(len(owners), -1)
     part_of[inside] = which
     concerned, at = np.unique(parts // n_blocks, return_inverse=True)
@@ -88,12 +103,23 @@ def worth_of_blocks(scene: Scene, owners: Array, target: int, blocks: list[tuple
 
 
 def count_rows(scene: Scene, labels: Array, like: Sequence[int] | Array) -> Summary:
-    """The family's counts, and rows as "share", of the rows of the sample that labels (n,) name; -1 belongs to nobody.
+    """The family's counts, and rows as "share", of the rows of the sample that labels (n,) name; -1
+    belongs to nobody.
 
-    like : for each label, the component whose reference points its moments are about, and by which gaps in its rows are completed
+    like : for each label, the component whose reference points its moments are about, and by which
+        gaps in its rows are completed
     """
-    batch, rows, mixture = scene.sample.batch, np.flatnonzero(labels >= 0), dp_mixture(scene.model.family)
-    known, fields = scene.total.permute(scene.model.axis, [int(k) for k in like]), mixture.zeros(1).layout
-    counts = Summary(fields, {name: np.ones(len(like)) if name == "share" else known[name] for name in fields})
+    batch, rows, mixture = (
+        scene.sample.batch,
+        np.flatnonzero(labels >= 0),
+        dp_mixture(scene.model.family),
+    )
+    known, fields = (
+        scene.total.permute(scene.model.axis, [int(k) for k in like]),
+        mixture.zeros(1).layout,
+    )
+    counts = Summary(
+        fields, {name: np.ones(len(like)) if name == "share" else known[name] for name in fields}
+    )
     part = Batch(0, batch.rows[rows], repeats=batch.repeats_or_ones()[rows], symbols=batch.symbols)
     return count_labels(mixture, part, labels[rows], len(like), like=counts)

@@ -32,12 +32,16 @@ def _(structure: Chain) -> dict[str, Panel]:
         "weights": Panel(draw_weights),
         "transitions": Panel(draw_transitions),
         "durations": Panel(draw_durations),
-        "components": Panel(lambda fitted, ax: draw_components(fitted.family, fitted, ax), is_large=True),
+        "components": Panel(
+            lambda fitted, ax: draw_components(fitted.family, fitted, ax), is_large=True
+        ),
     }
 
 
 def strip_color(rank: int) -> tuple[float, float, float]:
-    """Color of a state in a strip: the second round of colors is paler, for strips have no broken lines."""
+    """Color of a state in a strip: the second round of colors is paler, for strips have no broken
+    lines.
+    """
     color = np.array(to_rgb(color_of(rank)))
     return tuple(color if rank < len(PALETTE) else 0.5 + 0.5 * color)
 
@@ -56,9 +60,12 @@ def draw_strips(fitted: Fitted, ax: Axes) -> None:
     for s, path in enumerate(shown):
         ranks = fitted.ranks[path[::stride]]
         table[s, : len(ranks)] = np.where(ranks < 0, len(fitted.shown), ranks)
-    colors = ListedColormap([*(strip_color(rank) for rank in range(len(fitted.shown))), to_rgb(REST)])
+    colors = ListedColormap(
+        [*(strip_color(rank) for rank in range(len(fitted.shown))), to_rgb(REST)]
+    )
     ax.imshow(
-        table, aspect="auto", cmap=colors, vmin=-0.5, vmax=len(fitted.shown) + 0.5, interpolation="nearest",
+        table, aspect="auto", cmap=colors, vmin=-0.5, vmax=len(fitted.shown) + 0.5,
+        interpolation="nearest",
         extent=(0, table.shape[1] * stride, len(shown) - 0.5, -0.5),
     )  # fmt: skip
     for s in range(1, len(shown)):
@@ -67,23 +74,32 @@ def draw_strips(fitted: Fitted, ax: Axes) -> None:
     ax.set_ylabel("sequence", fontsize=9)
     ax.set_xlabel("row", fontsize=9)
     tidy(ax)
-    left_out = f"the first {len(shown)} of {len(paths):,} sequences" if len(shown) < len(paths) else ""
+    left_out = (
+        f"the first {len(shown)} of {len(paths):,} sequences" if len(shown) < len(paths) else ""
+    )
     set_titles(ax, "states over time", left_out, f"one row of {stride}" if stride > 1 else "")
     _draw_key(fitted, ax)
 
 
 def _draw_key(fitted: Fitted, ax: Axes) -> None:
     """Ids of the states in their colors, at the right."""
-    keys = [Patch(color=strip_color(rank), label=str(fitted.ids[k])) for rank, k in enumerate(fitted.shown)]
+    keys = [
+        Patch(color=strip_color(rank), label=str(fitted.ids[k]))
+        for rank, k in enumerate(fitted.shown)
+    ]
     if len(fitted.shown) < len(fitted.weights):
         keys.append(Patch(color=REST, label="others"))
     columns = 1 if len(keys) <= 8 else 2
-    ax.legend(handles=keys, title="state", fontsize=8, title_fontsize=8, ncols=columns, frameon=False, handlelength=1.0,
-              loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.2, labelspacing=0.3)  # fmt: skip
+    ax.legend(handles=keys, title="state", fontsize=8, title_fontsize=8, ncols=columns,
+    frameon=False, handlelength=1.0,
+              loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.2,
+              labelspacing=0.3)  # fmt: skip
 
 
 def draw_transitions(fitted: Fitted, ax: Axes) -> None:
-    """Probability of each step, from row to column; colors by the square root, so that rare steps can be seen."""
+    """Probability of each step, from row to column; colors by the square root, so that rare steps
+    can be seen.
+    """
     transition = _require(fitted.transition)
     values = transition[np.ix_(fitted.shown, fitted.shown)]
     image = ax.imshow(values, cmap=HEAT, norm=PowerNorm(0.5, 0.0, 1.0), interpolation="nearest")
@@ -135,5 +151,7 @@ def draw_durations(fitted: Fitted, ax: Axes) -> None:
 
 def _require(values: Array | None) -> Array:
     if values is None:
-        raise ValueError("this picture needs the transitions of a fitted chain, which the view lacks")
+        raise ValueError(
+            "this picture needs the transitions of a fitted chain, which the view lacks"
+        )
     return values

@@ -28,11 +28,19 @@ __all__ = ["draw_components", "draw_members"]
 
 @singledispatch
 def draw_components(family: Any, fitted: Fitted, ax: Axes) -> None:
-    """Draw the components of a fitted model into `ax`: a heat map unless the family registered something better."""
+    """Draw the components of a fitted model into `ax`: a heat map unless the family registered
+    something better.
+    """
     draw_grid(grid_of(family, fitted), fitted, ax)
 
 
-for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian, ZeroMeanGaussian, AutoregressiveGaussian):
+for _cls in (
+    Gaussian,
+    DiagonalGaussian,
+    FixedVarianceGaussian,
+    ZeroMeanGaussian,
+    AutoregressiveGaussian,
+):
     draw_components.register(_cls, draw_gaussians)
 
 
@@ -40,18 +48,34 @@ for _cls in (Gaussian, DiagonalGaussian, FixedVarianceGaussian, ZeroMeanGaussian
 def draw_product(family: Product, fitted: Fitted, ax: Axes) -> None:
     """Every member of a Product, with its own columns and summaries."""
     parts = []
-    for (member, columns), posterior in zip(family.members, family.member_summaries(fitted.posterior), strict=True):
+    for (member, columns), posterior in zip(
+        family.members, family.member_summaries(fitted.posterior), strict=True
+    ):
         at = [int(column) for column in columns]
-        chosen = None if fitted.columns is None else tuple(at.index(c) for c in fitted.columns if c in at)
+        chosen = (
+            None
+            if fitted.columns is None
+            else tuple(at.index(c) for c in fitted.columns if c in at)
+        )
         rows = None if fitted.rows is None else fitted.rows[:, at]
         names = [fitted.names[column] for column in at]
         if chosen != ():
-            parts.append(replace(fitted, family=member, posterior=posterior, names=names, rows=rows, columns=chosen))
+            parts.append(
+                replace(
+                    fitted,
+                    family=member,
+                    posterior=posterior,
+                    names=names,
+                    rows=rows,
+                    columns=chosen,
+                )
+            )
     draw_members(parts, ax)
 
 
 def draw_members(members: Sequence[Fitted], ax: Axes) -> None:
-    """Draw several families of one model, one below the other: each a Fitted with its own columns and summaries.
+    """Draw several families of one model, one below the other: each a Fitted with its own columns
+    and summaries.
 
     For a family that is made of others: it registers with `draw_components` and calls this.
     """

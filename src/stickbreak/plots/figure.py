@@ -21,14 +21,22 @@ def draw_panel(fitted: Fitted, name: str, ax: Axes | None = None) -> Axes:
     if not panel.can_draw(fitted):
         raise ValueError(f"panel {name!r} shows data; give them: plot({name!r}, X=...)")
     if ax is None:
-        size = (10.0, 3.2) if panel.is_wide else _large_size(panel, fitted, (6.5, 5.5)) if panel.is_large else (5.0, 3.2)
+        size = (
+            (10.0, 3.2)
+            if panel.is_wide
+            else _large_size(panel, fitted, (6.5, 5.5))
+            if panel.is_large
+            else (5.0, 3.2)
+        )
         _, ax = plt.subplots(figsize=size, layout="constrained")
     panel.draw(fitted, ax)
     return ax
 
 
 def draw_figure(fitted: Fitted) -> Figure:
-    """Wide panels at the top; below, small ones in columns of two or three at the left, large ones beside them."""
+    """Wide panels at the top; below, small ones in columns of two or three at the left, large ones
+    beside them.
+    """
     panels = [p for p in panels_of(fitted.structure).values() if p.can_draw(fitted)]
     wide = [p for p in panels if p.is_wide]
     large = [p for p in panels if p.is_large]
@@ -36,14 +44,18 @@ def draw_figure(fitted: Fitted) -> Figure:
     height = 3 if len(small) == 3 else 2
     columns = [small[i : i + height] for i in range(0, len(small), height)]
     sizes = [_large_size(p, fitted, (6.3, 5.6)) for p in large]
-    rows = [2.6] * len(wide) + [max(5.6, 2.8 * max(len(c) for c in columns), *(height for _, height in sizes))]
+    rows = [2.6] * len(wide) + [
+        max(5.6, 2.8 * max(len(c) for c in columns), *(height for _, height in sizes))
+    ]
     widths = [width for width, _ in sizes]
     size = (4.2 * len(columns) + sum(widths), sum(rows))
     figure = plt.figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
     outer = figure.add_gridspec(len(rows), 1, height_ratios=rows)
     for at, panel in enumerate(wide):
         panel.draw(fitted, figure.add_subplot(outer[at]))
-    grid = outer[len(wide)].subgridspec(1, len(columns) + len(large), width_ratios=[4.0] * len(columns) + widths)
+    grid = outer[len(wide)].subgridspec(
+        1, len(columns) + len(large), width_ratios=[4.0] * len(columns) + widths
+    )
     for at, column in enumerate(columns):
         _draw_all(figure, grid[at].subgridspec(len(column), 1), column, fitted)
     for at, panel in enumerate(large, start=len(columns)):

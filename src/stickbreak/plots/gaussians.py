@@ -10,7 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 
-from stickbreak.families import AutoregressiveGaussian, DiagonalGaussian, FixedVarianceGaussian, Gaussian, ZeroMeanGaussian
+from stickbreak.families import (
+    AutoregressiveGaussian,
+    DiagonalGaussian,
+    FixedVarianceGaussian,
+    Gaussian,
+    ZeroMeanGaussian,
+)
 from stickbreak.protocols import Array
 
 from .style import MUTED, color_of, inner_axes, line_of, mark_center, set_titles, tidy
@@ -39,13 +45,20 @@ class GaussianShape(NamedTuple):
 
 @singledispatch
 def shape_of(family: Any, posterior: Any, columns: Array) -> GaussianShape:
-    """The components of a Gaussian family over some columns: posterior expectations of mean and covariance."""
-    raise TypeError(f"{type(family).__name__} has no Gaussian shape; register one with stickbreak.plots.shape_of")
+    """The components of a Gaussian family over some columns: posterior expectations of mean and
+    covariance.
+    """
+    raise TypeError(
+        f"{type(family).__name__} has no Gaussian shape; register one with "
+        "stickbreak.plots.shape_of"
+    )
 
 
 @shape_of.register
 def _(family: Gaussian, posterior: Any, columns: Array) -> GaussianShape:
-    return GaussianShape(posterior["mean"][:, columns], posterior["covariance"][:, columns[:, None], columns])
+    return GaussianShape(
+        posterior["mean"][:, columns], posterior["covariance"][:, columns[:, None], columns]
+    )
 
 
 @shape_of.register
@@ -57,12 +70,20 @@ def _(family: ZeroMeanGaussian, posterior: Any, columns: Array) -> GaussianShape
 @shape_of.register
 def _(family: AutoregressiveGaussian, posterior: Any, columns: Array) -> GaussianShape:
     """Value and context together: the slope of an ellipse is the regression."""
-    slope, mean, inner = (posterior[name] for name in ("coefficients", "context_mean", "context_covariance"))
+    slope, mean, inner = (
+        posterior[name] for name in ("coefficients", "context_mean", "context_covariance")
+    )
     value = np.einsum("kde,ke->kd", slope, mean) + posterior.get("intercept", 0.0)
     cross = slope @ inner
-    upper = np.concatenate([cross @ slope.transpose(0, 2, 1) + posterior["covariance"], cross], axis=2)
-    covariance = np.concatenate([upper, np.concatenate([cross.transpose(0, 2, 1), inner], axis=2)], axis=1)
-    return GaussianShape(np.concatenate([value, mean], axis=1)[:, columns], covariance[:, columns[:, None], columns])
+    upper = np.concatenate(
+        [cross @ slope.transpose(0, 2, 1) + posterior["covariance"], cross], axis=2
+    )
+    covariance = np.concatenate(
+        [upper, np.concatenate([cross.transpose(0, 2, 1), inner], axis=2)], axis=1
+    )
+    return GaussianShape(
+        np.concatenate([value, mean], axis=1)[:, columns], covariance[:, columns[:, None], columns]
+    )
 
 
 @shape_of.register(DiagonalGaussian)
@@ -73,7 +94,9 @@ def _(family: Any, posterior: Any, columns: Array) -> GaussianShape:
 
 
 def _telling(fitted: Fitted) -> Array:
-    """(D,) half the gap between the log variance of all rows and the mean log variance inside components."""
+    """(D,) half the gap between the log variance of all rows and the mean log variance inside
+    components.
+    """
     D, used = len(fitted.names), fitted.shown
     weight = fitted.weights[used] / fitted.weights[used].sum()
     shapes = [shape_of(fitted.family, fitted.posterior, np.array([d])) for d in range(D)]
@@ -84,14 +107,23 @@ def _telling(fitted: Fitted) -> Array:
 
 
 def draw_gaussians(family: Any, fitted: Fitted, ax: Axes) -> None:
-    """Components over the columns given, or over the most telling ones; rows, if given, in the color of their component."""
+    """Components over the columns given, or over the most telling ones; rows, if given, in the
+    color of their component.
+    """
     columns, note = choose_columns(fitted, _telling(fitted), MAX_PAIRED)
     if len(columns) > MAX_PAIRED:
-        raise ValueError(f"columns has {len(columns)} entries; a picture of Gaussian components takes 1 to {MAX_PAIRED}")
+        raise ValueError(
+            f"columns has {len(columns)} entries; a picture of Gaussian components "
+            f"takes 1 to {MAX_PAIRED}"
+        )
     shape = shape_of(family, fitted.posterior, columns)
     rows = None if fitted.rows is None else np.asarray(fitted.rows[:, columns], dtype=float)
     names = [fitted.names[d] for d in columns]
-    contour = f"ellipses at {DEVIATIONS:g} standard deviations" if len(columns) > 1 else "density, weighted"
+    contour = (
+        f"ellipses at {DEVIATIONS:g} standard deviations"
+        if len(columns) > 1
+        else "density, weighted"
+    )
     set_titles(ax, fitted.title(), fitted.left_out, note, contour + _count(rows))
     if len(columns) == 1:
         _draw_density(fitted, shape, rows, 0, ax)
@@ -109,9 +141,14 @@ def _count(rows: Array | None) -> str:
     return "" if rows is None else f"; {len(rows):,} rows"
 
 
-def _limits(fitted: Fitted, shape: GaussianShape, rows: Array | None, d: int) -> tuple[float, float]:
-    """What to show of a column: the ellipses of components with some rows, and all rows that are drawn."""
-    solid = fitted.shown[fitted.counts[fitted.shown] >= SOLID_ROWS]  # with fewer, the width is mostly the prior's
+def _limits(
+    fitted: Fitted, shape: GaussianShape, rows: Array | None, d: int
+) -> tuple[float, float]:
+    """What to show of a column: the ellipses of components with some rows, and all rows that are
+    drawn.
+    """
+    # with fewer, the width is mostly the prior's
+    solid = fitted.shown[fitted.counts[fitted.shown] >= SOLID_ROWS]
     solid = solid if len(solid) else fitted.shown[:1]
     mean, spread = shape.mean[solid, d], DEVIATIONS * shape.deviation[solid, d]
     low, high = float((mean - spread).min()), float((mean + spread).max())
@@ -121,22 +158,48 @@ def _limits(fitted: Fitted, shape: GaussianShape, rows: Array | None, d: int) ->
     return low - margin, high + margin
 
 
-def _draw_density(fitted: Fitted, shape: GaussianShape, rows: Array | None, d: int, ax: Axes, *, with_ids: bool = True) -> None:
-    """Weighted density of each component over one column, their sum, and a histogram of the rows."""
+def _draw_density(
+    fitted: Fitted,
+    shape: GaussianShape,
+    rows: Array | None,
+    d: int,
+    ax: Axes,
+    *,
+    with_ids: bool = True,
+) -> None:
+    """Weighted density of each component over one column, their sum, and a histogram of
+    the rows.
+    """
     low, high = _limits(fitted, shape, rows, d)
     x = np.linspace(low, high, 400)
     if rows is not None:
         values = rows[np.isfinite(rows[:, d]), d]
-        ax.hist(values, bins=min(60, max(12, int(2 * len(values) ** 0.5))), density=True, color="#e4e4e4")
+        ax.hist(
+            values,
+            bins=min(60, max(12, int(2 * len(values) ** 0.5))),
+            density=True,
+            color="#e4e4e4",
+        )
     total = np.zeros_like(x)
     for rank, k in enumerate(fitted.shown):
         z = (x - shape.mean[k, d]) / shape.deviation[k, d]
-        density = fitted.weights[k] * np.exp(-0.5 * z**2) / (shape.deviation[k, d] * np.sqrt(2 * np.pi))
+        density = (
+            fitted.weights[k] * np.exp(-0.5 * z**2) / (shape.deviation[k, d] * np.sqrt(2 * np.pi))
+        )
         total += density
-        ax.plot(x, density, color=color_of(rank), linestyle=line_of(rank), linewidth=1.6, label=str(fitted.ids[k]))
+        ax.plot(
+            x,
+            density,
+            color=color_of(rank),
+            linestyle=line_of(rank),
+            linewidth=1.6,
+            label=str(fitted.ids[k]),
+        )
         peak = int(density.argmax())
         if with_ids:
-            mark_center(ax, float(x[peak]), float(density[peak]), str(fitted.ids[k]), color_of(rank))
+            mark_center(
+                ax, float(x[peak]), float(density[peak]), str(fitted.ids[k]), color_of(rank)
+            )
     ax.plot(x, total, color="black", linewidth=0.8)
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0)
@@ -144,28 +207,59 @@ def _draw_density(fitted: Fitted, shape: GaussianShape, rows: Array | None, d: i
 
 
 def ellipse_axes(covariance: Array) -> tuple[float, float, float]:
-    """Width, height and angle in degrees of the ellipse at DEVIATIONS standard deviations of a covariance (2, 2)."""
+    """Width, height and angle in degrees of the ellipse at DEVIATIONS standard deviations of a
+    covariance (2, 2).
+    """
     lengths, directions = np.linalg.eigh(covariance)
     width, height = 2.0 * DEVIATIONS * np.sqrt(np.maximum(lengths[::-1], 0.0))
-    return float(width), float(height), float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
+    return (
+        float(width),
+        float(height),
+        float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1]))),
+    )
 
 
 def _draw_ellipses(
-    fitted: Fitted, shape: GaussianShape, rows: Array | None, pair: tuple[int, int], ax: Axes, *, with_ids: bool = True
+    fitted: Fitted,
+    shape: GaussianShape,
+    rows: Array | None,
+    pair: tuple[int, int],
+    ax: Axes,
+    *,
+    with_ids: bool = True,
 ) -> None:
     """Components as ellipses over a pair of columns, rows as points."""
     i, j = pair
     if rows is not None and fitted.labels is not None:
         size = float(np.clip(4000 / len(rows), 3, 14))
         colors = [color_of(int(fitted.ranks[k])) for k in fitted.labels]
-        ax.scatter(rows[:, i], rows[:, j], s=size, c=colors, alpha=0.45, linewidths=0, rasterized=len(rows) > 1000)
+        ax.scatter(
+            rows[:, i],
+            rows[:, j],
+            s=size,
+            c=colors,
+            alpha=0.45,
+            linewidths=0,
+            rasterized=len(rows) > 1000,
+        )
     at = np.array([i, j])
     for rank, k in reversed(list(enumerate(fitted.shown))):
         width, height, angle = ellipse_axes(shape.covariance[k][at[:, None], at])
         center = (float(shape.mean[k, i]), float(shape.mean[k, j]))
         face = "none" if rows is not None else (*_rgb(color_of(rank)), 0.15)
         edge, line = color_of(rank), line_of(rank)
-        ax.add_patch(Ellipse(center, width, height, angle=angle, facecolor=face, edgecolor=edge, linestyle=line, linewidth=1.6))
+        ax.add_patch(
+            Ellipse(
+                center,
+                width,
+                height,
+                angle=angle,
+                facecolor=face,
+                edgecolor=edge,
+                linestyle=line,
+                linewidth=1.6,
+            )
+        )
         if with_ids:
             mark_center(ax, *center, str(fitted.ids[k]), edge)
     ax.set_xlim(*_limits(fitted, shape, rows, i))
@@ -178,7 +272,9 @@ def _rgb(color: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _draw_pairs(fitted: Fitted, shape: GaussianShape, rows: Array | None, names: list[str], ax: Axes) -> None:
+def _draw_pairs(
+    fitted: Fitted, shape: GaussianShape, rows: Array | None, names: list[str], ax: Axes
+) -> None:
     """Ellipses below the diagonal, densities on it."""
     n = len(names)
     side = (1.0 - GAP * (n - 1)) / n
@@ -190,7 +286,9 @@ def _draw_pairs(fitted: Fitted, shape: GaussianShape, rows: Array | None, names:
             cell.set_yticks([])
             cell.spines["left"].set_visible(False)
         else:
-            _draw_ellipses(fitted, shape, rows, (j, i), cell, with_ids=len(fitted.shown) <= MAX_NAMED)
+            _draw_ellipses(
+                fitted, shape, rows, (j, i), cell, with_ids=len(fitted.shown) <= MAX_NAMED
+            )
         cell.xaxis.set_major_locator(MaxNLocator(4))
         cell.tick_params(labelbottom=i == n - 1, labelleft=j == 0 and i > 0, labelsize=7)
         if i == n - 1:
@@ -206,5 +304,20 @@ def _draw_key(fitted: Fitted, ax: Axes) -> None:
     step = min(0.045, 0.49 / len(fitted.shown))
     for rank, k in enumerate(fitted.shown):
         y = 0.98 - step * rank
-        ax.plot([0.70, 0.76], [y, y], color=color_of(rank), linestyle=line_of(rank), linewidth=2, transform=ax.transAxes)
-        ax.text(0.78, y, fitted.label(int(k)), fontsize=8, color=MUTED, va="center", transform=ax.transAxes)
+        ax.plot(
+            [0.70, 0.76],
+            [y, y],
+            color=color_of(rank),
+            linestyle=line_of(rank),
+            linewidth=2,
+            transform=ax.transAxes,
+        )
+        ax.text(
+            0.78,
+            y,
+            fitted.label(int(k)),
+            fontsize=8,
+            color=MUTED,
+            va="center",
+            transform=ax.transAxes,
+        )

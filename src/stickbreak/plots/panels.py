@@ -1,4 +1,6 @@
-"""Which panels a model has, and the two that all models share: the trace of the bound, and the weights."""
+"""Which panels a model has, and the two that all models share: the trace of the bound, and the
+weights.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,12 @@ __all__ = ["Panel", "crowd_ticks", "draw_trace", "draw_weights", "panels_of"]
 
 
 class Panel(NamedTuple):
-    """A part of the picture. A wide one takes the figure's width, at its top; a large one the height below; small ones share.
+    """A part of the picture. A wide one takes the figure's width, at its top; a large one the
+    height below; small ones share.
 
     size : width and height in inches that a large one would like; default: the same for all
-    needs : the part of Fitted that it is drawn from, when that is data and not what was learned; without it, the figure has
-        no such panel
+    needs : the part of Fitted that it is drawn from, when that is data and not what was learned;
+        without it, the figure has no such panel
     """
 
     draw: Callable[[Fitted, Axes], None]
@@ -38,28 +41,52 @@ class Panel(NamedTuple):
 
 @singledispatch
 def panels_of(structure: Any) -> dict[str, Panel]:
-    """Panels by name, in order. Every structure has these; one with more to show registers a longer dict."""
+    """Panels by name, in order. Every structure has these; one with more to show registers a longer
+    dict.
+    """
     return {
         "trace": Panel(draw_trace),
         "weights": Panel(draw_weights),
-        "components": Panel(lambda fitted, ax: draw_components(fitted.family, fitted, ax), is_large=True),
+        "components": Panel(
+            lambda fitted, ax: draw_components(fitted.family, fitted, ax), is_large=True
+        ),
     }
 
 
 def draw_trace(fitted: Fitted, ax: Axes) -> None:
-    """The bound after each lap; where the fit has none, the mean local log normalizer per row (per word, for documents)."""
+    """The bound after each lap; where the fit has none, the mean local log normalizer per row (per
+    word, for documents).
+    """
     trace = fitted.trace
     tidy(ax)
     if len(trace) == 0:
         ax.set_axis_off()
-        ax.text(0.5, 0.5, "no laps: fitted by partial_fit", ha="center", va="center", color=MUTED, transform=ax.transAxes)
+        ax.text(
+            0.5,
+            0.5,
+            "no laps: fitted by partial_fit",
+            ha="center",
+            va="center",
+            color=MUTED,
+            transform=ax.transAxes,
+        )
         return
     laps = np.arange(1, len(trace) + 1)
     has_bound = bool(np.isfinite(trace.bound).any())
     values = trace.bound if has_bound else trace.log_z
-    ax.plot(laps, values, color=PALETTE[0], marker="o" if len(laps) <= 30 else None, markersize=3.5, linewidth=1.5)
+    ax.plot(
+        laps,
+        values,
+        color=PALETTE[0],
+        marker="o" if len(laps) <= 30 else None,
+        markersize=3.5,
+        linewidth=1.5,
+    )
     ax.set_xlabel("lap", fontsize=9)
-    ax.set_ylabel(f"{fitted.objective} (nats)" if has_bound else f"log normalizer per {fitted.unit} (nats)", fontsize=9)
+    ax.set_ylabel(
+        f"{fitted.objective} (nats)" if has_bound else f"log normalizer per {fitted.unit} (nats)",
+        fontsize=9,
+    )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.yaxis.set_major_formatter(_write_nats)
     low, high = np.nanmin(values), np.nanmax(values)
@@ -91,12 +118,22 @@ def draw_weights(fitted: Fitted, ax: Axes) -> None:
     """A bar for each component in use, largest first, with its expected rows."""
     shown = fitted.shown
     places = np.arange(len(shown))
-    bars = ax.bar(places, fitted.weights[shown], color=[color_of(rank) for rank in range(len(shown))], width=0.7)
+    bars = ax.bar(
+        places,
+        fitted.weights[shown],
+        color=[color_of(rank) for rank in range(len(shown))],
+        width=0.7,
+    )
     for bar in bars[7:]:
         bar.set_hatch("//")  # the second round of colors
         bar.set_edgecolor("white")
     ax.bar_label(
-        bars, [_round_rows(n) for n in fitted.counts[shown]], fontsize=8, padding=2, color=MUTED, rotation=90 * (len(shown) > 9)
+        bars,
+        [_round_rows(n) for n in fitted.counts[shown]],
+        fontsize=8,
+        padding=2,
+        color=MUTED,
+        rotation=90 * (len(shown) > 9),
     )
     ax.set_xticks(places, [str(i) for i in fitted.ids[shown]])
     ax.set_xlabel(f"{fitted.noun} id", fontsize=9)

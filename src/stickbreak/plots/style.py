@@ -8,9 +8,21 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.patheffects import withStroke
 
-__all__ = ["HEAT", "MUTED", "PALETTE", "color_of", "color_ticks", "inner_axes", "line_of", "mark_center", "set_titles", "tidy"]
+__all__ = [
+    "HEAT",
+    "MUTED",
+    "PALETTE",
+    "color_of",
+    "color_ticks",
+    "inner_axes",
+    "line_of",
+    "mark_center",
+    "set_titles",
+    "tidy",
+]
 
-# Seven colors that people with any common color blindness can tell apart [Okabe and Ito 2008]; its yellow is too pale for lines.
+# Seven colors that people with any common color blindness can tell apart [Okabe and Ito 2008]; its
+# yellow is too pale for lines.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#555555")
 LINES = ("-", "--")
 HEAT = "cividis"  # reads the same with and without color vision
@@ -19,12 +31,16 @@ REST = "#c4c4c4"
 
 
 def color_of(rank: int) -> str:
-    """Color of the component with this place in the order of weights; grey for one that is not drawn."""
+    """Color of the component with this place in the order of weights; grey for one that is not
+    drawn.
+    """
     return REST if rank < 0 else PALETTE[rank % len(PALETTE)]
 
 
 def color_ticks(axis: Axis, n: int) -> None:
-    """The names of n components, the first along an axis, in their colors; the largest comes first."""
+    """The names of n components, the first along an axis, in their colors; the largest
+    comes first.
+    """
     for rank, text in enumerate(axis.get_ticklabels()[:n]):
         text.set_color(color_of(rank))
         text.set_fontweight("bold")
@@ -40,7 +56,16 @@ def set_titles(ax: Axes, title: str, *notes: str) -> None:
     found = [note for note in notes if note]
     ax.set_title(title, loc="left", fontsize=11, pad=6 + 11 * len(found))
     text = "\n".join(found)
-    ax.annotate(text, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", fontsize=8, color=MUTED, va="bottom")
+    ax.annotate(
+        text,
+        (0, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=8,
+        color=MUTED,
+        va="bottom",
+    )
 
 
 def tidy(ax: Axes) -> None:
@@ -50,7 +75,9 @@ def tidy(ax: Axes) -> None:
 
 
 def inner_axes(ax: Axes, boxes: list[tuple[float, float, float, float]]) -> list[Axes]:
-    """Axes inside an axes, whose own frame disappears; boxes (left, bottom, width, height) in its fractions."""
+    """Axes inside an axes, whose own frame disappears; boxes (left, bottom, width, height) in its
+    fractions.
+    """
     ax.set_axis_off()
     return [ax.inset_axes(box) for box in boxes]
 
@@ -59,5 +86,15 @@ def mark_center(ax: Axes, x: float, y: float, text: str, color: str) -> None:
     """A name that can be read over points and lines."""
     halo: list[Any] = [withStroke(linewidth=2.5, foreground="white")]
     ax.text(
-        x, y, text, color=color, fontsize=10, fontweight="bold", ha="center", va="center", path_effects=halo, clip_on=True, zorder=5
+        x,
+        y,
+        text,
+        color=color,
+        fontsize=10,
+        fontweight="bold",
+        ha="center",
+        va="center",
+        path_effects=halo,
+        clip_on=True,
+        zorder=5,
     )

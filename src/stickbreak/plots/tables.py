@@ -1,4 +1,6 @@
-"""Components that are tables of numbers: heat maps, one line for each component, with rows below if there are some."""
+"""Components that are tables of numbers: heat maps, one line for each component, with rows below if
+there are some.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ MAX_ANNOTATED = 60  # cells that have room for their number
 
 @dataclass(frozen=True)
 class Grid:
-    """A heat map. values (K, C), labels of its columns, what a value is, a note; rows (m, C) in the same units, or None.
+    """A heat map. values (K, C), labels of its columns, what a value is, a note; rows (m, C) in the
+    same units, or None.
 
     edges : where a new column of the data begins, when one takes several columns of the grid.
     """
@@ -45,7 +48,9 @@ class Grid:
 
 
 def telling(fitted: Fitted, values: Array, convex: Callable[[Array], Array]) -> Array:
-    """(C,) Jensen's gap of each column: how much knowing the component says about it. values (K, C)."""
+    """(C,) Jensen's gap of each column: how much knowing the component says about it. values (K,
+    C).
+    """
     weight = fitted.weights / fitted.weights.sum()
     return weight @ convex(values) - convex((weight @ values)[None])[0]
 
@@ -60,7 +65,9 @@ def _log_product(x: Array) -> Array:
 
 
 def _choose(fitted: Fitted, score: Array) -> tuple[Array, str]:
-    return choose_columns(fitted, score, ALL_COLUMNS if len(score) <= ALL_COLUMNS else CHOSEN_COLUMNS)
+    return choose_columns(
+        fitted, score, ALL_COLUMNS if len(score) <= ALL_COLUMNS else CHOSEN_COLUMNS
+    )
 
 
 def _take(rows: Any, columns: Array) -> Array | None:
@@ -73,13 +80,16 @@ def _take(rows: Any, columns: Array) -> Array | None:
 
 @singledispatch
 def grid_of(family: Any, fitted: Fitted) -> Grid:
-    """The table to draw for a family. One that registers nothing shows the first of its summaries with a value per column."""
+    """The table to draw for a family. One that registers nothing shows the first of its summaries
+    with a value per column.
+    """
     D = len(fitted.names)
     tables = {name: array for name, array in fitted.posterior.items() if array.shape[1:] == (D,)}
     if not tables:
         shapes = {name: array.shape for name, array in fitted.posterior.items()}
         raise ValueError(
-            f"{type(family).__name__} has no picture: none of its summaries {shapes} has one value for each of the {D} columns; "
+            f"{type(family).__name__} has no picture: none of its summaries {shapes} has one value "
+            f"for each of the {D} columns; "
             "register one with stickbreak.plots.grid_of or draw_components"
         )
     name, values = next(iter(tables.items()))
@@ -92,7 +102,14 @@ def _(family: Bernoulli, fitted: Fitted) -> Grid:
     values = fitted.posterior["probability"]
     columns, note = _choose(fitted, telling(fitted, values, _entropy))
     names = [fitted.names[d] for d in columns]
-    return Grid(values[:, columns], names, "probability of a one", note, _take(fitted.rows, columns), limits=(0.0, 1.0))
+    return Grid(
+        values[:, columns],
+        names,
+        "probability of a one",
+        note,
+        _take(fitted.rows, columns),
+        limits=(0.0, 1.0),
+    )
 
 
 @grid_of.register
@@ -110,14 +127,24 @@ def _(family: Multinomial, fitted: Fitted) -> Grid:
 def _(family: Poisson, fitted: Fitted) -> Grid:
     values = fitted.posterior["rate"]
     columns, note = _choose(fitted, telling(fitted, values, _log_product))
-    return Grid(values[:, columns], [fitted.names[d] for d in columns], "rate", note, _take(fitted.rows, columns))
+    return Grid(
+        values[:, columns],
+        [fitted.names[d] for d in columns],
+        "rate",
+        note,
+        _take(fitted.rows, columns),
+    )
 
 
 @grid_of.register
 def _(family: Categorical, fitted: Fitted) -> Grid:
     """The symbols of a column side by side."""
     values = fitted.posterior["probability"]  # (K, D, V)
-    score = telling(fitted, values.reshape(len(values), -1), _log_product).reshape(values.shape[1:]).sum(1)
+    score = (
+        telling(fitted, values.reshape(len(values), -1), _log_product)
+        .reshape(values.shape[1:])
+        .sum(1)
+    )
     sizes = np.array(family.n_symbols)
     fits = int((np.cumsum(sizes[np.argsort(-score)]) <= ALL_COLUMNS).sum())
     columns, note = choose_columns(fitted, score, max(1, fits))
@@ -127,15 +154,21 @@ def _(family: Categorical, fitted: Fitted) -> Grid:
     if fitted.rows is not None:
         found = _take(fitted.rows, columns)
         assert found is not None
-        rows = np.concatenate([found[:, [i]] == np.arange(sizes[d]) for i, d in enumerate(columns)], axis=1).astype(float)
+        rows = np.concatenate(
+            [found[:, [i]] == np.arange(sizes[d]) for i, d in enumerate(columns)], axis=1
+        ).astype(float)
     edges = tuple(int(e) for e in np.cumsum([p.shape[1] for p in parts])[:-1])
     return Grid(np.concatenate(parts, axis=1), labels, "probability", note, rows, edges, (0.0, 1.0))
 
 
 def draw_grid(grid: Grid, fitted: Fitted, ax: Axes) -> None:
-    """Components as lines of a heat map, largest first; rows, if given, below, in the order of their components."""
+    """Components as lines of a heat map, largest first; rows, if given, below, in the order of
+    their components.
+    """
     values = grid.values[fitted.shown]
-    count = "" if grid.rows is None else f"below: {len(grid.rows):,} rows, by component; same colors"
+    count = (
+        "" if grid.rows is None else f"below: {len(grid.rows):,} rows, by component; same colors"
+    )
     set_titles(ax, fitted.title(), fitted.left_out, grid.note, count)
     norm = _norm(values, grid.limits)
     if grid.rows is None:
@@ -170,7 +203,9 @@ def _label_columns(ax: Axes, grid: Grid) -> None:
     places = range(0, len(grid.labels), step)
     longest = max(len(grid.labels[i]) for i in places)
     upright = len(places) * longest > 50
-    ax.set_xticks(list(places), [grid.labels[i] for i in places], rotation=90 if upright else 0, fontsize=8)
+    ax.set_xticks(
+        list(places), [grid.labels[i] for i in places], rotation=90 if upright else 0, fontsize=8
+    )
     ax.tick_params(axis="x", length=0)
 
 
@@ -180,7 +215,15 @@ def _annotate(ax: Axes, values: Array, norm: Normalize) -> None:
         return
     for (i, j), value in np.ndenumerate(values):
         color = "black" if norm(value) > 0.55 else "white"
-        ax.text(j, i, f"{value:.2g}" if value < 100 else f"{value:,.0f}", ha="center", va="center", fontsize=8, color=color)
+        ax.text(
+            j,
+            i,
+            f"{value:.2g}" if value < 100 else f"{value:,.0f}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color=color,
+        )
 
 
 def _draw_rows(grid: Grid, fitted: Fitted, norm: Normalize, ax: Axes) -> None:
@@ -191,7 +234,8 @@ def _draw_rows(grid: Grid, fitted: Fitted, norm: Normalize, ax: Axes) -> None:
     place = np.where(rank < 0, len(fitted.shown), rank)
     order = np.argsort(place, kind="stable")
     low = norm.vmin if isinstance(norm, LogNorm) else None
-    rows = grid.rows[order] if low is None else np.maximum(grid.rows[order], low)  # zeros have no logarithm
+    # zeros have no logarithm
+    rows = grid.rows[order] if low is None else np.maximum(grid.rows[order], low)
     ax.imshow(rows, aspect="auto", cmap=HEAT, norm=norm, interpolation="nearest")
     starts = np.searchsorted(place[order], np.arange(len(fitted.shown) + 2)) - 0.5
     strip = ax.inset_axes((-0.03, 0, 0.02, 1), sharey=ax)

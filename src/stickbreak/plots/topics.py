@@ -22,7 +22,8 @@ __all__ = ["draw_documents", "draw_topics"]
 MAX_TOPICS = 12  # topics whose words have room
 LINE = 0.155  # inches of a word's line, where the figure is ours
 TITLE = 20.0  # points above a cell
-SMALLEST_LINE, LARGEST_LINE = 7.0, 30.0  # points of a word's line: below, bars make way for plain lines of words
+# points of a word's line: below, bars make way for plain lines of words
+SMALLEST_LINE, LARGEST_LINE = 7.0, 30.0
 LARGEST = 8.5  # points of letters
 LETTER = 0.6  # width of a letter by its points
 TICK = 8.0  # points that the number of a document takes
@@ -53,18 +54,25 @@ def size_of_topics(fitted: Fitted) -> tuple[float, float]:
 
 
 def draw_topics(fitted: Fitted, ax: Axes) -> None:
-    """The most probable words of each topic, the largest topic first: on bars, or in lines where `ax` is too small for these."""
+    """The most probable words of each topic, the largest topic first: on bars, or in lines where
+    `ax` is too small for these.
+    """
     shown = fitted.shown[:MAX_TOPICS]
     probability = fitted.posterior["probability"][shown, 0]  # (topics, V)
     words = np.argsort(-probability, axis=1, kind="stable")[:, : fitted.n_words]
     names = [[fitted.names[v] for v in best] for best in words]
     labels = [fitted.label(int(k)) for k in shown]
-    title, left_out = f"topics: the most probable {plural('word', words.shape[1])}", fitted.missing(len(shown))
+    title, left_out = (
+        f"topics: the most probable {plural('word', words.shape[1])}",
+        fitted.missing(len(shown)),
+    )
     if _line_height(ax, words.shape) < SMALLEST_LINE:
         set_titles(ax, title, left_out)
         _draw_lines(ax, labels, names)
     else:
-        set_titles(ax, title, left_out, "bars: probability of a word in its topic, one scale for all")
+        set_titles(
+            ax, title, left_out, "bars: probability of a word in its topic, one scale for all"
+        )
         _draw_bars(ax, labels, names, np.take_along_axis(probability, words, axis=1))
 
 
@@ -86,10 +94,19 @@ def _draw_lines(ax: Axes, labels: list[str], names: list[list[str]]) -> None:
     font = min(LARGEST, 0.7 * height / len(labels))
     indent = 1.1 * LETTER * font * max(len(label) for label in labels)
     for rank, (label, words) in enumerate(zip(labels, names, strict=True)):
-        place: Any = {"xy": (0.0, 1.0 - (rank + 0.5) / len(labels)), "xycoords": "axes fraction", "textcoords": "offset points"}
+        place: Any = {
+            "xy": (0.0, 1.0 - (rank + 0.5) / len(labels)),
+            "xycoords": "axes fraction",
+            "textcoords": "offset points",
+        }
         style: Any = {"va": "center", "fontsize": font, "parse_math": False}
         ax.annotate(label, xytext=(0, 0), color=color_of(rank), fontweight="bold", **place, **style)
-        ax.annotate(join_words(words, int((width - indent) / (LETTER * font))), xytext=(indent, 0), **place, **style)
+        ax.annotate(
+            join_words(words, int((width - indent) / (LETTER * font))),
+            xytext=(indent, 0),
+            **place,
+            **style,
+        )
 
 
 def join_words(words: list[str], most: int) -> str:
@@ -106,16 +123,30 @@ def _draw_bars(ax: Axes, labels: list[str], names: list[list[str]], values: Arra
     for rank, cell in enumerate(cells):
         short = [shorten(name, int(width / (LETTER * font))) for name in names[rank]]
         _draw_words(cell, rank, short, values[rank], font)
-        cell.set_title(labels[rank], loc="left", fontsize=9, fontweight="bold", color=color_of(rank), pad=3)
+        cell.set_title(
+            labels[rank], loc="left", fontsize=9, fontweight="bold", color=color_of(rank), pad=3
+        )
         cell.set_xlim(0.0, 1.03 * float(values.max()))
-        cell.tick_params(axis="x", labelbottom=rank + n_columns >= len(cells), labelsize=7, length=2, colors=MUTED)
+        cell.tick_params(
+            axis="x",
+            labelbottom=rank + n_columns >= len(cells),
+            labelsize=7,
+            length=2,
+            colors=MUTED,
+        )
 
 
 def _cells(ax: Axes, shape: tuple[int, ...]) -> list[Axes]:
-    """Axes of topics inside `ax`, row by row, with room for a title above each; few words take no more room than they need."""
+    """Axes of topics inside `ax`, row by row, with room for a title above each; few words take no
+    more room than they need.
+    """
     columns, height, gap = count_cells(shape[0])[1], _extent(ax)[1], 0.03
     line = min(LARGEST_LINE, _line_height(ax, shape))
-    h, w, step = line * shape[1] / height, (1.0 - gap * (columns - 1)) / columns, (line * shape[1] + TITLE) / height
+    h, w, step = (
+        line * shape[1] / height,
+        (1.0 - gap * (columns - 1)) / columns,
+        (line * shape[1] + TITLE) / height,
+    )
     places = [divmod(i, columns) for i in range(shape[0])]
     return inner_axes(ax, [(j * (w + gap), 1.0 - (i + 1) * step, w, h) for i, j in places])
 
@@ -129,9 +160,24 @@ def _draw_words(cell: Axes, rank: int, names: list[str], values: Array, font: fl
     """One topic: a pale bar for each word, the word on it."""
     body = tuple(1.0 - 0.4 * (1.0 - np.array(to_rgb(color_of(rank)))))
     hatch = "////" if rank >= len(PALETTE) else None  # the second round of colors
-    cell.barh(range(len(names)), values, height=0.84, color=body, hatch=hatch, edgecolor="white", linewidth=0.0)
+    cell.barh(
+        range(len(names)),
+        values,
+        height=0.84,
+        color=body,
+        hatch=hatch,
+        edgecolor="white",
+        linewidth=0.0,
+    )
     for place, name in enumerate(names):
-        style: Any = {"va": "center", "fontsize": font, "parse_math": False, "clip_on": True, "in_layout": False}  # inside the cell
+        # inside the cell
+        style: Any = {
+            "va": "center",
+            "fontsize": font,
+            "parse_math": False,
+            "clip_on": True,
+            "in_layout": False,
+        }
         cell.annotate(name, (0.0, place), (3, 0), textcoords="offset points", **style)
     cell.set_ylim(len(names) - 0.4, -0.6)
     cell.set_yticks([])
@@ -147,28 +193,42 @@ def _write_share(value: float, _: Any) -> str:
 
 
 def draw_documents(fitted: Fitted, ax: Axes) -> None:
-    """Shares of the topics in some documents: a column for each, in the order of their largest topics."""
+    """Shares of the topics in some documents: a column for each, in the order of their largest
+    topics.
+    """
     assert fitted.shares is not None
     assert fitted.documents is not None
     shares, labels = _lines_of_shares(fitted, fitted.shares)
     order = np.lexsort((-shares.max(1), shares.argmax(1)))
-    image = ax.imshow(shares[order].T, aspect="auto", cmap=HEAT, vmin=0.0, vmax=1.0, interpolation="nearest")
+    image = ax.imshow(
+        shares[order].T, aspect="auto", cmap=HEAT, vmin=0.0, vmax=1.0, interpolation="nearest"
+    )
     ax.set_yticks(range(len(labels)), labels)
     color_ticks(ax.yaxis, len(fitted.shown))
     step, n = math.ceil(len(order) * TICK / _extent(ax)[0]), len(order)
-    ax.set_xticks(range(0, n, step), [str(s) for s in fitted.documents[order][::step]], rotation=90 * (n > MANY))
+    ax.set_xticks(
+        range(0, n, step),
+        [str(s) for s in fitted.documents[order][::step]],
+        rotation=90 * (n > MANY),
+    )
     ax.set_xlabel("document, by largest topic", fontsize=9)
     ax.tick_params(axis="x", labelsize=7, length=0)
     ax.tick_params(axis="y", labelsize=8 if len(labels) <= 9 else 7, length=0)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.015)
     bar.set_label("share", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    left_out = f"{n} of {fitted.n_documents:,} documents, at even distances" if n < fitted.n_documents else ""
+    left_out = (
+        f"{n} of {fitted.n_documents:,} documents, at even distances"
+        if n < fitted.n_documents
+        else ""
+    )
     set_titles(ax, "shares of topics in documents", left_out)
 
 
 def _lines_of_shares(fitted: Fitted, shares: Array) -> tuple[Array, list[str]]:
-    """Shares (m, topics) of the topics that are drawn, and their labels; what the others have together is the last."""
+    """Shares (m, topics) of the topics that are drawn, and their labels; what the others have
+    together is the last.
+    """
     labels, found = [fitted.label(int(k)) for k in fitted.shown], shares[:, fitted.shown]
     n = shares.shape[1] - len(labels)
     if n == 0:

@@ -1,4 +1,6 @@
-"""What a picture is drawn from: plain values of a fitted model, components in the order of their weights."""
+"""What a picture is drawn from: plain values of a fitted model, components in the order of their
+weights.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ class Fitted:
     columns : positions of the columns to draw; None lets the picture choose
     noun : what a component is called
     unit : what a row is called
-    paths : components of the rows of some sequences, one array each; transition (K, K), durations (K,): of chains
-    shares : (m, K) of the components in some documents, at positions documents (m,) of n_documents; n_words : of a topic, to draw
+    paths : components of the rows of some sequences, one array each; transition (K, K), durations
+        (K,): of chains
+    shares : (m, K) of the components in some documents, at positions documents (m,) of n_documents;
+        n_words : of a topic, to draw
     """
 
     structure: Any
@@ -58,7 +62,9 @@ class Fitted:
 
     @cached_property
     def shown(self) -> Array:
-        """Positions of the components that are drawn: those in use, largest first, at most MAX_COMPONENTS; never none."""
+        """Positions of the components that are drawn: those in use, largest first, at most
+        MAX_COMPONENTS; never none.
+        """
         order = np.argsort(-self.weights, kind="stable")
         n_used = int((self.counts >= ROWS_IN_USE).sum())
         used = order[self.counts[order] >= ROWS_IN_USE] if n_used else order[:1]
@@ -100,7 +106,8 @@ def plural(noun: str, n: int) -> str:
 
 
 def choose_columns(fitted: Fitted, telling: Array, most: int) -> tuple[Array, str]:
-    """Positions of the columns to draw, in the order of the data, and a note when some are left out.
+    """Positions of the columns to draw, in the order of the data, and a note when some are left
+    out.
 
     telling : (D,) how much each column says about the component of a row.
     """

@@ -1,16 +1,19 @@
 """A concentration that is not known: Gamma prior, posterior by the counts alone.
 
-Given the counts n of the components, the shares and the concentration c have the exact joint posterior
+Given the counts n of the components, the shares and the concentration c have the exact joint
+posterior
 
     q(shares, c) = q(c) q(shares | c),   q(c) proportional to p(c) exp(R(n; c)),
 
-where R(n; c) is the log-partition rise that the prior of the shares has for a known c. So the bound is
-log of the integral of p(c) exp(R(n; c)), and E[log share] the average of its value at c over q(c). Nothing is stored
-besides the counts, and an empty component at the end of the sticks still costs nothing, since it does so for every c. (A
-factor q(c) independent of the sticks would charge it log E[c] - E[log c] for each.)
+where R(n; c) is the log-partition rise that the prior of the shares has for a known c. So the bound
+is log of the integral of p(c) exp(R(n; c)), and E[log share] the average of its value at c over
+q(c). Nothing is stored besides the counts, and an empty component at the end of the sticks still
+costs nothing, since it does so for every c. (A factor q(c) independent of the sticks would charge
+it log E[c] - E[log c] for each.)
 
-The integral is a sum over fixed nodes, evenly spaced in log c: a discrete prior for which everything here is exact. For
-smooth functions that fall off at both ends such sums converge faster than any power of the spacing.
+The integral is a sum over fixed nodes, evenly spaced in log c: a discrete prior for which
+everything here is exact. For smooth functions that fall off at both ends such sums converge faster
+than any power of the spacing.
 """
 
 from __future__ import annotations
@@ -33,20 +36,24 @@ from .sticks import Sticks
 
 __all__ = ["GammaPrior", "UncertainConcentration"]
 
-SPACING = 1.0 / 32.0  # of log c; a posterior as narrow as that of some 1,000 components is twice as wide
+# of log c; a posterior as narrow as that of some 1,000 components is twice as wide
+SPACING = 1.0 / 32.0
 STRIDE = 16  # of the first look, which finds where the posterior is
 DROP = 60.0  # nats below the best: e**-60 of it is nothing
 REACH = 800.0  # nats of prior density that the nodes reach down to
-LEFT = 40.0  # in log c: below e**-40 of the prior mean a concentration is zero for all that the counts can tell
+# in log c: below e**-40 of the prior mean a concentration is zero for all that the counts can tell
+LEFT = 40.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GammaPrior(Parameters):
-    """Gamma prior on a concentration, which is then learned: density proportional to c**(shape - 1) exp(-rate c).
+    """Gamma prior on a concentration, which is then learned: density proportional to c**(shape - 1)
+    exp(-rate c).
 
     Parameters
     ----------
-    shape, rate : the prior mean is shape / rate, its standard deviation sqrt(shape) / rate. Default 1 and 1.
+    shape, rate : the prior mean is shape / rate, its standard deviation sqrt(shape) / rate. Default
+        1 and 1.
 
     Examples
     --------
@@ -83,7 +90,8 @@ class GammaPrior(Parameters):
 
 @lru_cache(maxsize=32)
 def _nodes(shape: float, rate: float) -> tuple[Array, Array]:
-    """Evenly spaced in log c, as far as the density is above exp(-REACH) of its best; what lies to the left is put on the first.
+    """Evenly spaced in log c, as far as the density is above exp(-REACH) of its best; what lies to
+    the left is put on the first.
 
     With y = log(c / mean) the log density in log c is shape (y - exp(y)), a constant apart.
     """
@@ -95,7 +103,8 @@ def _nodes(shape: float, rate: float) -> tuple[Array, Array]:
     highest = math.log(shape / rate) + right
     log_c = lowest + step * np.arange(math.ceil((highest - lowest) / step) + 1)
     log_weight = shape * log_c - rate * np.exp(log_c)
-    log_weight[0] -= math.log(-math.expm1(-shape * step))  # a geometric series: all nodes further left
+    # a geometric series: all nodes further left
+    log_weight[0] -= math.log(-math.expm1(-shape * step))
     c, log_weight = np.exp(log_c), log_weight - logsumexp(log_weight)
     c.flags.writeable = log_weight.flags.writeable = False  # shared by all who ask
     return c, log_weight
@@ -112,7 +121,9 @@ class UncertainConcentration(ShareCounts):
     concentration: GammaPrior
 
     def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
-        """q(c) for these counts. Nodes are first looked at by strides, then one by one where it matters."""
+        """q(c) for these counts. Nodes are first looked at by strides, then one by one where it
+        matters.
+        """
         c, log_prior = self.concentration.nodes()
         first = np.r_[0 : len(c) : STRIDE, len(c) - 1]
         coarse = log_prior[first] + self.given(c[first]).log_rise(counts)
@@ -128,7 +139,9 @@ class UncertainConcentration(ShareCounts):
         return {"share": rule.pick(self)(counts)}
 
     def mean_log(self, counts: Counts) -> Array:
-        """E[log share], the concentration integrated out: the derivative of the bound along a count."""
+        """E[log share], the concentration integrated out: the derivative of the bound along a
+        count.
+        """
         q = self.concentration_posterior(counts)
         return q.probability @ self.given(q.values).mean_log(counts)
 
@@ -144,15 +157,22 @@ class UncertainConcentration(ShareCounts):
     def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
         """Log shares drawn from their posterior for a concentration that is drawn from its own."""
         q = self.concentration_posterior(counts)
-        return self.given(float(rng.choice(q.values, p=q.probability / q.probability.sum()))).draw(counts, rng)
+        return self.given(float(rng.choice(q.values, p=q.probability / q.probability.sum()))).draw(
+            counts, rng
+        )
 
     def bound(self, total: Summary, params: Fields) -> float:
         """Log of the integral over c of p(c) exp(R(n; c))."""
         return self.concentration_posterior(total).log_evidence
 
     def log_mode(self, total: Summary, params: Fields) -> float:
-        """EM has no objective here: the best concentration of sticks at their modes depends on the truncation."""
-        raise ValueError("EM cannot learn a concentration; give it a number, or use a variational engine such as BatchVB")
+        """EM has no objective here: the best concentration of sticks at their modes depends on the
+        truncation.
+        """
+        raise ValueError(
+            "EM cannot learn a concentration; give it a number, or use a variational "
+            "engine such as BatchVB"
+        )
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares."""

@@ -1,4 +1,6 @@
-"""Dirichlet rows, and the finite prior over components: shares ~ Dirichlet(concentration / K, ...)."""
+"""Dirichlet rows, and the finite prior over components: shares ~ Dirichlet(concentration /
+K, ...).
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,22 @@ __all__ = ["ROWS", "RowTable", "SymmetricDirichlet"]
 
 @dataclass(frozen=True)
 class RowTable:
-    """Dirichlet rows over the last axis, `counts + pseudo`, and the mass `rest` (one number a row) of outcomes not in use.
+    """Dirichlet rows over the last axis, `counts + pseudo`, and the mass `rest` (one number a row)
+    of outcomes not in use.
 
     pseudo == 0 marks an impossible outcome: its log probability is -inf, whatever was counted.
     """
 
-    def log_partition(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
+    def log_partition(
+        self, counts: Array, pseudo: Array, rest: Array | float | None = None
+    ) -> Array:
         """Sum lgamma(alpha) - lgamma(sum alpha), alpha = (counts + pseudo, rest)."""
         alpha = _possible(counts, pseudo)
-        each = gammaln(alpha) if pseudo.all() else gammaln(np.where(pseudo > 0, alpha, 1.0))  # lgamma(1) = 0
-        return each.sum(-1) + (0.0 if rest is None else gammaln(rest)) - gammaln(_total(alpha, rest))
+        # lgamma(1) = 0
+        each = gammaln(alpha) if pseudo.all() else gammaln(np.where(pseudo > 0, alpha, 1.0))
+        return (
+            each.sum(-1) + (0.0 if rest is None else gammaln(rest)) - gammaln(_total(alpha, rest))
+        )
 
     def mean_log(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """E[log share]."""
@@ -44,15 +52,28 @@ class RowTable:
         """The mode in natural coordinates is the mean, and exists for every pseudo-count."""
         return self.log_mean(counts, pseudo, rest)
 
-    def draw(self, counts: Array, pseudo: Array, rest: Array | float | None = None, *, rng: np.random.Generator) -> Array:
+    def draw(
+        self,
+        counts: Array,
+        pseudo: Array,
+        rest: Array | float | None = None,
+        *,
+        rng: np.random.Generator,
+    ) -> Array:
         """Log shares drawn from their posterior; less than one in all where there is a rest."""
         return draw_log_dirichlet(_possible(counts, pseudo), rest, rng)
 
     def log_best(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
-        """Sum alpha log(alpha / sum alpha): the log joint in natural coordinates at its mode, a constant of the prior apart."""
+        """Sum alpha log(alpha / sum alpha): the log joint in natural coordinates at its mode, a
+        constant of the prior apart.
+        """
         alpha = _possible(counts, pseudo)
         total = _total(alpha, rest)
-        return xlogy(alpha, alpha).sum(-1) + (0.0 if rest is None else xlogy(rest, rest)) - xlogy(total, total)
+        return (
+            xlogy(alpha, alpha).sum(-1)
+            + (0.0 if rest is None else xlogy(rest, rest))
+            - xlogy(total, total)
+        )
 
 
 def _possible(counts: Array, pseudo: Array) -> Array:
@@ -102,7 +123,10 @@ class SymmetricDirichlet(ShareCounts):
     def log_rise(self, counts: Counts) -> Array:
         """log-partition of the posterior minus that of the prior."""
         pseudo = self._pseudo(counts)
-        return np.asarray(ROWS.log_partition(counts["share"], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo))
+        return np.asarray(
+            ROWS.log_partition(counts["share"], pseudo)
+            - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
+        )
 
     def bound(self, total: Summary, params: Fields) -> float:
         """log-partition of the posterior minus that of the prior."""

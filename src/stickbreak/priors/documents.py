@@ -1,9 +1,11 @@
-"""Shares of topics in documents: each document has a Dirichlet of its own around shares that all have in common.
+"""Shares of topics in documents: each document has a Dirichlet of its own around shares that all
+have in common.
 
     pi_d ~ Dirichlet(concentration b)
 
-with b uniform (LDA), or from the root of an HDP. What a corpus has to remember of its documents' posteriors is the sum of their
-E[log pi]: the bound is linear in it, and a better root is a function of it [H16, 5.3].
+with b uniform (LDA), or from the root of an HDP. What a corpus has to remember of its documents'
+posteriors is the sum of their E[log pi]: the bound is linear in it, and a better root is a function
+of it [H16, 5.3].
 """
 
 from __future__ import annotations
@@ -27,14 +29,18 @@ __all__ = ["DirichletTopics", "HDPTopics", "TopicPseudo"]
 
 
 class TopicPseudo(NamedTuple):
-    """Prior counts of a document: of each topic (K,), and of all that are not in use (0 where there are none)."""
+    """Prior counts of a document: of each topic (K,), and of all that are not in use (0 where there
+    are none).
+    """
 
     topics: Array
     rest: float
 
 
 class DocumentCounts(Unstored):
-    """share (K,): words of each topic; log_share (K,), log_rest: sum over documents of E[log pi]."""
+    """share (K,): words of each topic; log_share (K,), log_rest: sum over documents of
+    E[log pi].
+    """
 
     concentration: float | GammaPrior
 
@@ -48,7 +54,11 @@ class DocumentCounts(Unstored):
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
-        return {"share": np.zeros(n_components), "log_share": np.zeros(n_components), "log_rest": np.zeros(())}
+        return {
+            "share": np.zeros(n_components),
+            "log_share": np.zeros(n_components),
+            "log_rest": np.zeros(()),
+        }
 
     def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
         """Prior counts of every document."""
@@ -68,7 +78,9 @@ class DocumentCounts(Unstored):
         return {name: Field(()) for name in self.learned}, begun
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """Prior counts, which a document adds its own to: the same under every rule, since documents keep their posteriors."""
+        """Prior counts, which a document adds its own to: the same under every rule, since
+        documents keep their posteriors.
+        """
         pseudo = self.pseudo(params, len(counts["share"]))
         return {"pseudo": pseudo.topics, "rest": pseudo.rest}
 
@@ -95,10 +107,11 @@ class DocumentCounts(Unstored):
 
 @dataclass(frozen=True, eq=False)
 class DirichletTopics(DocumentCounts):
-    """A finite number of topics, all alike before any document is seen: the prior of latent Dirichlet allocation.
+    """A finite number of topics, all alike before any document is seen: the prior of latent
+    Dirichlet allocation.
 
-    concentration : prior count of each topic in a document. A GammaPrior: learned, as the point that makes the bound plus the log
-        prior density (of the log) largest
+    concentration : prior count of each topic in a document. A GammaPrior: learned, as the point
+        that makes the bound plus the log prior density (of the log) largest
     """
 
     concentration: float | GammaPrior = 0.1
@@ -124,7 +137,9 @@ class DirichletTopics(DocumentCounts):
         """Sum over documents of E[log p(pi)], and the log prior density of what is learned."""
         pseudo = self.pseudo(params, len(total["share"])).topics
         normalizer = float(gammaln(pseudo.sum()) - gammaln(pseudo).sum())
-        learned = sum(log_density(getattr(self, name), float(params[name])) for name in self.learned)
+        learned = sum(
+            log_density(getattr(self, name), float(params[name])) for name in self.learned
+        )
         return float(pseudo @ total["log_share"]) + total.n_units * normalizer + learned
 
     def mean(self, counts: Counts, params: Fields) -> Array:
@@ -137,7 +152,8 @@ class DirichletTopics(DocumentCounts):
 class HDPTopics(DocumentCounts):
     """Topics without a limit: documents are centered on the shares of one root.
 
-    concentration : of documents around the root's shares; small values give documents of few topics. May be a GammaPrior
+    concentration : of documents around the root's shares; small values give documents of few
+        topics. May be a GammaPrior
     top_concentration : of the root's sticks; large values expect many topics. May be a GammaPrior
     root, precision : as for HDPRows
     """
@@ -165,7 +181,10 @@ class HDPTopics(DocumentCounts):
     def start(self, n_components: int, axis: str) -> Fields:
         """Root (K,) mean shares, what they leave to one is unused; and what is learned."""
         layout, begun = self._start_learned()
-        return Fields({"root": Field((axis,)), **layout}, {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun})
+        return Fields(
+            {"root": Field((axis,)), **layout},
+            {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun},
+        )
 
     def top(self, total: Summary, params: Fields) -> float | GammaPrior:
         """The root's concentration: as given, or its posterior where it is learned."""
@@ -181,20 +200,32 @@ class HDPTopics(DocumentCounts):
         return TopicPseudo(counts[:-1], float(counts[-1]))
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """A better root, then a better concentration where that is learned; each is kept only if it raises the bound."""
+        """A better root, then a better concentration where that is learned; each is kept only if it
+        raises the bound.
+        """
         if total.n_units > 0:
             slope = self.concentration_at(params) * np.append(total["log_share"], total["log_rest"])
-            root = self._root().solve(params["root"], self._groups(total.n_units, params), lambda b: linear_term(slope, b))
+            root = self._root().solve(
+                params["root"], self._groups(total.n_units, params), lambda b: linear_term(slope, b)
+            )
             params = replace(params, arrays={**params.arrays, "root": root})
         for name in self.learned:
             params = learn_point(name, lambda at: self.bound(total, at), params)
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """The root's part with the documents' normalizers, their E[log pi], and the log prior density of what is learned."""
+        """The root's part with the documents' normalizers, their E[log pi], and the log prior
+        density of what is learned.
+        """
         own = self._root().bound(params["root"], self._groups(total.n_units, params))
-        expected = self.concentration_at(params) * float(self.shares(params) @ np.append(total["log_share"], total["log_rest"]))
-        return own + expected + sum(log_density(getattr(self, name), float(params[name])) for name in self.learned)
+        expected = self.concentration_at(params) * float(
+            self.shares(params) @ np.append(total["log_share"], total["log_rest"])
+        )
+        return (
+            own
+            + expected
+            + sum(log_density(getattr(self, name), float(params[name])) for name in self.learned)
+        )
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) shares of all words, with the prior counts of one document added."""

@@ -1,12 +1,15 @@
 """What hangs below an HDP root: groups whose Dirichlet priors are centered on the root's shares.
 
-With b = (shares, rest), K + 1 numbers that sum to one, a group has the prior Dirichlet(c b), and the bound needs the logs
-of the priors' normalizers, lgamma(c) - sum_l lgamma(c b_l). As functions of b these are `normalizers`, which a point
-estimate uses. For sticks with a Beta posterior their expectation has no closed form; `surrogate` is a lower bound with one:
+With b = (shares, rest), K + 1 numbers that sum to one, a group has the prior Dirichlet(c b), and
+the bound needs the logs of the priors' normalizers, lgamma(c) - sum_l lgamma(c b_l). As functions
+of b these are `normalizers`, which a point estimate uses. For sticks with a Beta posterior their
+expectation has no closed form; `surrogate` is a lower bound with one:
 
-    lgamma(c) - sum_l lgamma(c b_l) >= K log c + sum_l log b_l        for every c > 0 [H16, eq. 5.24].
+    lgamma(c) - sum_l lgamma(c b_l) >= K log c + sum_l log b_l        for every c > 0 [H16, eq.
+    5.24].
 
-The gap lgamma(1 + c) - sum_l lgamma(1 + c b_l) is never negative, since lgamma(1 + x) is convex and zero at zero.
+The gap lgamma(1 + c) - sum_l lgamma(1 + c b_l) is never negative, since lgamma(1 + x) is convex and
+zero at zero.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ SMALL = 400  # numbers up to which scipy's trigamma is the faster
 
 
 class Term(NamedTuple):
-    """A function of b (K + 1,): its value, its partial derivatives (K + 1,), and its second ones, which are diagonal (K + 1,)."""
+    """A function of b (K + 1,): its value, its partial derivatives (K + 1,), and its second ones,
+    which are diagonal (K + 1,).
+    """
 
     value: float
     slope: Array
@@ -43,7 +48,9 @@ class Term(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """constant + sum_k ones_k log u_k + zeros_k log(1 - u_k) + linear . b, for sticks u (K,) in their order."""
+    """constant + sum_k ones_k log u_k + zeros_k log(1 - u_k) + linear . b, for sticks u (K,) in
+    their order.
+    """
 
     ones: Array
     zeros: Array
@@ -67,7 +74,8 @@ def linear_term(slope: Array, shares: Array) -> Term:
 
 
 def truncated_slope(active: Array, buckets: Array) -> Array:
-    """(K + 1,) slope of sum_k active_k b_k + sum_m buckets_m b_{>m}: documents that use m topics see the later ones as one.
+    """(K + 1,) slope of sum_k active_k b_k + sum_m buckets_m b_{>m}: documents that use m topics
+    see the later ones as one.
 
     active (K,), buckets (K + 1,) with m = 0, ..., K; b_{>m} = b_{m+1} + ... + b_K + rest.
     """
@@ -75,9 +83,11 @@ def truncated_slope(active: Array, buckets: Array) -> Array:
 
 
 def trigamma(x: Array) -> Array:
-    """Second derivative of lgamma for x > 0. For tables seven steps of the recurrence, then the asymptotic series, good to 1e-12.
+    """Second derivative of lgamma for x > 0. For tables seven steps of the recurrence, then the
+    asymptotic series, good to 1e-12.
 
-    scipy's goes through the zeta function, which takes ten times as long; a table of it is made at every step of a root.
+    scipy's goes through the zeta function, which takes ten times as long; a table of it is made at
+    every step of a root.
     """
     if x.size < SMALL:
         return np.asarray(zeta(2.0, x))
@@ -102,14 +112,17 @@ class ChainGroups:
 
     @property
     def pull(self) -> float:
-        """log((rows + stickiness) / stickiness): slope of the chord below log(rows b_j + stickiness), from b_j = 0 to 1."""
+        """log((rows + stickiness) / stickiness): slope of the chord below log(rows b_j +
+        stickiness), from b_j = 0 to 1.
+        """
         return float(np.log1p(self.rows / self.stickiness)) if self.stickiness else 0.0
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """K + 1 groups without stickiness; with it the own share of each row leaves the sum of logs [H16, eq. 6.33].
+        """K + 1 groups without stickiness; with it the own share of each row leaves the sum of logs
+        [H16, eq. 6.33].
 
-        The bucket of unused states keeps K + 1 logs: hence the "+ 1" in the coefficient of log(1 - u_k), which
-        is missing in print, and without which this is no lower bound.
+        The bucket of unused states keeps K + 1 logs: hence the "+ 1" in the coefficient of log(1 -
+        u_k), which is missing in print, and without which this is no lower bound.
         """
         K = n_components
         later = K - np.arange(K, dtype=float)  # K + 1 - k for k = 1, ..., K
@@ -123,7 +136,11 @@ class ChainGroups:
         """Start row, K plain rows, and for each row what stickiness changes in its own entry."""
         K, first, row = len(shares) - 1, self.start * shares, self.rows * shares
         log_row, log_first = gammaln(row), gammaln(first)
-        value = gammaln(self.start) - log_first.sum() + K * (gammaln(self.rows + self.stickiness) - log_row.sum())
+        value = (
+            gammaln(self.start)
+            - log_first.sum()
+            + K * (gammaln(self.rows + self.stickiness) - log_row.sum())
+        )
         slope = -self.start * digamma(first) - K * self.rows * digamma(row)
         curvature = -(self.start**2) * trigamma(first) - K * self.rows**2 * trigamma(row)
         if self.stickiness:
@@ -138,7 +155,8 @@ class ChainGroups:
 class TopicGroups:
     """Documents Dirichlet(concentration b), each truncated at its own number of topics.
 
-    numbers (K + 1,) : how many documents use the first 0, 1, ..., K topics. Those that use m < K see all later ones as one
+    numbers (K + 1,) : how many documents use the first 0, 1, ..., K topics. Those that use m < K
+    see all later ones as one
         bucket: a birth in one batch leaves the others as they were.
     """
 
@@ -146,30 +164,47 @@ class TopicGroups:
     numbers: Array
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """Sum over documents, K_d topics each: log(c) K_d + sum_{k <= K_d} log u_k + (K_d + 1 - k) log(1 - u_k)."""
+        """Sum over documents, K_d topics each: log(c) K_d + sum_{k <= K_d} log u_k + (K_d + 1 - k)
+        log(1 - u_k).
+        """
         K, sizes = n_components, np.arange(n_components + 1.0)
-        number, topics = (values[::-1].cumsum()[::-1][1:] for values in (self.numbers, self.numbers * sizes))
+        number, topics = (
+            values[::-1].cumsum()[::-1][1:] for values in (self.numbers, self.numbers * sizes)
+        )
         zeros = topics + number * (1.0 - sizes[1:])
-        return Surrogate(number, zeros, np.zeros(K + 1), float(np.log(self.concentration) * (self.numbers @ sizes)))
+        return Surrogate(
+            number,
+            zeros,
+            np.zeros(K + 1),
+            float(np.log(self.concentration) * (self.numbers @ sizes)),
+        )
 
     def normalizers(self, shares: Array) -> Term:
         """For documents that use all topics; a point estimate knows no others."""
         if self.numbers[:-1].any():
-            raise ValueError("a point estimate of the root needs documents that all use the same topics; use the Beta root")
+            raise ValueError(
+                "a point estimate of the root needs documents that all use the same "
+                "topics; use the Beta root"
+            )
         c, number = self.concentration, float(self.numbers[-1])
         value = number * (gammaln(c) - gammaln(c * shares).sum())
-        return Term(float(value), -number * c * digamma(c * shares), -number * c * c * trigamma(c * shares))
+        return Term(
+            float(value), -number * c * digamma(c * shares), -number * c * c * trigamma(c * shares)
+        )
 
 
 @dataclass(frozen=True)
 class SegmentGroups:
-    """Semi-Markov: a start row, and K rows without their own entry, Dirichlet(rows b_l for l != j), which sum to rows (1 - b_j)."""
+    """Semi-Markov: a start row, and K rows without their own entry, Dirichlet(rows b_l for l != j),
+    which sum to rows (1 - b_j).
+    """
 
     start: float
     rows: float
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """Each row has K entries: sum_{l != j} log b_l + (K - 1) log c, less log(1 - b_j), which is at least zero and is left out.
+        """Each row has K entries: sum_{l != j} log b_l + (K - 1) log c, less log(1 - b_j), which is
+        at least zero and is left out.
 
         So every state has K logs, the bucket K + 1: as with stickiness.
         """
@@ -180,9 +215,16 @@ class SegmentGroups:
 
     def normalizers(self, shares: Array) -> Term:
         """As functions of all K + 1 shares with 1 - b_j for the total of row j."""
-        K, first, row, total = len(shares) - 1, self.start * shares, self.rows * shares, self.rows * (1.0 - shares[:-1])
+        K, first, row, total = (
+            len(shares) - 1,
+            self.start * shares,
+            self.rows * shares,
+            self.rows * (1.0 - shares[:-1]),
+        )
         times = np.r_[np.full(K, K - 1.0), float(K)]  # rows in which an outcome is possible
-        value = gammaln(self.start) - gammaln(first).sum() + gammaln(total).sum() - times @ gammaln(row)
+        value = (
+            gammaln(self.start) - gammaln(first).sum() + gammaln(total).sum() - times @ gammaln(row)
+        )
         slope = -self.start * digamma(first) - times * self.rows * digamma(row)
         curvature = -(self.start**2) * trigamma(first) - times * self.rows**2 * trigamma(row)
         slope[:-1] -= self.rows * digamma(total)

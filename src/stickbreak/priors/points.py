@@ -1,4 +1,6 @@
-"""Concentrations that are learned as points: those that make the bound plus their log prior density largest."""
+"""Concentrations that are learned as points: those that make the bound plus their log prior density
+largest.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,20 @@ def check_concentration(name: str, value: Any) -> None:
 
 
 def log_density(prior: GammaPrior, value: float) -> float:
-    """Of log c, which has a mode for every shape: log of rate**shape c**shape exp(-rate c) / Gamma(shape)."""
-    return float(prior.shape * np.log(prior.rate * value) - prior.rate * value - gammaln(prior.shape))
+    """Of log c, which has a mode for every shape: log of rate**shape c**shape exp(-rate c) /
+    Gamma(shape).
+    """
+    return float(
+        prior.shape * np.log(prior.rate * value) - prior.rate * value - gammaln(prior.shape)
+    )
 
 
-def learn_point(name: str, objective: Callable[[Fields], float], params: Fields, least: float = 0.0) -> Fields:
-    """Parameters with the best value of one of them near the present one, by Brent's method in its log; never a worse one."""
+def learn_point(
+    name: str, objective: Callable[[Fields], float], params: Fields, least: float = 0.0
+) -> Fields:
+    """Parameters with the best value of one of them near the present one, by Brent's method in its
+    log; never a worse one.
+    """
     from scipy.optimize import minimize_scalar  # takes a while to import, and few fits learn
 
     def at(log_c: float) -> Fields:
@@ -42,6 +52,9 @@ def learn_point(name: str, objective: Callable[[Fields], float], params: Fields,
     here, now = float(np.log(params[name])), objective(params)
     low = max(here - REACH, float(np.log(least))) if least > 0 else here - REACH
     found = minimize_scalar(
-        lambda log_c: now - objective(at(log_c)), bounds=(low, here + REACH), method="bounded", options={"xatol": 1e-3}
+        lambda log_c: now - objective(at(log_c)),
+        bounds=(low, here + REACH),
+        method="bounded",
+        options={"xatol": 1e-3},
     )
     return at(float(found.x)) if found.fun < 0 else params

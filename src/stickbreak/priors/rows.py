@@ -1,4 +1,6 @@
-"""Rows of a chain: where units start, and where they go from each state. The finite prior, and what all such priors share."""
+"""Rows of a chain: where units start, and where they go from each state. The finite prior, and what
+all such priors share.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from .unstored import Unstored
 
 __all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "stationary"]
 
-SMOOTHING = 1e-8  # of a step to any state: chains of several parts, or that end in one, have a stationary distribution too
+# of a step to any state: chains of several parts, or that end in one, have a stationary
+# distribution too
+SMOOTHING = 1e-8
 
 
 class RowPseudo(NamedTuple):
-    """Prior counts: start (K,), transition (K, K) from row to column, and the unused mass of each row (None: there is none)."""
+    """Prior counts: start (K,), transition (K, K) from row to column, and the unused mass of each
+    row (None: there is none).
+    """
 
     start: Array
     transition: Array
@@ -48,14 +54,19 @@ class RowCounts(Unstored):
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Counts of nothing."""
-        return {"start": np.zeros(n_components), "transition": np.zeros((n_components, n_components))}
+        return {
+            "start": np.zeros(n_components),
+            "transition": np.zeros((n_components, n_components)),
+        }
 
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts of every row."""
         raise NotImplementedError
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """Log potentials start (K,) and transition (K, K); with unused mass a row sums to less than one."""
+        """Log potentials start (K,) and transition (K, K); with unused mass a row sums to less than
+        one.
+        """
         log_of, prior = rule.pick(ROWS), self.pseudo(params, len(counts["start"]))
         return {
             "start": log_of(counts["start"], prior.start, prior.start_rest),
@@ -65,28 +76,48 @@ class RowCounts(Unstored):
     def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
         """Logs of expected rows, renormalized over the states in use."""
         prior = self.pseudo(params, len(counts["start"]))
-        return {name: ROWS.log_mean(counts[name], getattr(prior, name)) for name in ("start", "transition")}
+        return {
+            name: ROWS.log_mean(counts[name], getattr(prior, name))
+            for name in ("start", "transition")
+        }
 
     def window_tables(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """window_start (K,): log of the share of time that a chain with the expected rows spends in each state in the long run."""
-        return {"window_start": np.log(stationary(np.exp(self.predictive(counts, params)["transition"])))}
+        """window_start (K,): log of the share of time that a chain with the expected rows spends in
+        each state in the long run.
+        """
+        return {
+            "window_start": np.log(
+                stationary(np.exp(self.predictive(counts, params)["transition"]))
+            )
+        }
 
     def log_rise(self, total: Counts, params: Fields) -> float:
-        """Log-partitions of the rows' posteriors minus those of their priors, where there is no unused mass."""
+        """Log-partitions of the rows' posteriors minus those of their priors, where there is no
+        unused mass.
+        """
         prior, rise = self.pseudo(params, len(total["start"])), 0.0
         for name in ("start", "transition"):
             pseudo = getattr(prior, name)
-            rise += float((ROWS.log_partition(total[name], pseudo) - ROWS.log_partition(np.zeros_like(pseudo), pseudo)).sum())
+            rise += float(
+                (
+                    ROWS.log_partition(total[name], pseudo)
+                    - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
+                ).sum()
+            )
         return rise
 
     def sizes(self, counts: Counts) -> Array:
-        """(K,) expected rows of each state: those that units begin with, and those that steps lead to."""
+        """(K,) expected rows of each state: those that units begin with, and those that steps lead
+        to.
+        """
         return np.asarray(counts["start"] + counts["transition"].sum(0))
 
     def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) shares of rows: what the states hold of all rows seen, with the prior counts of one start row added.
+        """(K,) shares of rows: what the states hold of all rows seen, with the prior counts of one
+        start row added.
 
-        The share of time spent, not the stationary distribution: a chain that runs from left to right has none worth the name.
+        The share of time spent, not the stationary distribution: a chain that runs from left to
+        right has none worth the name.
         """
         prior = self.pseudo(params, len(counts["start"]))
         held = self.sizes(counts) + prior.start
@@ -98,7 +129,8 @@ class RowCounts(Unstored):
 
 
 def stationary(transition: Array) -> Array:
-    """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of every state.
+    """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of
+    every state.
 
     That makes it unique. It solves share (I - transition + 1 1') = 1'.
     """
@@ -112,12 +144,13 @@ def stationary(transition: Array) -> Array:
 class DirichletRows(RowCounts):
     """Every row a Dirichlet of its own: the prior of a finite hidden Markov model.
 
-    concentration, start_concentration : prior count of each entry of a transition row, and of the start row. Near zero the modes
-        (EM) are maximum likelihood.
+    concentration, start_concentration : prior count of each entry of a transition row, and of the
+        start row. Near zero the modes (EM) are maximum likelihood.
     stickiness : extra prior count of staying
-    start_prior (K,), transition_prior (K, K) : prior counts entry by entry, in place of the numbers above; zero marks an entry
-        that is impossible. Under EM they correspond to hmmlearn's `startprob_prior` and `transmat_prior` less one. They say
-        what each state is, so states can no longer be merged, born or deleted.
+    start_prior (K,), transition_prior (K, K) : prior counts entry by entry, in place of the numbers
+        above; zero marks an entry that is impossible. Under EM they correspond to hmmlearn's
+        `startprob_prior` and `transmat_prior` less one. They say what each state is, so states can
+        no longer be merged, born or deleted.
     """
 
     concentration: float = 0.5
@@ -127,16 +160,24 @@ class DirichletRows(RowCounts):
     transition_prior: Any = None
 
     def __post_init__(self) -> None:
-        require_positive(concentration=self.concentration, start_concentration=self.start_concentration)
+        require_positive(
+            concentration=self.concentration, start_concentration=self.start_concentration
+        )
         require_stickiness(self.stickiness)
         if self.transition_prior is not None and self.stickiness:
-            raise ValueError(f"stickiness={self.stickiness!r} is not used with transition_prior; add it to its diagonal")
+            raise ValueError(
+                f"stickiness={self.stickiness!r} is not used with transition_prior; "
+                "add it to its diagonal"
+            )
         for name, n_axes in (("start_prior", 1), ("transition_prior", 2)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checked_table(name, getattr(self, name), n_axes))
         first, rows = self.start_prior, self.transition_prior
         if first is not None and rows is not None and len(first) != len(rows):
-            raise ValueError(f"start_prior is for {len(first)} states, transition_prior for {len(rows)}; give both for as many")
+            raise ValueError(
+                f"start_prior is for {len(first)} states, transition_prior for "
+                f"{len(rows)}; give both for as many"
+            )
 
     @property
     def n_states(self) -> int | None:
@@ -148,14 +189,18 @@ class DirichletRows(RowCounts):
         """Prior counts start (K,) and transition (K, K)."""
         if self.n_states not in (None, n_components):
             raise ValueError(
-                f"start_prior and transition_prior are for {self.n_states} states, but there are {n_components}; "
-                f"fit that many, and without moves, or give one number for all entries (concentration, start_concentration)"
+                f"start_prior and transition_prior are for {self.n_states} states, but there are "
+                f"{n_components}; "
+                "fit that many, and without moves, or give one number for all entries "
+                "(concentration, start_concentration)"
             )
         first, rows = self.start_prior, self.transition_prior
         if first is None:
             first = np.full(n_components, float(self.start_concentration))
         if rows is None:
-            rows = np.full((n_components, n_components), float(self.concentration)) + self.stickiness * np.eye(n_components)
+            rows = np.full(
+                (n_components, n_components), float(self.concentration)
+            ) + self.stickiness * np.eye(n_components)
         return RowPseudo(first, rows)
 
     def bound(self, total: Summary, params: Fields) -> float:
@@ -165,7 +210,10 @@ class DirichletRows(RowCounts):
     def log_mode(self, total: Summary, params: Fields) -> float:
         """Sum (count + pseudo) log probability at the mode."""
         prior = self.pseudo(params, len(total["start"]))
-        return float(ROWS.log_best(total["start"], prior.start) + ROWS.log_best(total["transition"], prior.transition).sum())
+        return float(
+            ROWS.log_best(total["start"], prior.start)
+            + ROWS.log_best(total["transition"], prior.transition).sum()
+        )
 
 
 def _checked_table(name: str, given: Any, n_axes: int) -> Array:
@@ -176,7 +224,10 @@ def _checked_table(name: str, given: Any, n_axes: int) -> Array:
         raise ValueError(f"{name} must have shape {shape}; got {table.shape}")
     if not np.isfinite(table).all() or (table < 0).any():
         at = tuple(int(i) for i in np.argwhere(~(np.isfinite(table) & (table >= 0)))[0])
-        raise ValueError(f"{name} must hold numbers of at least zero; entry {at if n_axes > 1 else at[0]} is {table[at]}")
+        raise ValueError(
+            f"{name} must hold numbers of at least zero; entry "
+            f"{at if n_axes > 1 else at[0]} is {table[at]}"
+        )
     if not table.any(-1).all():
         row = "" if n_axes == 1 else f" in row {int(np.flatnonzero(~table.any(-1))[0])}"
         raise ValueError(f"{name} leaves nothing possible{row}: give at least one entry above zero")

@@ -15,7 +15,9 @@ __all__ = ["ConcentrationPosterior", "ShareCounts"]
 
 
 class ConcentrationPosterior(NamedTuple):
-    """q(c) of a concentration c: values (J,), probabilities (J,); log_evidence: the prior's part of the bound."""
+    """q(c) of a concentration c: values (J,), probabilities (J,); log_evidence: the prior's part of
+    the bound.
+    """
 
     values: Array
     probability: Array
@@ -27,7 +29,9 @@ class ConcentrationPosterior(NamedTuple):
         return float(self.probability @ self.values)
 
     def quantile(self, level: Any) -> Array:
-        """Values below which lie these shares of the posterior, between nodes on a line in log c."""
+        """Values below which lie these shares of the posterior, between nodes on a line in
+        log c.
+        """
         if len(self.values) == 1:
             return np.full(np.shape(level), self.values[0])
         middle = self.probability.cumsum() - 0.5 * self.probability
@@ -53,7 +57,9 @@ class ShareCounts(Unstored):
 
     def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
         """What the counts say of the concentration: nothing, where it is known."""
-        return ConcentrationPosterior(np.array([float(self.concentration)]), np.ones(1), float(self.log_rise(counts)))
+        return ConcentrationPosterior(
+            np.array([float(self.concentration)]), np.ones(1), float(self.log_rise(counts))
+        )
 
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each component."""

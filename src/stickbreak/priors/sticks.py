@@ -1,6 +1,8 @@
-"""Dirichlet-process prior over components by stick-breaking: u_k ~ Beta(1, concentration), share_k = u_k prod_{l<k} (1 - u_l).
+"""Dirichlet-process prior over components by stick-breaking: u_k ~ Beta(1, concentration), share_k
+= u_k prod_{l<k} (1 - u_l).
 
-Nested truncation: the posterior of sticks beyond the K in use is the prior, so bounds at different K can be compared.
+Nested truncation: the posterior of sticks beyond the K in use is the prior, so bounds at different
+K can be compared.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ __all__ = ["Sticks"]
 
 @dataclass(frozen=True)
 class Sticks(ShareCounts):
-    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts: nothing is stored.
+    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from
+    the counts: nothing is stored.
 
     concentration : a number, or (J,) to look at several at once: results then have that axis first.
     """
@@ -60,16 +63,22 @@ class Sticks(ShareCounts):
         return self.log_mean(counts)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
-        """Log shares of sticks drawn from their posterior, labels being held to the K components in use."""
+        """Log shares of sticks drawn from their posterior, labels being held to the K components in
+        use.
+        """
         stop, rest = (log_gamma_draws(x, rng) for x in self._beta(counts))
         total = np.logaddexp(stop, rest)
         return self._chain(stop - total, rest - total)
 
     def log_rise(self, counts: Counts) -> Array:
-        """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the concentration."""
+        """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the
+        concentration.
+        """
         n, c = counts["share"], np.asarray(self.concentration)
         from_here = n[::-1].cumsum()[::-1]
-        closed = gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c[..., None] + from_here).sum(-1)
+        closed = (
+            gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c[..., None] + from_here).sum(-1)
+        )
         return np.asarray(closed + gammaln(c) - gammaln(c + from_here[0]))
 
     def bound(self, total: Summary, params: Fields) -> float:

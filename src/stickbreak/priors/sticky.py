@@ -1,10 +1,12 @@
 """Rows of a (sticky) HDP hidden Markov model: all rows are centered on the shares of one root.
 
-    start row ~ Dirichlet(start_concentration b),   row j ~ Dirichlet(concentration b + stickiness e_j),   b from the root
+    start row ~ Dirichlet(start_concentration b),   row j ~ Dirichlet(concentration b + stickiness
+    e_j),   b from the root
 
-q(row j) = Dirichlet(counts + prior counts) follows from the counts and the root, so the root is all that is stored. Rows at
-their optimum, the bound is a function of the root alone, and `update` climbs that function itself, rather than rows and root in
-turn [H16, 6.4]: for entries without counts the two are so strongly tied that turns would take dozens of laps.
+q(row j) = Dirichlet(counts + prior counts) follows from the counts and the root, so the root is all
+that is stored. Rows at their optimum, the bound is a function of the root alone, and `update`
+climbs that function itself, rather than rows and root in turn [H16, 6.4]: for entries without
+counts the two are so strongly tied that turns would take dozens of laps.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ from .weaklimit import WeakLimitRows
 
 __all__ = ["HDPRows"]
 
-LEAST_STICKINESS = 1e-3  # below it the surrogate bound falls like log(stickiness), whatever the data say
+# below it the surrogate bound falls like log(stickiness), whatever the data say
+LEAST_STICKINESS = 1e-3
 
 
 class RowFunctions(NamedTuple):
-    """F(x) and its first two derivatives: rows add sum_l F(theta_l) - F(sum_l theta_l) to the objective, theta = counts + prior."""
+    """F(x) and its first two derivatives: rows add sum_l F(theta_l) - F(sum_l theta_l) to the
+    objective, theta = counts + prior.
+    """
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
@@ -47,7 +52,9 @@ MODES = RowFunctions(lambda x: xlogy(x, x), np.log, np.reciprocal)  # log joint 
 
 @dataclass(frozen=True)
 class _RowTerm:
-    """What rows at their optimum (posteriors or modes) add to the objective, as a function of b: all K + 1 rows, start first."""
+    """What rows at their optimum (posteriors or modes) add to the objective, as a function of b:
+    all K + 1 rows, start first.
+    """
 
     counts: Array  # (K + 1, K + 1), stickiness added, nothing in the bucket of unused states
     weight: Array  # (K + 1,) concentration of each row
@@ -81,18 +88,20 @@ class _RowTerm:
 class HDPRows(RowCounts):
     """The prior of a (sticky) HDP hidden Markov model.
 
-    concentration : of transition rows around the root's shares; small values give sparse rows that differ from each other
+    concentration : of transition rows around the root's shares; small values give sparse rows that
+        differ from each other
     start_concentration : of the start row
     top_concentration : of the root's sticks; large values expect many states
     stickiness : extra prior count of staying, zero or at least 1e-3
-    root : "beta", a Beta posterior over sticks, whose bound can choose the number of states; "point", a point estimate as in
-        older work, whose bound cannot
+    root : "beta", a Beta posterior over sticks, whose bound can choose the number of states;
+        "point", a point estimate as in older work, whose bound cannot
     precision : of the Beta posterior, see BetaRoot
     at_modes : whether updates raise EM's objective, see `for_modes`
 
-    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a posterior in closed form; the
-    others as the points that make bound plus log prior density (of the log) largest. The bound includes these terms, and no
-    update lowers it. The surrogate is tight for small concentrations only, so learned ones above about 1 come out too small.
+    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a
+    posterior in closed form; the others as the points that make bound plus log prior density (of
+    the log) largest. The bound includes these terms, and no update lowers it. The surrogate is
+    tight for small concentrations only, so learned ones above about 1 come out too small.
     """
 
     concentration: float | GammaPrior = 0.5
@@ -110,7 +119,8 @@ class HDPRows(RowCounts):
         self._root()  # checks root and precision
         if self.at_modes and self.learned:
             raise ValueError(
-                f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB"
+                f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational "
+                "engine such as BatchVB"
             )
         if self.root == "point":
             warn_of_point("state")
@@ -124,9 +134,15 @@ class HDPRows(RowCounts):
     def for_draws(self) -> WeakLimitRows:
         """The weak limit, for Gibbs: as many states as there are, and a root that can be drawn."""
         if self.learned:
-            raise ValueError(f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a variational engine such as BatchVB")
+            raise ValueError(
+                f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a "
+                "variational engine such as BatchVB"
+            )
         if isinstance(self.top_concentration, GammaPrior):
-            raise ValueError("Gibbs draws no top_concentration; give a number, or use a variational engine such as BatchVB")
+            raise ValueError(
+                "Gibbs draws no top_concentration; give a number, or use a "
+                "variational engine such as BatchVB"
+            )
         names = ("concentration", "start_concentration", "top_concentration", "stickiness")
         return WeakLimitRows(**{name: float(getattr(self, name)) for name in names}, root=self.root)
 
@@ -140,7 +156,9 @@ class HDPRows(RowCounts):
         return make_root(self.root, self.top_concentration, self.precision)
 
     def start(self, n_components: int, axis: str) -> Fields:
-        """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which begin at their prior means."""
+        """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which
+        begin at their prior means.
+        """
         layout = {"root": Field((axis,)), **{name: Field(()) for name in self.learned}}
         priors = {name: getattr(self, name) for name in self.learned}
         begun = {name: np.array(max(p.mean, LEAST_STICKINESS)) for name, p in priors.items()}
@@ -149,7 +167,9 @@ class HDPRows(RowCounts):
     def concentrations(self, params: Fields) -> ChainGroups:
         """The numbers of the rows' priors: known, or as learned so far."""
         names = ("start_concentration", "concentration", "stickiness")
-        return ChainGroups(*(float(params[n] if n in self.learned else getattr(self, n)) for n in names))
+        return ChainGroups(
+            *(float(params[n] if n in self.learned else getattr(self, n)) for n in names)
+        )
 
     def top(self, params: Fields) -> float | GammaPrior:
         """The root's concentration: as given, or its posterior where it is learned."""
@@ -165,12 +185,23 @@ class HDPRows(RowCounts):
         rows = np.empty((n_components, n_components))
         rows[:] = groups.rows * b[:-1]
         rows.flat[:: n_components + 1] += groups.stickiness
-        return RowPseudo(groups.start * b[:-1], rows, groups.start * float(b[-1]), np.full(n_components, groups.rows * b[-1]))
+        return RowPseudo(
+            groups.start * b[:-1],
+            rows,
+            groups.start * float(b[-1]),
+            np.full(n_components, groups.rows * b[-1]),
+        )
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """A better root, then better concentrations where those are learned; each is kept only if it raises the objective."""
+        """A better root, then better concentrations where those are learned; each is kept only if
+        it raises the objective.
+        """
         groups = self.concentrations(params)
-        root = self._root().solve(params["root"], groups, _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS))
+        root = self._root().solve(
+            params["root"],
+            groups,
+            _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS),
+        )
         params = replace(params, arrays={**params.arrays, "root": root})
         for name in self.learned:
             least = LEAST_STICKINESS if name == "stickiness" else 0.0
@@ -178,7 +209,9 @@ class HDPRows(RowCounts):
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """The root's part, the rows' log-partitions, and the log prior density of what is learned."""
+        """The root's part, the rows' log-partitions, and the log prior density of what is
+        learned.
+        """
         return self._objective(total, params, POSTERIORS) + sum(
             log_density(getattr(self, name), float(params[name])) for name in self.learned
         )
@@ -186,7 +219,10 @@ class HDPRows(RowCounts):
     def log_mode(self, total: Summary, params: Fields) -> float:
         """EM's objective: the rows at their modes, the root as it is."""
         if not self.at_modes:
-            raise ValueError("EM needs HDPRows(...).for_modes(), whose root follows EM's objective; or use BatchVB or MemoizedVB")
+            raise ValueError(
+                "EM needs HDPRows(...).for_modes(), whose root follows EM's "
+                "objective; or use BatchVB or MemoizedVB"
+            )
         return self._objective(total, params, MODES)
 
     def _objective(self, total: Summary, params: Fields, rows: RowFunctions) -> float:

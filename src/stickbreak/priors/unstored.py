@@ -12,7 +12,9 @@ __all__ = ["Unstored"]
 
 
 class Unstored:
-    """Nothing is stored, so nothing is updated, and Gibbs draws the parameters of the prior itself."""
+    """Nothing is stored, so nothing is updated, and Gibbs draws the parameters of the
+    prior itself.
+    """
 
     def start(self, n_components: int, axis: str) -> Fields:
         """No parameters."""

@@ -3,9 +3,10 @@
     b ~ Dirichlet(top_concentration / K, ...),   start row ~ Dirichlet(start_concentration b),
     row j ~ Dirichlet(concentration b + stickiness e_j)
 
-For many states this approaches the HDP [FSJW11]. Given the counts, and rows integrated out, b is drawn by way of how many of the
-steps of each row asked the root for their target (`draw_tables`): a count of those is all that the root sees. A step from j to j
-may have asked the stickiness instead, which is then taken back.
+For many states this approaches the HDP [FSJW11]. Given the counts, and rows integrated out, b is
+drawn by way of how many of the steps of each row asked the root for their target (`draw_tables`): a
+count of those is all that the root sees. A step from j to j may have asked the stickiness instead,
+which is then taken back.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ CHUNK = 1 << 20  # draws that are held at once
 
 
 def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -> Array:
-    """How many of `counts` outcomes were drawn from the base measure, not copied from an earlier one; arrays of one shape.
+    """How many of `counts` outcomes were drawn from the base measure, not copied from an earlier
+    one; arrays of one shape.
 
-    Outcome i = 0, 1, ... of an entry is new with probability c / (c + i), c its concentration (tables of a Chinese restaurant).
+    Outcome i = 0, 1, ... of an entry is new with probability c / (c + i), c its concentration
+    (tables of a Chinese restaurant).
     """
     n, c = np.rint(counts).astype(np.int64).ravel(), np.asarray(concentration, dtype=float).ravel()
     ends, out = n.cumsum(), np.zeros(n.size)
@@ -46,7 +49,8 @@ def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -
 class WeakLimitRows(RowCounts):
     """What Gibbs makes of `HDPRows`: the same numbers, and a root of K shares that sum to one.
 
-    root : that of the `HDPRows` which this is the limit of; a drawn root is neither a posterior nor an estimate.
+    root : that of the `HDPRows` which this is the limit of; a drawn root is neither a posterior nor
+        an estimate.
     """
 
     concentration: float = 0.5
@@ -74,7 +78,9 @@ class WeakLimitRows(RowCounts):
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
         """Prior counts of all rows; there is no unused mass."""
         b = self.shares(params)
-        rows = np.tile(self.concentration * b, (n_components, 1)) + self.stickiness * np.eye(n_components)
+        rows = np.tile(self.concentration * b, (n_components, 1)) + self.stickiness * np.eye(
+            n_components
+        )
         return RowPseudo(self.start_concentration * b, rows)
 
     def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
@@ -82,19 +88,29 @@ class WeakLimitRows(RowCounts):
         prior, K = self.pseudo(params, len(total["start"])), len(total["start"])
         asked = draw_tables(total["transition"], prior.transition, rng)
         stayed = np.diagonal(asked).astype(np.int64)
-        asked[np.arange(K), np.arange(K)] -= rng.binomial(stayed, self.stickiness / np.diagonal(prior.transition))
+        asked[np.arange(K), np.arange(K)] -= rng.binomial(
+            stayed, self.stickiness / np.diagonal(prior.transition)
+        )
         seen = asked.sum(0) + draw_tables(total["start"], prior.start, rng)
         root = np.exp(draw_log_dirichlet(seen + self.top_concentration / K, None, rng))
         # A share of 0 would say that a state is impossible: no share is that small.
-        return replace(params, arrays={**params.arrays, "root": np.maximum(root, np.finfo(float).tiny)})
+        return replace(
+            params, arrays={**params.arrays, "root": np.maximum(root, np.finfo(float).tiny)}
+        )
 
     def bound(self, total: Summary, params: Fields) -> float:
         """Logs of p(labels | root) and p(root), added: the prior's part of the log joint."""
         K = len(total["start"])
         each = self.top_concentration / K
-        root = gammaln(self.top_concentration) - K * gammaln(each) + (each - 1.0) * np.log(self.shares(params)).sum()
+        root = (
+            gammaln(self.top_concentration)
+            - K * gammaln(each)
+            + (each - 1.0) * np.log(self.shares(params)).sum()
+        )
         return float(root) + self.log_rise(total, params)
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """The weak limit is drawn, not maximized."""
-        raise ValueError("EM needs HDPRows(...).for_modes(); the weak limit is what Gibbs draws from")
+        raise ValueError(
+            "EM needs HDPRows(...).for_modes(); the weak limit is what Gibbs draws from"
+        )

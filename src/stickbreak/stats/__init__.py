@@ -1,7 +1,20 @@
 """Named arrays, their algebra, and edits that can be replayed later."""
 
 from .draws import draw_log_dirichlet, log_gamma_draws
-from .edits import AddSide, Compose, Edit, EditLog, Fold, Forget, Insert, Merge, Permute, Remove, Within, adopt
+from .edits import (
+    AddSide,
+    Compose,
+    Edit,
+    EditLog,
+    Fold,
+    Forget,
+    Insert,
+    Merge,
+    Permute,
+    Remove,
+    Within,
+    adopt,
+)
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
 from .shares import ActiveShares, Shares, rows_first, weigh

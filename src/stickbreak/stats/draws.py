@@ -15,15 +15,20 @@ __all__ = ["draw_log_dirichlet", "log_gamma_draws"]
 def log_gamma_draws(shape: Any, rng: np.random.Generator) -> Array:
     """Logs of Gamma(shape, 1) draws, an array like `shape`; -inf where the shape is 0.
 
-    log G(a) = log G(a + 1) + log(U) / a, U uniform: a draw with a tiny shape is e**-1000 and less, never 0.
+    log G(a) = log G(a + 1) + log(U) / a, U uniform: a draw with a tiny shape is e**-1000 and less,
+    never 0.
     """
     shape = np.asarray(shape, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape)
+        return np.asarray(
+            np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape
+        )
 
 
 def draw_log_dirichlet(alpha: Array, rest: Array | float | None, rng: np.random.Generator) -> Array:
-    """Log shares like `alpha`, drawn along the last axis; `rest` (one number a row) is the prior mass of what is not in it."""
+    """Log shares like `alpha`, drawn along the last axis; `rest` (one number a row) is the prior
+    mass of what is not in it.
+    """
     draws = log_gamma_draws(alpha, rng)
     total = logsumexp(draws, axis=-1)
     if rest is not None:

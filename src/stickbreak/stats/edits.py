@@ -1,6 +1,8 @@
-"""Structural edits as values: applied at once to total and parameters, kept in a log, replayed on what is remembered.
+"""Structural edits as values: applied at once to total and parameters, kept in a log, replayed on
+what is remembered.
 
-Each acts on any Fields (totals, remembered Summaries, warm starts, parameters) through axis names alone.
+Each acts on any Fields (totals, remembered Summaries, warm starts, parameters) through axis names
+alone.
 """
 
 from __future__ import annotations
@@ -11,7 +13,20 @@ from typing import Protocol, TypeVar
 
 from .fields import Fields, Filler
 
-__all__ = ["AddSide", "Compose", "Edit", "EditLog", "Fold", "Forget", "Insert", "Merge", "Permute", "Remove", "Within", "adopt"]
+__all__ = [
+    "AddSide",
+    "Compose",
+    "Edit",
+    "EditLog",
+    "Fold",
+    "Forget",
+    "Insert",
+    "Merge",
+    "Permute",
+    "Remove",
+    "Within",
+    "adopt",
+]
 
 F = TypeVar("F", bound=Fields)
 
@@ -28,7 +43,9 @@ class Edit(Protocol):
 
 @dataclass(frozen=True)
 class Merge:
-    """Fold `drop` into `keep` (keep < drop). `pair`: its row in the "merge" side; `earlier`: pairs folded before it this lap."""
+    """Fold `drop` into `keep` (keep < drop). `pair`: its row in the "merge" side; `earlier`: pairs
+    folded before it this lap.
+    """
 
     axis: str
     keep: int
@@ -38,10 +55,14 @@ class Merge:
 
     def __post_init__(self) -> None:
         if not 0 <= self.keep < self.drop:
-            raise ValueError(f"merge keeps the lower slot: keep={self.keep} must be below drop={self.drop}")
+            raise ValueError(
+                f"merge keeps the lower slot: keep={self.keep} must be below drop={self.drop}"
+            )
 
     def __call__(self, fields: F) -> F:
-        return fields.merge(self.axis, self.keep, self.drop).take_merge_terms(self.keep, self.pair, self.earlier)
+        return fields.merge(self.axis, self.keep, self.drop).take_merge_terms(
+            self.keep, self.pair, self.earlier
+        )
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
         """The elder's id survives."""
@@ -66,9 +87,11 @@ class Remove:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is left of `drop` joins `keep`, and the slot is removed: rows whose shares no proposal dealt out.
+    """What is left of `drop` joins `keep`, and the slot is removed: rows whose shares no proposal
+    dealt out.
 
-    Unlike a merge it needs no terms: whoever proposes it has put the change of the local bound into its side.
+    Unlike a merge it needs no terms: whoever proposes it has put the change of the local bound into
+    its side.
     """
 
     axis: str
@@ -84,7 +107,9 @@ class Fold:
 
 @dataclass(frozen=True)
 class Insert:
-    """Append `count` slots. `fill` supplies what declared constants cannot: values that depend on the batch (see LinearFiller)."""
+    """Append `count` slots. `fill` supplies what declared constants cannot: values that depend on
+    the batch (see LinearFiller).
+    """
 
     axis: str
     count: int
@@ -115,7 +140,9 @@ class Permute:
 
 @dataclass(frozen=True)
 class AddSide:
-    """Add the side `name` at the positions `slots`: what a birth or delete moved between components."""
+    """Add the side `name` at the positions `slots`: what a birth or delete moved between
+    components.
+    """
 
     axis: str
     slots: tuple[int, ...]
@@ -158,30 +185,51 @@ class Compose:
 
 @dataclass(frozen=True)
 class Within:
-    """An edit of the values under `prefix`, by somebody who knows them without it; slots stay as many as they are."""
+    """An edit of the values under `prefix`, by somebody who knows them without it; slots stay as
+    many as they are.
+    """
 
     prefix: str
     edit: Edit
 
     def __call__(self, fields: F) -> F:
         strip: Callable[[str], str] = lambda name: name.removeprefix(self.prefix)
-        layout = {strip(n): f.renamed(strip) for n, f in fields.layout.items() if n.startswith(self.prefix)}
+        layout = {
+            strip(n): f.renamed(strip)
+            for n, f in fields.layout.items()
+            if n.startswith(self.prefix)
+        }
         edited = self.edit(Fields(layout, {n: fields[self.prefix + n] for n in layout}))
-        return replace(fields, arrays={**fields.arrays, **{self.prefix + n: edited[n] for n in layout}})
+        return replace(
+            fields, arrays={**fields.arrays, **{self.prefix + n: edited[n] for n in layout}}
+        )
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
         return self.edit.rename(ids, fresh)
 
 
-def adopt(axis: str, size: int, target: int, count: int, side: str, fill: Mapping[str, Filler] | None = None) -> Compose:
-    """Birth: append `count` newborns to `size` slots, add the side over (target, newborns), drop the emptied target."""
+def adopt(
+    axis: str,
+    size: int,
+    target: int,
+    count: int,
+    side: str,
+    fill: Mapping[str, Filler] | None = None,
+) -> Compose:
+    """Birth: append `count` newborns to `size` slots, add the side over (target, newborns), drop
+    the emptied target.
+    """
     slots = (target, *range(size, size + count))
-    return Compose((Insert(axis, count, fill or {}), AddSide(axis, slots, side), Remove(axis, target)))
+    return Compose(
+        (Insert(axis, count, fill or {}), AddSide(axis, slots, side), Remove(axis, target))
+    )
 
 
 @dataclass(frozen=True)
 class EditLog:
-    """All edits so far. Whoever remembers a Summary also remembers the log's length, and replays the rest later."""
+    """All edits so far. Whoever remembers a Summary also remembers the log's length, and replays
+    the rest later.
+    """
 
     edits: tuple[Edit, ...] = ()
     dropped: int = 0  # edits that nobody needs any more

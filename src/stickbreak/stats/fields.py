@@ -23,12 +23,17 @@ class Field:
 
     axes : one name (or None) for each dimension; a name may occur more than once
     nonnegative : clamp at zero after a subtraction
-    merge : value of the merged slot. "add": the sum; "keep": the kept slot's value; "max": the larger (legal sets);
-        "tracked": not a function of the two, read from the "merge" side that a watch collected
-    insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows the right one)
-    additive : False for a value that describes the others (a reference point); `+`, `-` and `scale` leave it alone
-    about : for moments about a reference point, the name of the field that holds it (slots first in both)
-    missing : for moments of columns that may lack entries, the name of the field that counts those, (slots, columns)
+    merge : value of the merged slot. "add": the sum; "keep": the kept slot's value; "max": the
+        larger (legal sets); "tracked": not a function of the two, read from the "merge" side that a
+        watch collected
+    insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows
+        the right one)
+    additive : False for a value that describes the others (a reference point); `+`, `-` and `scale`
+        leave it alone
+    about : for moments about a reference point, the name of the field that holds it (slots first in
+        both)
+    missing : for moments of columns that may lack entries, the name of the field that counts those,
+        (slots, columns)
     """
 
     axes: tuple[str | None, ...]
@@ -42,15 +47,19 @@ class Field:
     def renamed(self, rename: Callable[[str], str]) -> Field:
         """The same meaning among other names of axes and fields."""
         axes = tuple(None if axis is None else rename(axis) for axis in self.axes)
-        about, missing = (None if name is None else rename(name) for name in (self.about, self.missing))
+        about, missing = (
+            None if name is None else rename(name) for name in (self.about, self.missing)
+        )
         return replace(self, axes=axes, about=about, missing=missing)
 
 
 @dataclass(frozen=True)
 class LinearFiller:
-    """constant + per_unit * n_units + sum of coefficient * field: what an empty new slot is worth in *this* batch.
+    """constant + per_unit * n_units + sum of coefficient * field: what an empty new slot is worth
+    in *this* batch.
 
-    E.g. E[log share] of an unused topic is that of the remainder, shifted: LinearFiller(shift, {"log_rest": 1.0}).
+    E.g. E[log share] of an unused topic is that of the remainder, shifted: LinearFiller(shift,
+    {"log_rest": 1.0}).
     """
 
     per_unit: float = 0.0
@@ -67,7 +76,9 @@ class LinearFiller:
 
 @dataclass(frozen=True)
 class Fields:
-    """Named arrays that are edited by axis name. Warm starts and parameters are Fields; so is a Summary."""
+    """Named arrays that are edited by axis name. Warm starts and parameters are Fields; so is a
+    Summary.
+    """
 
     layout: Mapping[str, Field]
     arrays: Mapping[str, Array]
@@ -92,7 +103,7 @@ class Fields:
         """The same values in arrays of its own."""
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
-    # ------------------------------------------------------------------------------------------ edits of one axis
+    # ------------------------------------------------------------------------------------------ edi
 
     def _along(self, axis: str, change: Callable[[str, Array, int], Array]) -> Self:
         """Apply `change(name, array, dimension)` to every dimension that carries `axis`."""
@@ -104,26 +115,40 @@ class Fields:
         return replace(self, arrays=arrays)
 
     def merge(self, axis: str, keep: int, drop: int) -> Self:
-        """Fold slot `drop` into slot `keep`. Tracked fields keep the kept slot's value until `Merge` sets the right one."""
+        """Fold slot `drop` into slot `keep`. Tracked fields keep the kept slot's value until
+        `Merge` sets the right one.
+        """
 
         def change(name: str, array: Array, dimension: int) -> Array:
             slots = np.moveaxis(array.copy(), dimension, 0)
             rule, about = self.layout[name].merge, self.layout[name].about
             if rule == "add":
-                slots[keep] += slots[drop] if about is None else self.moments_about(name, self.arrays[about][[keep]], [drop])[0]
+                slots[keep] += (
+                    slots[drop]
+                    if about is None
+                    else self.moments_about(name, self.arrays[about][[keep]], [drop])[0]
+                )
             elif rule == "max":
                 slots[keep] = np.maximum(slots[keep], slots[drop])
             return np.ascontiguousarray(np.moveaxis(np.delete(slots, drop, 0), 0, dimension))
 
         return self._along(axis, change)
 
-    def moments_about(self, name: str, reference: Array, slots: Sequence[int] | None = None) -> Array:
-        """The moments `name` of some slots (default: all), about other reference points (slots, D)."""
+    def moments_about(
+        self, name: str, reference: Array, slots: Sequence[int] | None = None
+    ) -> Array:
+        """The moments `name` of some slots (default: all), about other reference points
+        (slots, D).
+        """
         declared, at = self.layout[name], slice(None) if slots is None else list(slots)
         assert declared.about is not None
         shift = reference - self.arrays[declared.about][at]
         missing = None if declared.missing is None else self.arrays[declared.missing][at]
-        return shift_moments(self.arrays[name][at], shift, missing) if shift.any() else self.arrays[name][at]
+        return (
+            shift_moments(self.arrays[name][at], shift, missing)
+            if shift.any()
+            else self.arrays[name][at]
+        )
 
     def remove(self, axis: str, index: int) -> Self:
         """Drop one slot."""
@@ -132,8 +157,9 @@ class Fields:
     def insert(self, axis: str, count: int, fill: Mapping[str, Filler] | None = None) -> Self:
         """Append `count` slots, filled as each field declares or as `fill` says.
 
-        A filler is evaluated on these Fields (each remembered batch has its own n_units). One for a field that does not
-        carry the axis replaces its value: an unused remainder shrinks when new slots are cut from it.
+        A filler is evaluated on these Fields (each remembered batch has its own n_units). One for a
+        field that does not carry the axis replaces its value: an unused remainder shrinks when new
+        slots are cut from it.
         """
         values = {name: filler(self) for name, filler in (fill or {}).items()}
 
@@ -147,7 +173,9 @@ class Fields:
 
         grown = self._along(axis, change)
         whole = {
-            name: np.broadcast_to(np.asarray(value, dtype=self.arrays[name].dtype), self.arrays[name].shape).copy()
+            name: np.broadcast_to(
+                np.asarray(value, dtype=self.arrays[name].dtype), self.arrays[name].shape
+            ).copy()
             for name, value in values.items()
             if name in self.arrays and axis not in self.layout[name].axes
         }
@@ -168,7 +196,7 @@ class Fields:
             out = out._along(axis, take)
         return out
 
-    # ------------------------------------------------------------------------------------------ what only a Summary has
+    # ------------------------------------------------------------------------------------------ wha
 
     def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
         """Set what a merge watch collected; plain Fields have no such terms."""

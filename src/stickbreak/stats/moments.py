@@ -26,8 +26,9 @@ def triangle(n_features: int) -> tuple[Array, Array]:
 def shift_moments(moments: Array, shift: Array, missing: Array | None = None) -> Array:
     """Moments (K, P) about points moved by shift (K, D).
 
-    A row of moments is [n, sum z, sum of products]: the products are squares (P = 1 + 2 D) or a packed upper triangle. Where
-    columns lack entries of their own, missing (K, D), a column's sums are over n - missing rows; products then are squares.
+    A row of moments is [n, sum z, sum of products]: the products are squares (P = 1 + 2 D) or a
+    packed upper triangle. Where columns lack entries of their own, missing (K, D), a column's sums
+    are over n - missing rows; products then are squares.
     """
     D = shift.shape[1]
     out = moments.copy()
@@ -46,7 +47,9 @@ def shift_moments(moments: Array, shift: Array, missing: Array | None = None) ->
 
 @dataclass(frozen=True)
 class Reanchor:
-    """An edit: fields that are moments about `name` take the new reference points, anchor (K, D)."""
+    """An edit: fields that are moments about `name` take the new reference points, anchor
+    (K, D).
+    """
 
     name: str
     anchor: Array
@@ -55,7 +58,11 @@ class Reanchor:
         """Shift the moments; Fields without such a reference point stay as they are."""
         if self.name not in fields:
             return fields
-        moved = {n: fields.moments_about(n, self.anchor) for n, f in fields.layout.items() if f.about == self.name}
+        moved = {
+            n: fields.moments_about(n, self.anchor)
+            for n, f in fields.layout.items()
+            if f.about == self.name
+        }
         return replace(fields, arrays={**fields.arrays, **moved, self.name: self.anchor})
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:

@@ -1,4 +1,6 @@
-"""Shares of rows that use a few components each: an (n, K) table that keeps only what is not zero."""
+"""Shares of rows that use a few components each: an (n, K) table that keeps only what is
+not zero.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ __all__ = ["ActiveShares", "Shares", "rows_first", "weigh"]
 
 @dataclass(frozen=True, eq=False)
 class ActiveShares(NDArrayOperatorsMixin):
-    """Shares (n, K) of which each row has at most L: values (n, L) of the components index (n, L), each at most once in a row.
+    """Shares (n, K) of which each row has at most L: values (n, L) of the components index (n, L),
+    each at most once in a row.
 
-    A place without a component has the value 0. `weigh`, `sum`, `[:, slots]`, `[rows]` and `numbers @ shares` cost O(L) a row;
-    whatever else NumPy is asked to do with it is done with the dense table.
+    A place without a component has the value 0. `weigh`, `sum`, `[:, slots]`, `[rows]` and `numbers
+    @ shares` cost O(L) a row; whatever else NumPy is asked to do with it is done with the dense
+    table.
     """
 
     values: Array
@@ -45,14 +49,23 @@ class ActiveShares(NDArrayOperatorsMixin):
         """The dense table, its transpose C-contiguous as that of evidence is."""
         out = np.zeros((self.n_components, len(self)), dtype=dtype)
         rows = np.arange(len(self))
-        for place in reversed(range(self.values.shape[1])):  # places without a component say component 0: add, do not set
+        # places without a component say component 0: add, do not set
+        for place in reversed(range(self.values.shape[1])):
             out[self.index[:, place], rows] += self.values[:, place]
         return out.T
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if ufunc is np.matmul and method == "__call__" and inputs[1] is self and np.ndim(inputs[0]) == 1 and not options:
+        if (
+            ufunc is np.matmul
+            and method == "__call__"
+            and inputs[1] is self
+            and np.ndim(inputs[0]) == 1
+            and not options
+        ):
             return self._sum(self.values * inputs[0][:, None])
-        dense = [np.asarray(value) if isinstance(value, ActiveShares) else value for value in inputs]
+        dense = [
+            np.asarray(value) if isinstance(value, ActiveShares) else value for value in inputs
+        ]
         return getattr(ufunc, method)(*dense, **options)
 
     @property
@@ -90,7 +103,9 @@ class ActiveShares(NDArrayOperatorsMixin):
         """The same with nothing for some components."""
         if not slots:
             return self
-        return ActiveShares(np.where(np.isin(self.index, slots), 0.0, self.values), self.index, self.n_components)
+        return ActiveShares(
+            np.where(np.isin(self.index, slots), 0.0, self.values), self.index, self.n_components
+        )
 
 
 Shares = Array | ActiveShares | WordShares

@@ -1,4 +1,6 @@
-"""Expected counts of some units, with the local part of the bound: what every algorithm adds, subtracts and remembers."""
+"""Expected counts of some units, with the local part of the bound: what every algorithm adds,
+subtracts and remembers.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,12 @@ class Summary(Fields):
     """Expected counts of some units. A value: nothing here is written after it is made.
 
     local_bound : the local part of the bound, log_z + own_bound - <potentials, counts>
-    log_z : sum of local log normalizers: the objective of EM, the monitor of stochastic and collapsed inference
+    log_z : sum of local log normalizers: the objective of EM, the monitor of stochastic and
+        collapsed inference
     n_units : how many units (rows, sequences, documents) it sums over, repeats counted
     sides : what this lap's moves asked for, as Summaries of their own; a missing side is zero
-    index : the symbols that the axis "symbol" of a compact Summary stands for; None when it stands for all
+    index : the symbols that the axis "symbol" of a compact Summary stands for; None when it stands
+        for all
     """
 
     local_bound: float = 0.0
@@ -34,11 +38,16 @@ class Summary(Fields):
 
     def empty(self) -> Self:
         """Zeros of the same shape; values that describe the others (not additive) stay."""
-        arrays = {n: np.zeros(a.shape, a.dtype) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        arrays = {
+            n: np.zeros(a.shape, a.dtype) if self.layout[n].additive else a
+            for n, a in self.arrays.items()
+        }
         return replace(self, arrays=arrays, local_bound=0.0, log_z=0.0, n_units=0.0, sides={})
 
     def restrict(self, symbols: Array | None) -> Self:
-        """Counts of these symbols only: what a batch that has no others needs. Small where tables are large."""
+        """Counts of these symbols only: what a batch that has no others needs. Small where tables
+        are large.
+        """
         if symbols is None:
             return self
         return replace(self.permute(SYMBOL, symbols), index=symbols)  # type: ignore[arg-type]
@@ -50,9 +59,14 @@ class Summary(Fields):
         return Tally(self).subtract(other).summary()
 
     def scale(self, factor: float, by_field: Mapping[str, float] | None = None) -> Self:
-        """Multiply everything by `factor`; a field named in `by_field` takes its own factor (parts of one long chain)."""
+        """Multiply everything by `factor`; a field named in `by_field` takes its own factor (parts
+        of one long chain).
+        """
         own = by_field or {}
-        arrays = {n: np.asarray(a * own.get(n, factor)) if self.layout[n].additive else a for n, a in self.arrays.items()}
+        arrays = {
+            n: np.asarray(a * own.get(n, factor)) if self.layout[n].additive else a
+            for n, a in self.arrays.items()
+        }
         return replace(
             self,
             arrays=arrays,
@@ -63,9 +77,11 @@ class Summary(Fields):
         )
 
     def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
-        """Set tracked fields of the merged slot, and the exact change of the local bound, from the "merge" side.
+        """Set tracked fields of the merged slot, and the exact change of the local bound, from the
+        "merge" side.
 
-        gain[p] is what merging pair p does to the local bound; cross[p, q] the correction when q was merged before.
+        gain[p] is what merging pair p does to the local bound; cross[p, q] the correction when q
+        was merged before.
         """
         if "merge" not in self.sides:
             return self
@@ -78,7 +94,9 @@ class Summary(Fields):
         return replace(self, arrays=arrays, local_bound=self.local_bound + float(gain))
 
     def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:
-        """Add a side whose axis "slot" stands for the positions `slots` of `axis`; a missing side is zero."""
+        """Add a side whose axis "slot" stands for the positions `slots` of `axis`; a missing side
+        is zero.
+        """
         if name not in self.sides:
             return self
         side, arrays = self.sides[name], dict(self.arrays)
@@ -90,7 +108,9 @@ class Summary(Fields):
             if about is not None and about in side:
                 extra = side.moments_about(n, self.arrays[about][list(slots)])
             labels = zip(self.layout[n].axes, arrays[n].shape, strict=True)
-            at = np.ix_(*[np.asarray(slots) if label == axis else np.arange(size) for label, size in labels])
+            at = np.ix_(
+                *[np.asarray(slots) if label == axis else np.arange(size) for label, size in labels]
+            )
             arrays[n][at] += extra
             if self.layout[n].nonnegative:
                 np.maximum(arrays[n], 0.0, out=arrays[n])
@@ -106,7 +126,9 @@ class Summary(Fields):
 
 
 class Tally:
-    """A running total that owns its arrays: the only thing that adds in place. Values go in, values come out."""
+    """A running total that owns its arrays: the only thing that adds in place. Values go in, values
+    come out.
+    """
 
     def __init__(self, start: Summary) -> None:
         self._value = replace(start.copy(), sides={n: s.copy() for n, s in start.sides.items()})
@@ -123,7 +145,9 @@ class Tally:
         return self._value
 
     def summary(self) -> Summary:
-        """Hand the arrays over as a value; this Tally must not be used again (make a new one from the value)."""
+        """Hand the arrays over as a value; this Tally must not be used again (make a new one from
+        the value).
+        """
         return self._value
 
     def snapshot(self) -> Summary:
@@ -135,13 +159,20 @@ class Tally:
         return self._combine(other, 1.0)
 
     def subtract(self, other: Summary) -> Tally:
-        """Subtract in place; entries declared non-negative are clamped at zero (running differences drift below it)."""
+        """Subtract in place; entries declared non-negative are clamped at zero (running differences
+        drift below it).
+        """
         return self._combine(other, -1.0)
 
     def _combine(self, other: Summary, sign: float) -> Tally:
         mine = self._value
-        if mine.index is not None and (other.index is None or not np.array_equal(mine.index, other.index)):
-            raise ValueError("a compact Summary adds up with others of the same symbols only; add it to a whole one")
+        if mine.index is not None and (
+            other.index is None or not np.array_equal(mine.index, other.index)
+        ):
+            raise ValueError(
+                "a compact Summary adds up with others of the same symbols only; add "
+                "it to a whole one"
+            )
         for name, array in mine.arrays.items():
             if mine.layout[name].additive:
                 index = None if mine.index is not None else other.index
@@ -160,7 +191,9 @@ class Tally:
         return self
 
 
-def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: Array | None) -> None:
+def _add_array(
+    declared: Field, mine: Array, theirs: Array, sign: float, index: Array | None
+) -> None:
     """Mine += sign * theirs, at the symbols `index` only when `theirs` is compact."""
     if index is None or SYMBOL not in declared.axes:  # whole into whole, or nothing to pick
         if sign > 0:
@@ -173,7 +206,12 @@ def _add_array(declared: Field, mine: Array, theirs: Array, sign: float, index: 
     if declared.axes.count(SYMBOL) == 1:
         at: Any = (slice(None),) * declared.axes.index(SYMBOL) + (index,)
     else:
-        at = np.ix_(*[index if label == SYMBOL else np.arange(size) for label, size in zip(declared.axes, mine.shape, strict=True)])
+        at = np.ix_(
+            *[
+                index if label == SYMBOL else np.arange(size)
+                for label, size in zip(declared.axes, mine.shape, strict=True)
+            ]
+        )
     changed = mine[at] + sign * theirs
     mine[at] = np.maximum(changed, 0.0) if sign < 0 and declared.nonnegative else changed
 
@@ -187,13 +225,18 @@ def _about(mine: Summary, other: Summary, name: str) -> Array:
 
 
 def _empty_side(side: Summary, total: Summary) -> Summary:
-    """Zeros for a side that a total has not got yet: of all symbols where the total is whole and the side compact."""
+    """Zeros for a side that a total has not got yet: of all symbols where the total is whole and
+    the side compact.
+    """
     empty = side.empty()
     if side.index is None or total.index is not None:
         return empty
     n_symbols = total.size(SYMBOL)
     arrays = {}
     for name, array in empty.arrays.items():
-        shape = [n_symbols if label == SYMBOL else size for label, size in zip(side.layout[name].axes, array.shape, strict=True)]
+        shape = [
+            n_symbols if label == SYMBOL else size
+            for label, size in zip(side.layout[name].axes, array.shape, strict=True)
+        ]
         arrays[name] = np.zeros(shape) if SYMBOL in side.layout[name].axes else array
     return replace(empty, arrays=arrays, index=None)

@@ -1,4 +1,6 @@
-"""Shares of words in documents, as factors: what documents, words and components have in common is held once."""
+"""Shares of words in documents, as factors: what documents, words and components have in common is
+held once.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ __all__ = ["WordShares"]
 
 @dataclass(frozen=True, eq=False)
 class WordShares(NDArrayOperatorsMixin):
-    """Shares (n, K) = scale (n,) * table (M, width)[index (n,)] * weights (S, width)[document of the word], for the first K.
+    """Shares (n, K) = scale (n,) * table (M, width)[index (n,)] * weights (S, width)[document of
+    the word], for the first K.
 
-    offsets (S + 1,) say which words a document has. `sum(0)` is at hand as counts (S, width), times (S,) each; whatever else
-    NumPy is asked to do with it is done with the dense table.
+    offsets (S + 1,) say which words a document has. `sum(0)` is at hand as counts (S, width), times
+    (S,) each; whatever else NumPy is asked to do with it is done with the dense table.
     """
 
     table: Array
@@ -47,7 +50,11 @@ class WordShares(NDArrayOperatorsMixin):
         """Dense columns of some components."""
         units = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         weights = self.weights[:, : self.n_components][:, which]
-        return np.asarray(self.scale[:, None] * self.table[:, : self.n_components][:, which][self.index] * weights[units])
+        return np.asarray(
+            self.scale[:, None]
+            * self.table[:, : self.n_components][:, which][self.index]
+            * weights[units]
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The dense table."""
@@ -71,6 +78,11 @@ class WordShares(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Any:
         """Dense rows or columns."""
-        if isinstance(key, tuple) and isinstance(key[0], slice) and key[0] == slice(None) and not np.isscalar(key[1]):
+        if (
+            isinstance(key, tuple)
+            and isinstance(key[0], slice)
+            and key[0] == slice(None)
+            and not np.isscalar(key[1])
+        ):
             return self.columns(key[1])
         return np.asarray(self)[key]

@@ -1,4 +1,6 @@
-"""Any structure with its posterior replaced by the best single labelling: hard EM and Bregman k-means."""
+"""Any structure with its posterior replaced by the best single labelling: hard EM and Bregman
+k-means.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,26 @@ __all__ = ["BestOnly"]
 
 @dataclass(frozen=True)
 class BestOnly(Wrapped):
-    """Wraps a structure; `infer` takes its best labelling. The entropy of the labels is then zero by itself."""
+    """Wraps a structure; `infer` takes its best labelling. The entropy of the labels is then zero
+    by itself.
+    """
 
-    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         """Best labelling of every unit."""
         return self.inner.infer_best(potentials, block, warm, out)
 
     infer_best = infer
 
     def infer_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+        self,
+        model: Any,
+        potentials: Potentials,
+        raw: Batch,
+        warm: Fields | None,
+        n_rows: int,
+        out: dict[str, Array],
     ) -> Iterable[tuple[Batch, Batch, Local]]:
         """Best labelling of one unit that is too long to hold."""
         return self.inner.infer_best_pieces(model, potentials, raw, n_rows, out)

@@ -19,7 +19,8 @@ __all__ = ["DrawOnly"]
 
 @dataclass(frozen=True, eq=False)
 class DrawOnly(Wrapped):
-    """Wraps a structure; `infer` draws a labelling. Its random numbers, one a row, are made before the batch is cut into lanes.
+    """Wraps a structure; `infer` draws a labelling. Its random numbers, one a row, are made before
+    the batch is cut into lanes.
 
     They travel as warm starts do, so that the draws are the same for any number of workers.
     """
@@ -30,7 +31,9 @@ class DrawOnly(Wrapped):
         """Uniform numbers (n,) in [0, 1)."""
         return Fields({"uniform": Field(("row",))}, {"uniform": self.rng.random(batch.n_rows)})
 
-    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         """One labelling of every unit."""
         assert warm is not None
         _require_single(block)
@@ -39,7 +42,13 @@ class DrawOnly(Wrapped):
     infer_best = infer
 
     def infer_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, warm: Fields | None, n_rows: int, out: dict[str, Array]
+        self,
+        model: Any,
+        potentials: Potentials,
+        raw: Batch,
+        warm: Fields | None,
+        n_rows: int,
+        out: dict[str, Array],
     ) -> Iterable[tuple[Batch, Batch, Local]]:
         """One labelling of a unit that is too long to hold."""
         assert warm is not None
@@ -54,6 +63,7 @@ def _require_single(block: Batch) -> None:
     bad = np.flatnonzero((block.repeats != 0) & (block.repeats != 1))
     if len(bad):
         raise ValueError(
-            f"Gibbs draws one label for each row, so weights must be 0 or 1; got {block.repeats[bad[0]]:g}: "
+            "Gibbs draws one label for each row, so weights must be 0 or 1; got "
+            f"{block.repeats[bad[0]]:g}: "
             "repeat such rows or sequences instead, or use a variational engine such as BatchVB"
         )

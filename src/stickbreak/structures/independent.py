@@ -18,7 +18,8 @@ from stickbreak.stats import ActiveShares, Fields, Shares, Summary
 
 __all__ = ["Independent", "judge"]
 
-NEXT_TO_NOTHING = 1e-8  # a row's share that is not worth dealing out: what is left so folds into another component
+# a row's share that is not worth dealing out: what is left so folds into another component
+NEXT_TO_NOTHING = 1e-8
 
 
 def judge(potentials: Potentials, block: Batch) -> Array:
@@ -34,17 +35,24 @@ def _legal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
 
 
 def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> tuple[Array, Array]:
-    """Values and components (n, most) of the largest of logits (K, n) + log_share, at most limits (n,) of each row; -1 for none."""
+    """Values and components (n, most) of the largest of logits (K, n) + log_share, at most limits
+    (n,) of each row; -1 for none.
+    """
     n = logits.shape[1]
     values, index = np.empty((n, most)), np.empty((n, most), dtype=np.int32)
-    n_nan = choose_active(logits, log_share, np.broadcast_to(np.asarray(limits, dtype=np.int64), n), values, index)
+    n_nan = choose_active(
+        logits, log_share, np.broadcast_to(np.asarray(limits, dtype=np.int64), n), values, index
+    )
     if n_nan and logits.dtype == np.float64:
-        raise NumericalError("a row's evidence is not a number; check the data's scale and the family's prior")
+        raise NumericalError(
+            "a row's evidence is not a number; check the data's scale and the family's prior"
+        )
     return values, index
 
 
 def soften(logits: Array, log_share: Array, weights: Array, limits: Array) -> tuple[float, Shares]:
-    """Sum of weights * log_z, and shares (n, K): weights * softmax over the limits (n,) best of logits (K, n) + log_share.
+    """Sum of weights * log_z, and shares (n, K): weights * softmax over the limits (n,) best of
+    logits (K, n) + log_share.
 
     Uses the logits up.
     """
@@ -61,13 +69,17 @@ def xlogx(x: Array) -> Array:
 
 
 def _left_alone(taken: Array, folded: int) -> float:
-    """Change of the entropy when the first `folded` shares (n, T) of rows that nobody deals out join into one."""
+    """Change of the entropy when the first `folded` shares (n, T) of rows that nobody deals out
+    join into one.
+    """
     if folded < 2:
         return 0.0
     return float(xlogx(taken[:, :folded]).sum() - xlogx(taken[:, :folded].sum(1)).sum())
 
 
-def _counted(model: Any, side: Summary, scores: Any, prepared: Any, shares: Shares) -> dict[str, Array]:
+def _counted(
+    model: Any, side: Summary, scores: Any, prepared: Any, shares: Shares
+) -> dict[str, Array]:
     """Counts of rows dealt out by shares (n, J), with the axis of components as in the model."""
     out = dict(model.zeros(shares.shape[1]).restrict(side.index).arrays)
     scores.collect(prepared, shares, out)
@@ -85,10 +97,12 @@ def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: floa
 
 @dataclass(frozen=True)
 class Independent:
-    """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or over the best of each row.
+    """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or over the best of each
+    row.
 
     max_active : components that a row may use: the best so many; None for all
-    candidates : components that are judged exactly for each row, the best so many by a rough judgement; None for all
+    candidates : components that are judged exactly for each row, the best so many by a rough
+        judgement; None for all
     """
 
     max_active: int | None = None
@@ -102,7 +116,9 @@ class Independent:
         """The local optimum is unique: nothing to start from."""
         return
 
-    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         """Posterior shares of every row."""
         if self.max_active is not None and self.max_active < len(potentials["share"]):
             return self._infer_active(potentials, block, out)
@@ -112,7 +128,9 @@ class Independent:
         return Local(float(log_z), shares.T)
 
     def _infer_active(self, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
-        """Shares of the best components alone: the best of all posteriors that use no more of them."""
+        """Shares of the best components alone: the best of all posteriors that use no more
+        of them.
+        """
         values, index = self._choose(potentials, block)
         log_z = softmax_active(values, index, block.repeats_or_ones())
         shares = ActiveShares(values, index, len(potentials["share"]))
@@ -127,34 +145,56 @@ class Independent:
             return choose(judge(potentials, block).T, log_share, self.max_active, self.max_active)
         if not isinstance(potentials.scores, QuickScores):
             raise ValueError(
-                f"candidates={self.candidates} needs a family that can judge roughly; {type(potentials.scores).__name__} cannot: "
+                f"candidates={self.candidates} needs a family that can judge roughly; "
+                f"{type(potentials.scores).__name__} cannot: "
                 "use candidates=None"
             )
         rough = np.asfortranarray(_legal(potentials, block, potentials.scores.rough(block.rows)))
-        near = np.sort(choose(rough.T, log_share, self.candidates, self.candidates)[1], axis=1)  # so that ties go to the first
+        # so that ties go to the first
+        near = np.sort(choose(rough.T, log_share, self.candidates, self.candidates)[1], axis=1)
         logits = potentials.scores.evidence_at(block.rows, near) + log_share[near]
         if block.sets is not None and potentials.log_legal is not None:
             logits += potentials.log_legal[block.sets[:, None], near]
-        values, place = choose(np.ascontiguousarray(logits.T), np.zeros(self.candidates), self.max_active, self.max_active)
-        return values, np.where(place >= 0, np.take_along_axis(near, np.maximum(place, 0), axis=1), -1)
+        values, place = choose(
+            np.ascontiguousarray(logits.T),
+            np.zeros(self.candidates),
+            self.max_active,
+            self.max_active,
+        )
+        return values, np.where(
+            place >= 0, np.take_along_axis(near, np.maximum(place, 0), axis=1), -1
+        )
 
-    def n_missed(self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int) -> tuple[int, int]:
-        """How many rows of a block, of n_rows at even distances, count for something; and how many of them should use others."""
-        if self.candidates is None or self.candidates >= len(potentials["share"]) or not isinstance(local.shares, ActiveShares):
+    def n_missed(
+        self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int
+    ) -> tuple[int, int]:
+        """How many rows of a block, of n_rows at even distances, count for something; and how many
+        of them should use others.
+        """
+        if (
+            self.candidates is None
+            or self.candidates >= len(potentials["share"])
+            or not isinstance(local.shares, ActiveShares)
+        ):
             return 0, 0
         rows = np.unique(np.linspace(0, raw.n_rows - 1, min(n_rows, raw.n_rows)).astype(int))
         rows = rows[raw.repeats_or_ones()[rows] > 0]
         if not len(rows):
             return 0, 0
         some = Batch(
-            raw.id, model.family.prepare(raw.rows[rows]), sets=None if raw.sets is None else raw.sets[rows], n_rows=len(rows)
+            raw.id,
+            model.family.prepare(raw.rows[rows]),
+            sets=None if raw.sets is None else raw.sets[rows],
+            n_rows=len(rows),
         )
         values, index = self.limited(self.max_active, None)._choose(potentials, some)
         softmax_active(values, index, some.repeats_or_ones())
         used = np.asarray(ActiveShares(values, index, local.shares.n_components)) > 0
         return len(rows), int(((np.asarray(local.shares[rows]) > 0) != used).any(1).sum())
 
-    def infer_best(self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]) -> Local:
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
         """One-hot shares of the best component."""
         best, value = self._best(potentials, block)
         repeats = block.repeats_or_ones()
@@ -166,7 +206,9 @@ class Independent:
     def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
         """Rows of each component."""
         known = labels >= 0
-        out["share"] += np.bincount(labels[known], weights=block.repeats_or_ones()[known], minlength=len(out["share"]))
+        out["share"] += np.bincount(
+            labels[known], weights=block.repeats_or_ones()[known], minlength=len(out["share"])
+        )
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) log sum over components."""
@@ -183,7 +225,9 @@ class Independent:
         """(n,) components drawn from the posterior."""
         return self._draw(potentials, block, rng.random(block.n_rows), np.ones(block.n_rows))[0]
 
-    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]) -> Local:
+    def infer_drawn(
+        self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]
+    ) -> Local:
         """One-hot shares of components drawn from the posterior."""
         repeats = block.repeats_or_ones()
         labels, log_z = self._draw(potentials, block, uniforms, repeats)
@@ -193,28 +237,52 @@ class Independent:
         return Local(log_z, shares.T)
 
     @staticmethod
-    def _draw(potentials: Potentials, block: Batch, uniforms: Array, repeats: Array) -> tuple[Array, float]:
-        """A component (n,) of each row, never one that it may not have; and the sum of repeats * log normalizer."""
+    def _draw(
+        potentials: Potentials, block: Batch, uniforms: Array, repeats: Array
+    ) -> tuple[Array, float]:
+        """A component (n,) of each row, never one that it may not have; and the sum of repeats *
+        log normalizer.
+        """
         shares = judge(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], repeats)
         reached = shares.cumsum(0)
         return np.asarray((reached > uniforms * reached[-1]).argmax(0)), float(log_z)
 
-    def merge_terms(self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: dict[str, Array]) -> None:
-        """Gain (M,): the entropy that each pair of components would lose; pairs that share none do not interact."""
+    def merge_terms(
+        self,
+        potentials: Potentials,
+        block: Batch,
+        local: Local,
+        pairs: Array,
+        out: dict[str, Array],
+    ) -> None:
+        """Gain (M,): the entropy that each pair of components would lose; pairs that share none do
+        not interact.
+        """
         if not isinstance(local.shares, ActiveShares):
             merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
             return
         low, high = pairs.min(1), pairs.max(1)
         order = np.argsort(low, kind="stable")
         starts = np.searchsorted(low[order], np.arange(local.shares.n_components + 1))
-        merge_entropy_active(local.shares.values, local.shares.index, starts, high[order], order, out["gain"])
+        merge_entropy_active(
+            local.shares.values, local.shares.index, starts, high[order], order, out["gain"]
+        )
 
-    def redistribute(self, model: Any, potentials: Potentials, proposal: Any, raw: Batch, local: Local, side: Summary) -> float:
-        """Rows of which the components `proposal.taken` hold more than next to nothing are dealt out among the proposals.
+    def redistribute(
+        self,
+        model: Any,
+        potentials: Potentials,
+        proposal: Any,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> float:
+        """Rows of which the components `proposal.taken` hold more than next to nothing are dealt
+        out among the proposals.
 
-        The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was taken; the masses'
-        own entropy changes when several components gave theirs.
+        The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was
+        taken; the masses' own entropy changes when several components gave theirs.
         """
         taken = local.shares[:, list(proposal.taken)]
         mass = taken.sum(1)
@@ -225,22 +293,27 @@ class Independent:
         taken, mass = taken[rows], mass[rows]
         prepared = model.family.prepare(raw.rows[rows])
         born = np.asfortranarray(proposal.scores.evidence(prepared)).T
-        log_z, dealt = soften(born, proposal.log_share, mass, self._free(local.shares, rows, proposal.taken))
+        log_z, dealt = soften(
+            born, proposal.log_share, mass, self._free(local.shares, rows, proposal.taken)
+        )
         given, lost = (
             _counted(model, side, proposal.scores, prepared, dealt),
             _counted(model, side, proposal.taken_scores, prepared, taken),
         )
         gained = log_z - proposal.scores.pair(given) - proposal.log_share @ given["share"]
-        gone = (proposal.taken_scores.evidence(prepared) * taken).sum() - proposal.taken_scores.pair(lost)
+        gone = (
+            proposal.taken_scores.evidence(prepared) * taken
+        ).sum() - proposal.taken_scores.pair(lost)
         _add_slots(side, given, slice(proposal.first, None), 1.0)
         _add_slots(side, lost, slice(0, taken.shape[1]), -1.0)
         return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
 
     def _free(self, shares: Shares, rows: Array, taken: Sequence[int]) -> Array:
-        """(m,) how many components those rows (m,) may use that give up what they have of the components `taken`.
+        """(m,) how many components those rows (m,) may use that give up what they have of the
+        components `taken`.
 
-        As many as they give; and those that they may use but do not, if they give their best one. Changes of a lap that take from
-        different components then never exceed max_active together.
+        As many as they give; and those that they may use but do not, if they give their best one.
+        Changes of a lap that take from different components then never exceed max_active together.
         """
         if self.max_active is None:
             return np.full(len(rows), np.iinfo(np.int64).max)
@@ -249,7 +322,9 @@ class Independent:
             used, best = mine.n_active(), mine.best()
         else:
             used, best = np.count_nonzero(mine, axis=1), mine.argmax(1)
-        return np.count_nonzero(mine[:, list(taken)], axis=1) + np.isin(best, taken) * (self.max_active - used)
+        return np.count_nonzero(mine[:, list(taken)], axis=1) + np.isin(best, taken) * (
+            self.max_active - used
+        )
 
     @staticmethod
     def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array]:
@@ -257,5 +332,7 @@ class Independent:
         best, value = np.empty(logits.shape[1], dtype=np.int64), np.empty(logits.shape[1])
         best_rows(logits, potentials["share"], best, value)
         if np.isnan(value).any():
-            raise NumericalError("a row's evidence is not a number; check the data's scale and the family's prior")
+            raise NumericalError(
+                "a row's evidence is not a number; check the data's scale and the family's prior"
+            )
         return best, value

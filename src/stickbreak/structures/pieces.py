@@ -13,9 +13,11 @@ __all__ = ["Pieces"]
 
 
 class Pieces:
-    """`raw`, one sequence as the user gave it, n_rows at a time: evidence when it is asked for, never held together.
+    """`raw`, one sequence as the user gave it, n_rows at a time: evidence when it is asked for,
+    never held together.
 
-    bounds : where pieces begin, and the end. piece, prepared : the one looked at last, as given and as the family reads it.
+    bounds : where pieces begin, and the end. piece, prepared : the one looked at last, as given and
+        as the family reads it.
     """
 
     def __init__(self, model: Any, potentials: Potentials, raw: Batch, n_rows: int) -> None:

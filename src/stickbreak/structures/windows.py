@@ -1,6 +1,7 @@
 """Windows of long chains: the posterior of their own rows and steps, given the rows around them.
 
-What enters a window is the message of the rows before it, and what leaves is that of the rows after it:
+What enters a window is the message of the rows before it, and what leaves is that of the rows after
+it:
 
     into first row    sum_i p(z_before = i | rows before) exp(transition[i, j])
     out of last row   sum_j exp(transition[i, j]) p(rows after | z_after = j)
@@ -27,7 +28,8 @@ LEAST_BUFFER = 8  # rows that adaptive buffers begin with
 def smooth_windows(
     evidence_t: Array, potentials: Potentials, block: Batch, windows: Windows, out: dict[str, Array]
 ) -> tuple[Array, Array]:
-    """Log p(rows of the window | rows before) times weight (S,), and shares (K, n), 0 outside of the windows; adds counts to `out`.
+    """Log p(rows of the window | rows before) times weight (S,), and shares (K, n), 0 outside of
+    the windows; adds counts to `out`.
 
     evidence_t (K, n) of the units with their buffers.
     """
@@ -41,7 +43,16 @@ def smooth_windows(
     rows[:, offsets[:-1]] += sides.enter().T
     log_z = np.add.reduceat(filtered(rows, nothing, transition, offsets)[1], offsets[:-1])
     rows[:, offsets[1:] - 1] += sides.leave().T
-    smooth(rows, nothing, transition, offsets, weights, start=nothing.copy(), transition=out["transition"], out=rows)
+    smooth(
+        rows,
+        nothing,
+        transition,
+        offsets,
+        weights,
+        start=nothing.copy(),
+        transition=out["transition"],
+        out=rows,
+    )
     out["start"] += rows[:, offsets[:-1][windows.has_start]].sum(1)
     shares = np.zeros_like(evidence_t)
     shares[:, at] = rows
@@ -49,9 +60,18 @@ def smooth_windows(
 
 
 class _Sides:
-    """The messages (S, K), logs, that the buffers of windows send to them; of adaptive ones, as much as it takes."""
+    """The messages (S, K), logs, that the buffers of windows send to them; of adaptive ones, as
+    much as it takes.
+    """
 
-    def __init__(self, evidence_t: Array, potentials: Potentials, windows: Windows, begins: Array, ends: Array) -> None:
+    def __init__(
+        self,
+        evidence_t: Array,
+        potentials: Potentials,
+        windows: Windows,
+        begins: Array,
+        ends: Array,
+    ) -> None:
         self.evidence_t, self.potentials, self.windows = evidence_t, potentials, windows
         self.begins, self.ends = begins, ends
         top = potentials["transition"].max()
@@ -65,8 +85,12 @@ class _Sides:
         """Out of the last row of each window."""
         return self._settle(self._backward, self.windows.trail, self.evidence_t[:, self.ends - 1].T)
 
-    def _settle(self, message: Callable[[Array, Array], Array], available: Array, edge: Array) -> Array:
-        """The message of all available rows, or of twice as many until the edge row's posterior given them has settled."""
+    def _settle(
+        self, message: Callable[[Array, Array], Array], available: Array, edge: Array
+    ) -> Array:
+        """The message of all available rows, or of twice as many until the edge row's posterior
+        given them has settled.
+        """
         everyone = np.arange(len(available))
         if self.windows.edge_tol is None:
             return message(everyone, available)
@@ -83,7 +107,9 @@ class _Sides:
         return found
 
     def _forward(self, which: Array, used: Array) -> Array:
-        """(m, K) from `used` (m,) rows before each window of `which`: where they begin, the chain is anywhere, or at its start."""
+        """(m, K) from `used` (m,) rows before each window of `which`: where they begin, the chain
+        is anywhere, or at its start.
+        """
         is_start = self.windows.is_first[which] & (used == self.windows.lead[which])
         out = np.where(is_start[:, None], self.potentials["start"], self.potentials["window_start"])
         some = np.flatnonzero(used > 0)
@@ -96,14 +122,18 @@ class _Sides:
         return out
 
     def _backward(self, which: Array, used: Array) -> Array:
-        """(m, K) from `used` (m,) rows after each window of `which`, read from the last to the first."""
+        """(m, K) from `used` (m,) rows after each window of `which`, read from the last to the
+        first.
+        """
         out = np.zeros((len(which), len(self.evidence_t)))
         some = np.flatnonzero(used > 0)
         if len(some):
             begins = self.ends[which[some]]
             at, offsets = span_rows(-(begins + used[some] - 1), 1 - begins)
             rows = np.take(self.evidence_t, -at, axis=1)
-            out[some] = self._step(rows, offsets, np.ascontiguousarray(self.potentials["transition"].T), self.rows.T)
+            out[some] = self._step(
+                rows, offsets, np.ascontiguousarray(self.potentials["transition"].T), self.rows.T
+            )
         return out
 
     def _step(self, rows: Array, offsets: Array, log_transition: Array, transition: Array) -> Array:
