@@ -13,8 +13,8 @@ import numpy as np
 from hmmlearn import _hmmc
 
 from stickbreak.inference import workers
-from stickbreak.kernels.chain import Buffers, linear_tables, smooth
-from stickbreak.kernels.chain_active import smooth_active
+from stickbreak.kernels.chain.smooth import Buffers, linear_tables, smooth
+from stickbreak.kernels.chain.sparse import smooth_sparse
 
 from .report import Report, Row, fastest, milliseconds
 from .threads import TARGET as THREADS_TARGET
@@ -133,7 +133,7 @@ def few_states(size: float) -> tuple[Callable[[], object], Callable[[], object]]
 
     def few() -> None:
         potentials = evidence, support, chains.log_start, chains.log_transition, offsets
-        smooth_active(*potentials, start=start, transition=transition, tables=tables)
+        smooth_sparse(*potentials, start=start, transition=transition, tables=tables)
 
     def dense() -> None:
         potentials = evidence_t, chains.log_start, chains.log_transition, offsets

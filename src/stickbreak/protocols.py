@@ -52,7 +52,7 @@ class Scores(Protocol):
         """
 
     def collect(self, rows: Any, shares: Shares, out: dict[str, Array]) -> None:
-        """Add the statistics of rows weighted by shares (n, K), an array or ActiveShares,
+        """Add the statistics of rows weighted by shares (n, K), an array or SparseShares,
         to `out`.
         """
 
@@ -326,7 +326,7 @@ class Local(NamedTuple):
     """What a block's local step found.
 
     log_z : sum of log normalizers. shares (n, K): row posteriors times repeats, an array or
-        ActiveShares.
+        SparseShares.
     own_bound : what units add to the bound besides log_z - <potentials, counts> (documents only).
     memo : whatever watches need again.
     """

@@ -675,7 +675,7 @@ def test_very_long_sequences_are_filtered_in_pieces(monkeypatch):
     }
     ahead = model.forecast(STACKED, 2).states
     # blocks of 64 rows: the sequence takes four
-    monkeypatch.setattr("stickbreak.structures.chain.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("stickbreak.structures.chain.structure.BLOCK_NUMBERS", 1)
     assert model._model.block_rows(3) == 64
     for name, expected in whole.items():
         np.testing.assert_allclose(

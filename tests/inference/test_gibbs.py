@@ -197,7 +197,7 @@ def test_numbers_of_tables_have_their_exact_mean_and_variance() -> None:
 def test_tables_drawn_in_chunks_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, c = np.array([[5.0, 0.0], [40.0, 13.0]]), np.array([[0.5, 1.0], [2.0, 3.0]])
     whole = draw_tables(counts, c, np.random.default_rng(1))
-    monkeypatch.setattr("stickbreak.priors.weaklimit.CHUNK", 7)
+    monkeypatch.setattr("stickbreak.priors.weak_limit.CHUNK", 7)
     np.testing.assert_array_equal(draw_tables(counts, c, np.random.default_rng(1)), whole)
 
 

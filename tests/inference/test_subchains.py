@@ -28,7 +28,7 @@ from stickbreak.inference.schedules import PowerDecay
 from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import dp_mixture, finite_hmm, hdp_hmm
 from stickbreak.priors import HDPRows
-from stickbreak.priors.rows import stationary
+from stickbreak.priors.transitions import stationary
 from stickbreak.stats import Tally
 
 Array = np.ndarray

@@ -33,7 +33,7 @@ from stickbreak.moves.merge import MergeWatch
 from stickbreak.moves.segments import count_rows, segments_of, worth_of_blocks
 from stickbreak.moves.trials import clusters_of, join, split
 from stickbreak.stats import Merge as MergeEdit
-from stickbreak.structures import chain as chain_module
+from stickbreak.structures.chain import structure as chain_module
 
 PAIRS = np.array([(0, 2), (1, 3)])
 

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from sequence_cases import make_sequences
 
 import stickbreak as sb
-from stickbreak.plots.chains import MAX_COLUMNS, MAX_STRIPS, strip_color
+from stickbreak.plots.chain_panels import MAX_COLUMNS, MAX_STRIPS, strip_color
 
 matplotlib.use("Agg")
 CASE = make_sequences("gaussian")

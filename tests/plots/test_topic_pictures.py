@@ -15,7 +15,7 @@ import stickbreak as sb
 from stickbreak import plots
 from stickbreak.estimators.topicviews import MAX_DOCUMENTS, choose_evenly
 from stickbreak.inference import Trace
-from stickbreak.plots.topics import MAX_TOPICS, count_cells, join_words, shorten
+from stickbreak.plots.topic_panels import MAX_TOPICS, count_cells, join_words, shorten
 from stickbreak.structures import Document
 
 matplotlib.use("Agg")

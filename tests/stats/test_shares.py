@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stickbreak.stats import ActiveShares, rows_first, weigh
+from stickbreak.stats import SparseShares, rows_first, weigh
 
 
 @pytest.fixture
-def shares() -> ActiveShares:
+def shares() -> SparseShares:
     """Seven rows over six components, three each; a place without a component has value 0 and index
     0.
     """
@@ -18,7 +18,7 @@ def shares() -> ActiveShares:
     values = rng.dirichlet(np.ones(3), 7)
     values[2, 1], index[2, 1] = 0.0, 0
     values[5], index[5] = [2.0, 0.0, 0.0], [4, 0, 0]
-    return ActiveShares(values, index, 6)
+    return SparseShares(values, index, 6)
 
 
 def test_the_dense_table(shares):
@@ -38,7 +38,7 @@ def test_sums(shares):
     dense = np.asarray(shares)
     for axis in (0, 1, None):
         np.testing.assert_allclose(shares.sum(axis), dense.sum(axis), rtol=1e-14)
-    np.testing.assert_array_equal(shares.n_active(), (dense > 0).sum(1))
+    np.testing.assert_array_equal(shares.n_used(), (dense > 0).sum(1))
     np.testing.assert_array_equal(shares.best(), dense.argmax(1))
 
 
@@ -51,7 +51,7 @@ def test_columns_and_rows(shares):
     np.testing.assert_array_equal(shares[np.arange(3), [0, 1, 2]], dense[np.arange(3), [0, 1, 2]])
     for rows in (np.array([4, 2]), slice(1, 5), np.arange(7) % 2 == 0):
         some = shares[rows]
-        assert isinstance(some, ActiveShares)
+        assert isinstance(some, SparseShares)
         np.testing.assert_array_equal(np.asarray(some), dense[rows])
 
 

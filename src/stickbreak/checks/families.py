@@ -8,7 +8,7 @@ import numpy as np
 
 from stickbreak.data import Table, is_sparse, measure
 from stickbreak.protocols import Array, LearningFamily, QuickScores
-from stickbreak.stats import ActiveShares, Fields
+from stickbreak.stats import Fields, SparseShares
 
 __all__ = ["check_family"]
 
@@ -48,7 +48,7 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     _check_sums(family, rows, shares, counts, n_components)
     _check_pairing(family, rows, shares, counts)
     _check_merge(family, rows, shares, counts, n_components)
-    _check_few(family, rows, counts, n_components, rng)
+    _check_sparse(family, rows, counts, n_components, rng)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
     if isinstance(family, LearningFamily):
@@ -127,14 +127,14 @@ def _check_pairing(family: Any, rows: Any, shares: Array, counts: dict[str, Arra
     )
 
 
-def _check_few(
+def _check_sparse(
     family: Any, rows: Any, counts: dict[str, Array], n_components: int, rng: np.random.Generator
 ) -> None:
     scores, prepared, n = family.mean_log(counts), family.prepare(rows), int(rows.shape[0])
     index = rng.permuted(np.tile(np.arange(n_components, dtype=np.int32), (n, 1)), axis=1)[
         :, : max(1, n_components - 1)
     ]
-    few = ActiveShares(
+    few = SparseShares(
         rng.dirichlet(np.ones(index.shape[1]), n), np.ascontiguousarray(index), n_components
     )
     found, expected = family.zeros(n_components), family.zeros(n_components)
@@ -145,7 +145,7 @@ def _check_few(
             found[name],
             expected[name],
             1e-10,
-            f"{name} of ActiveShares must be that of the dense table",
+            f"{name} of SparseShares must be that of the dense table",
         )
     if isinstance(scores, QuickScores):
         evidence = scores.evidence(prepared)

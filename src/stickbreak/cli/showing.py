@@ -14,7 +14,7 @@ from stickbreak.stats import Array
 
 from .options import reads_documents
 from .output import format_table, print_json, print_lines
-from .topics import topic_lines, topics
+from .topic_words import topic_lines, topics
 
 __all__ = ["component_lines", "facts", "show_model"]
 

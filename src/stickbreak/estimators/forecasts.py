@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stickbreak.kernels.chain_paths import filter_step
+from stickbreak.kernels.chain.paths import filter_step
 from stickbreak.stats import Array, Summary
 
 from .dictionaries import Dictionary

@@ -16,7 +16,7 @@ from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
 from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
-from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
+from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]
 
@@ -55,8 +55,8 @@ class BinaryScores:
     def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         if isinstance(rows, Incomplete):
-            return pick_chosen(self.evidence(rows), index)
-        return judge_chosen(self._slope, rows, index) + self.log_off.sum(1)[index]
+            return pick_sparse(self.evidence(rows), index)
+        return judge_sparse(self._slope, rows, index) + self.log_off.sum(1)[index]
 
     def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
         """Add ones of each column, rows, and missing entries."""

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
-from stickbreak.kernels.active import gather_chosen, scatter_active_symbols
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
+from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
 from stickbreak.kernels.tables import linear_rows, scatter_words
 from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares, WordShares
+from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
 from .base import BaseFamily, find_missing, require_positive
-from .candidates import single
+from .single_precision import single
 
 __all__ = ["Categorical", "TableScores"]
 
@@ -62,7 +62,7 @@ class TableScores:
     def evidence_at(self, rows: Array, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         out = np.empty(index.shape)
-        gather_chosen(self.log_table, rows, index, out)
+        gather_sparse(self.log_table, rows, index, out)
         return out
 
     def collect(self, rows: Array, shares: Shares, out: dict[str, Array]) -> None:
@@ -72,8 +72,8 @@ class TableScores:
             scatter_words(*held, rows[:, 0], out["emission"])
             out["emission_total"] += shares.sum(0)
             return
-        if isinstance(shares, ActiveShares):
-            scatter_active_symbols(
+        if isinstance(shares, SparseShares):
+            scatter_sparse_symbols(
                 rows, shares.values, shares.index, out["emission"], out["emission_total"]
             )
         else:

@@ -19,7 +19,7 @@ from stickbreak.stats import Field, Shares, weigh
 
 from . import quadratic
 from .base import Incomplete, column_counts, features_of, fill_missing
-from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
+from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = [
     "ColumnMoments",
@@ -214,8 +214,8 @@ class ColumnScores(_Collecting):
     def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         if self.far or isinstance(rows, Incomplete):
-            return pick_chosen(self.evidence(rows), index)
-        return judge_chosen(self.linear, rows, index)
+            return pick_sparse(self.evidence(rows), index)
+        return judge_sparse(self.linear, rows, index)
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>, moments about the anchors."""

@@ -16,14 +16,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from stickbreak.data import Scale, is_sparse
-from stickbreak.kernels.active import multiply_chosen, scatter_active_counts
 from stickbreak.kernels.rows import dirichlet_multinomial, log_factorials, pairing
+from stickbreak.kernels.sparse import multiply_sparse, scatter_sparse_counts
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import SYMBOL, ActiveShares, Field, Shares
+from stickbreak.stats import SYMBOL, Field, Shares, SparseShares
 
 from . import learning, tables
 from .base import BaseFamily, fill_missing, find_missing, require_positive
-from .candidates import single
+from .single_precision import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
 
@@ -91,7 +91,7 @@ class CountScores:
     def evidence_at(self, rows: CountRows, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         out = np.empty(index.shape)
-        multiply_chosen(*csr_parts(rows.matrix), self.log_table, index, out)
+        multiply_sparse(*csr_parts(rows.matrix), self.log_table, index, out)
         return out + rows.base[:, None]
 
     def collect(self, rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
@@ -133,8 +133,8 @@ def csr_parts(matrix: Any) -> tuple[Array, Array, Array]:
 
 def collect_counts(rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
     """Add token counts (V, K), token totals (K,), rows (K,) and the constants of the rows (K,)."""
-    if isinstance(shares, ActiveShares):
-        scatter_active_counts(*csr_parts(rows.matrix), shares.values, shares.index, out["emission"])
+    if isinstance(shares, SparseShares):
+        scatter_sparse_counts(*csr_parts(rows.matrix), shares.values, shares.index, out["emission"])
     else:
         out["emission"] += np.asarray(rows.matrix.T @ np.ascontiguousarray(shares))
     out["emission_total"] += rows.total @ shares

@@ -24,8 +24,8 @@ from .base import (
     prior_vector,
     require_positive,
 )
-from .candidates import judge_chosen, multiply_roughly, pick_chosen, single
 from .multinomial import check_counts, log_factorial_rows
+from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Poisson"]
 
@@ -77,9 +77,9 @@ class RateScores:
     def evidence_at(self, rows: PoissonRows, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         if rows.missing is not None:
-            return pick_chosen(self.evidence(rows), index)
+            return pick_sparse(self.evidence(rows), index)
         return (
-            judge_chosen(self.log_rate, rows.values.T, index)
+            judge_sparse(self.log_rate, rows.values.T, index)
             - self.rate.sum(1)[index]
             + rows.base[:, None]
         )

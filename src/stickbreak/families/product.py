@@ -21,7 +21,7 @@ from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
 from .base import BaseFamily, require_draws
-from .candidates import evidence_at, rough_of
+from .single_precision import evidence_at, rough_of
 
 __all__ = ["Product", "ProductScores"]
 

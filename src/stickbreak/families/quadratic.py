@@ -21,19 +21,19 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.active import add_active_full, dot_chosen_full
 from stickbreak.kernels.quadratic import (
     full_features,
     shifted_features,
     standardize,
     standardized_full,
 )
+from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import ActiveShares, Field, Reanchor, Shares, triangle, weigh
+from stickbreak.stats import Field, Reanchor, Shares, SparseShares, triangle, weigh
 
 from .base import LOG_2PI, BaseFamily, fill_missing
-from .candidates import multiply_roughly, pick_chosen, single
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
+from .single_precision import multiply_roughly, pick_sparse, single
 
 __all__ = [
     "FAR", "Collecting", "DrawnScores", "FullForm", "FullMoments", "MomentFamily",
@@ -352,13 +352,13 @@ class Collecting:
             collect_partial(self.form, rows, shares, out["moments"])
             shares = (
                 shares[rows.complete]
-                if isinstance(shares, ActiveShares)
+                if isinstance(shares, SparseShares)
                 else shares.T[:, rows.complete].T
             )
         features = rows.features if isinstance(rows, PartialRows) else rows
-        if isinstance(shares, ActiveShares):
+        if isinstance(shares, SparseShares):
             rest = shares.without(self.anchored)
-            add_active_full(
+            add_sparse_full(
                 features, self.form.mean.shape[1], rest.values, rest.index, out["moments"]
             )
         else:
@@ -410,9 +410,9 @@ class QuadraticScores(Collecting):
     def evidence_at(self, rows: Array | PartialRows, index: Array) -> Array:
         """(n, M) evidence of the components index (n, M)."""
         if isinstance(rows, PartialRows):
-            return pick_chosen(self.evidence(rows), index)
+            return pick_sparse(self.evidence(rows), index)
         out = np.empty(index.shape)
-        dot_chosen_full(rows, self.form.mean.shape[1], self.linear, index, out)
+        dot_sparse_full(rows, self.form.mean.shape[1], self.linear, index, out)
         for k in self.far:
             i, m = np.nonzero(index == k)
             out[i, m] = self.constant[k] - 0.5 * self.form.direct(k, rows[:, i])

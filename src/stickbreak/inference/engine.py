@@ -21,10 +21,10 @@ from stickbreak.protocols import Model, Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
-from .candidates import count_missed
 from .checkpoints import Checkpointer, Snapshot
 from .memory import Visit
 from .proposals import Mover, Outcome
+from .sparsity import count_missed
 from .state import Info, Start, State
 from .stopping import Stopping
 from .trace import LapRecord, Trace

@@ -15,11 +15,11 @@ from stickbreak.protocols import Pool, Rule, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Memoized, Stochastic, Subchains
-from .candidates import CandidateWatch
 from .engine import Data, Engine, Visits
 from .proposals import Move, Mover
 from .rules import Draw, Hard, MeanLog, Mode, WindowMeanLog
 from .schedules import PowerDecay
+from .sparsity import SparsityWatch
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import Trace
 
@@ -112,7 +112,7 @@ class _MemoizedEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class _LimitedEngine(Engine):
+class _SparseEngine(Engine):
     max_active: int | None = None
     candidates: int | None = None
 
@@ -137,11 +137,11 @@ class _LimitedEngine(Engine):
 
     def watches(self) -> list[Watch]:
         """How often a limit changes what rows use, where that is not plain."""
-        return [] if self.max_active is None else [CandidateWatch()]
+        return [] if self.max_active is None else [SparsityWatch()]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class _MovingEngine(_LimitedEngine, _MemoizedEngine):
+class _MovingEngine(_SparseEngine, _MemoizedEngine):
     moves: Sequence[Move] = ()
 
     def check(self) -> None:
@@ -307,7 +307,7 @@ class _StochasticEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class StochasticVB(_LimitedEngine, _StochasticEngine):
+class StochasticVB(_SparseEngine, _StochasticEngine):
     """Stochastic variational Bayes: noisy natural-gradient steps on small random batches; no
     memory, no exact bound on the way.
 

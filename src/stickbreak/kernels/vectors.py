@@ -1,4 +1,4 @@
-"""Vectors of eight doubles: what a kernel does to eight lanes at once, whatever the compiler makes
+"""Vectors of eight doubles: what a kernel does to eight slots at once, whatever the compiler makes
 of its loops.
 
 In compiled code a vector is a value in the registers of the machine; + - * / work on it, and a

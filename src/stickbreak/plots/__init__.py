@@ -5,13 +5,13 @@ A structure says which panels its models have (`panels_of`), a family how its co
 `functools.singledispatch`: a new structure or family registers.
 """
 
-from .chains import draw_durations, draw_strips, draw_transitions
+from .chain_panels import draw_durations, draw_strips, draw_transitions
 from .components import draw_components, draw_members
 from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
+from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
-from .tables import Grid, grid_of
-from .topics import draw_documents, draw_topics
+from .topic_panels import draw_documents, draw_topics
 from .view import Fitted
 
 __all__ = [

@@ -19,8 +19,8 @@ from stickbreak.families import (
 )
 
 from .gaussians import draw_gaussians
+from .heat_maps import draw_grid, grid_of
 from .style import inner_axes
-from .tables import draw_grid, grid_of
 from .view import Fitted
 
 __all__ = ["draw_components", "draw_members"]

@@ -2,8 +2,10 @@
 
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
-from .documents import DirichletTopics, HDPTopics, TopicPseudo
-from .groups import (
+from .document_shares import DirichletTopics, HDPTopics, TopicPseudo
+from .hdp_transitions import HDPRows
+from .root import BetaRoot, PointRoot, Root
+from .root_groups import (
     ChainGroups,
     SegmentGroups,
     Surrogate,
@@ -12,11 +14,9 @@ from .groups import (
     linear_term,
     truncated_slope,
 )
-from .root import BetaRoot, PointRoot, Root
-from .rows import DirichletRows, RowPseudo
 from .sticks import Sticks
-from .sticky import HDPRows
-from .weaklimit import WeakLimitRows, draw_tables
+from .transitions import DirichletRows, RowPseudo
+from .weak_limit import WeakLimitRows, draw_tables
 
 __all__ = [
     "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "GammaPrior", "HDPRows",

@@ -28,7 +28,7 @@ from stickbreak.errors import StickbreakWarning
 from stickbreak.protocols import Array
 
 from .concentration import GammaPrior
-from .groups import Groups, Surrogate, Term, trigamma
+from .root_groups import Groups, Surrogate, Term, trigamma
 
 __all__ = [
     "BetaRoot",

@@ -9,7 +9,7 @@ import numpy as np
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields
 
-from .unstored import Unstored
+from .base import BasePrior
 
 __all__ = ["ConcentrationPosterior", "ShareCounts"]
 
@@ -38,7 +38,7 @@ class ConcentrationPosterior(NamedTuple):
         return np.exp(np.interp(level, middle, np.log(self.values)))
 
 
-class ShareCounts(Unstored):
+class ShareCounts(BasePrior):
     """share (K,): expected rows of each component. All parameters are functions of it."""
 
     concentration: Any

@@ -17,13 +17,12 @@ from .edits import (
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
 from .moments import Reanchor, shift_moments, triangle
-from .shares import ActiveShares, Shares, rows_first, weigh
+from .shares import Shares, SparseShares, rows_first, weigh
 from .summary import SYMBOL, Summary, Tally
-from .words import WordShares
+from .word_shares import WordShares
 
 __all__ = [
     "SYMBOL",
-    "ActiveShares",
     "AddSide",
     "Array",
     "Compose",
@@ -41,6 +40,7 @@ __all__ = [
     "Reanchor",
     "Remove",
     "Shares",
+    "SparseShares",
     "Summary",
     "Tally",
     "Within",

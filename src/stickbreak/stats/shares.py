@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from stickbreak.kernels.active import add_active, transpose
+from stickbreak.kernels.sparse import add_sparse, transpose
 
 from .fields import Array
-from .words import WordShares
+from .word_shares import WordShares
 
-__all__ = ["ActiveShares", "Shares", "rows_first", "weigh"]
+__all__ = ["Shares", "SparseShares", "rows_first", "weigh"]
 
 
 @dataclass(frozen=True, eq=False)
-class ActiveShares(NDArrayOperatorsMixin):
+class SparseShares(NDArrayOperatorsMixin):
     """Shares (n, K) of which each row has at most L: values (n, L) of the components index (n, L),
     each at most once in a row.
 
@@ -64,7 +64,7 @@ class ActiveShares(NDArrayOperatorsMixin):
         ):
             return self._sum(self.values * inputs[0][:, None])
         dense = [
-            np.asarray(value) if isinstance(value, ActiveShares) else value for value in inputs
+            np.asarray(value) if isinstance(value, SparseShares) else value for value in inputs
         ]
         return getattr(ufunc, method)(*dense, **options)
 
@@ -83,7 +83,7 @@ class ActiveShares(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Any:
         """Some rows as shares of their own; columns, or numbers, as arrays."""
         if not isinstance(key, tuple):
-            return ActiveShares(self.values[key], self.index[key], self.n_components)
+            return SparseShares(self.values[key], self.index[key], self.n_components)
         if not isinstance(key[0], slice) or key[0] != slice(None) or isinstance(key[1], slice):
             return np.asarray(self)[key]
         if np.ndim(key[1]) == 0:
@@ -91,7 +91,7 @@ class ActiveShares(NDArrayOperatorsMixin):
         columns = [self[:, int(k)] for k in key[1]]
         return np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
 
-    def n_active(self) -> Array:
+    def n_used(self) -> Array:
         """(n,) components that a row uses."""
         return np.count_nonzero(self.values, axis=1)
 
@@ -99,23 +99,23 @@ class ActiveShares(NDArrayOperatorsMixin):
         """(n,) the component of which a row has most."""
         return self.index[np.arange(len(self)), self.values.argmax(1)]
 
-    def without(self, slots: list[int]) -> ActiveShares:
+    def without(self, slots: list[int]) -> SparseShares:
         """The same with nothing for some components."""
         if not slots:
             return self
-        return ActiveShares(
+        return SparseShares(
             np.where(np.isin(self.index, slots), 0.0, self.values), self.index, self.n_components
         )
 
 
-Shares = Array | ActiveShares | WordShares
+Shares = Array | SparseShares | WordShares
 
 
 def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = None) -> None:
     """Out (K, P) += shares (n, K)' table (n, P), but for the components `skip`."""
-    if isinstance(shares, ActiveShares):
+    if isinstance(shares, SparseShares):
         kept = shares.without(skip or [])
-        add_active(rows_first(table), kept.values, kept.index, out)
+        add_sparse(rows_first(table), kept.values, kept.index, out)
         return
     sums = shares.T @ table
     if skip:

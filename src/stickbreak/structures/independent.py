@@ -11,10 +11,10 @@ from scipy.special import logsumexp, xlogy
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.kernels.active import choose_active, merge_entropy_active, softmax_active
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
+from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softmax_sparse
 from stickbreak.protocols import Array, Local, Potentials, QuickScores
-from stickbreak.stats import ActiveShares, Fields, Shares, Summary
+from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
 __all__ = ["Independent", "judge"]
 
@@ -40,7 +40,7 @@ def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> t
     """
     n = logits.shape[1]
     values, index = np.empty((n, most)), np.empty((n, most), dtype=np.int32)
-    n_nan = choose_active(
+    n_nan = choose_sparse(
         logits, log_share, np.broadcast_to(np.asarray(limits, dtype=np.int64), n), values, index
     )
     if n_nan and logits.dtype == np.float64:
@@ -60,7 +60,7 @@ def soften(logits: Array, log_share: Array, weights: Array, limits: Array) -> tu
     if most == len(logits) and (limits >= most).all():
         return float(softmax_rows(logits, log_share, weights)), logits.T
     values, index = choose(logits, log_share, np.minimum(limits, most), most)
-    return float(softmax_active(values, index, weights)), ActiveShares(values, index, len(logits))
+    return float(softmax_sparse(values, index, weights)), SparseShares(values, index, len(logits))
 
 
 def xlogx(x: Array) -> Array:
@@ -121,19 +121,19 @@ class Independent:
     ) -> Local:
         """Posterior shares of every row."""
         if self.max_active is not None and self.max_active < len(potentials["share"]):
-            return self._infer_active(potentials, block, out)
+            return self._infer_sparse(potentials, block, out)
         shares = judge(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], block.repeats_or_ones())
         out["share"] += shares @ np.ones(shares.shape[1])
         return Local(float(log_z), shares.T)
 
-    def _infer_active(self, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
+    def _infer_sparse(self, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
         """Shares of the best components alone: the best of all posteriors that use no more
         of them.
         """
         values, index = self._choose(potentials, block)
-        log_z = softmax_active(values, index, block.repeats_or_ones())
-        shares = ActiveShares(values, index, len(potentials["share"]))
+        log_z = softmax_sparse(values, index, block.repeats_or_ones())
+        shares = SparseShares(values, index, len(potentials["share"]))
         out["share"] += shares.sum(0)
         return Local(float(log_z), shares)
 
@@ -174,7 +174,7 @@ class Independent:
         if (
             self.candidates is None
             or self.candidates >= len(potentials["share"])
-            or not isinstance(local.shares, ActiveShares)
+            or not isinstance(local.shares, SparseShares)
         ):
             return 0, 0
         rows = np.unique(np.linspace(0, raw.n_rows - 1, min(n_rows, raw.n_rows)).astype(int))
@@ -188,8 +188,8 @@ class Independent:
             n_rows=len(rows),
         )
         values, index = self.limited(self.max_active, None)._choose(potentials, some)
-        softmax_active(values, index, some.repeats_or_ones())
-        used = np.asarray(ActiveShares(values, index, local.shares.n_components)) > 0
+        softmax_sparse(values, index, some.repeats_or_ones())
+        used = np.asarray(SparseShares(values, index, local.shares.n_components)) > 0
         return len(rows), int(((np.asarray(local.shares[rows]) > 0) != used).any(1).sum())
 
     def infer_best(
@@ -259,13 +259,13 @@ class Independent:
         """Gain (M,): the entropy that each pair of components would lose; pairs that share none do
         not interact.
         """
-        if not isinstance(local.shares, ActiveShares):
+        if not isinstance(local.shares, SparseShares):
             merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
             return
         low, high = pairs.min(1), pairs.max(1)
         order = np.argsort(low, kind="stable")
         starts = np.searchsorted(low[order], np.arange(local.shares.n_components + 1))
-        merge_entropy_active(
+        merge_entropy_sparse(
             local.shares.values, local.shares.index, starts, high[order], order, out["gain"]
         )
 
@@ -318,8 +318,8 @@ class Independent:
         if self.max_active is None:
             return np.full(len(rows), np.iinfo(np.int64).max)
         mine = shares[rows]
-        if isinstance(mine, ActiveShares):
-            used, best = mine.n_active(), mine.best()
+        if isinstance(mine, SparseShares):
+            used, best = mine.n_used(), mine.best()
         else:
             used, best = np.count_nonzero(mine, axis=1), mine.argmax(1)
         return np.count_nonzero(mine[:, list(taken)], axis=1) + np.isin(best, taken) * (

@@ -1,0 +1,66 @@
+"""How often the components that rows may use are not those that they should: watched on some rows
+of every lap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Local, Potentials, Rule
+from stickbreak.stats import Field, Summary
+
+__all__ = ["SparsityWatch", "count_missed"]
+
+NAME = "candidates"
+CHECKED = 1 / 64  # of the rows: what they cost is hardly seen
+FIELDS = {name: Field(()) for name in ("checked", "missed")}
+
+
+@dataclass(frozen=True)
+class SparsityWatch:
+    """Counts the rows that were checked, and those among them that should use other components.
+
+    n_rows : rows that are checked of a lane, in its first block: together, for judging a few rows
+        of every block would read all coefficients once for each of them
+    """
+
+    name: str = NAME
+    n_rows: int = 0
+
+    def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> SparsityWatch:
+        """For one visit."""
+        return replace(self, n_rows=max(1, round(batch.n_rows * CHECKED / len(batch.lanes()))))
+
+    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+        """Nothing checked."""
+        return Summary(FIELDS, {name: np.zeros(()) for name in FIELDS})
+
+    def observe(
+        self,
+        model: Any,
+        potentials: Potentials,
+        block: Batch,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> Summary:
+        """Add a block's numbers, if it is the first of its lane."""
+        if raw.row_at > 0:
+            return side
+        found = model.structure.n_missed(model, potentials, raw, local, self.n_rows)
+        return replace(
+            side,
+            arrays={
+                n: np.asarray(side[n] + number) for n, number in zip(FIELDS, found, strict=True)
+            },
+        )
+
+
+def count_missed(visit: Summary) -> tuple[float, float]:
+    """Rows of a visit that were checked and missed; zeros where nobody watched."""
+    side = visit.sides.get(NAME)
+    return (0.0, 0.0) if side is None else (float(side["checked"]), float(side["missed"]))

@@ -1,0 +1,459 @@
+"""Many Markov chains side by side: eight sequences at a time, one in each slot of a vector.
+
+A group is eight sequences of like length. Its tables are (T, K, 8), T the longest. A slot that has
+ended, or that is left out and has length 0, has likelihood 0 and scale 1 from there on, and what
+later rows say of it is 0, so that it counts for nothing. No slot knows of another, and sums over
+states are taken in the order of `chain_rows`: a sequence has the same bits in both.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..compile import kernel
+from ..rows import exp_fast
+from ..vectors import (
+    EIGHT,
+    at_least,
+    exponent,
+    fill,
+    fma,
+    gather,
+    larger,
+    load,
+    mantissa,
+    scatter,
+    spread,
+    store,
+    turn,
+)
+from .single import LOG_2, LOST, LOWEST_TOP, TINY
+
+__all__ = ["SMALL_K", "plan_groups", "smooth_eight"]
+
+# of a cursor: the group that is next, the time within it (0: its beginning), then its slots left
+# out
+GROUP, TIME, IS_OUT = 0, 1, 2
+
+SMALL_K = 12  # for which a matrix product is not worth its call
+TIMES = 64  # whose rows are fetched together, state after state: memory is fast in its own order
+
+
+@kernel
+def plan_groups(lengths, least_slots, long, longest, out_group, out_alone):
+    """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of
+    those to be done alone.
+
+    out_group (S,): where each group begins. A sequence of more than `long` rows is done alone if
+    the group that it would lead has rows for fewer slots than least_slots, on the average, and so
+    is one of more rows than `longest`.
+    """
+    n_groups, n_alone, at = 0, 0, 0
+    while at < lengths.shape[0]:
+        total = 0
+        for s in range(at, min(at + EIGHT, lengths.shape[0])):
+            total += lengths[s]
+        is_alone = lengths[at] > long and total < least_slots * lengths[at]
+        if is_alone or lengths[at] > longest:
+            out_alone[n_alone] = at
+            n_alone += 1
+            at += 1
+        else:
+            out_group[n_groups] = at
+            n_groups += 1
+            at += EIGHT
+    return n_groups, n_alone
+
+
+@kernel
+def load_ragged(evidence, k, t0, begins, lengths, square):
+    """Square (8, 8) = evidence (K, n)[k] of the eight times from t0 on of each slot; -inf after its
+    end.
+    """
+    n = evidence.shape[1]
+    for t in range(EIGHT):
+        square[t] = t
+    times = load(square, 0)
+    for s in range(EIGHT):
+        at, left = k * n + begins[s] + t0, lengths[s] - t0
+        if left > 0 and at + EIGHT <= evidence.size:
+            store(square, EIGHT * s, at_least(times, float(left), -np.inf, load(evidence, at)))
+        else:
+            for t in range(EIGHT):
+                square[EIGHT * s + t] = evidence[k, begins[s] + t0 + t] if t < left else -np.inf
+
+
+@kernel
+def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
+    """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of
+    the largest evidence of a row.
+    """
+    (K, n), tops = evidence.shape, fill(0.0)
+    for first in range(0, T, TIMES):
+        last = min(first + TIMES, T)
+        for k in range(K):
+            for begin in range(first, last, EIGHT):
+                t0 = max(min(begin, last - EIGHT), first)  # the last ones may be taken twice
+                if t0 + EIGHT <= shortest:
+                    gather(evidence, k * n + t0, begins, out, (t0 * K + k) * EIGHT, K * EIGHT)
+                else:
+                    load_ragged(evidence, k, t0, begins, lengths, square)
+                    turn(square, 0, EIGHT, out, (t0 * K + k) * EIGHT, K * EIGHT)
+        for t in range(first, last):
+            top = fill(-np.inf)
+            for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
+                top = larger(load(out, at), top)
+            # nothing is possible: -inf less -inf would be NaN
+            top = at_least(top, LOWEST_TOP, top, 0.0)
+            for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
+                store(out, at, exp_fast(load(out, at) - top))
+            tops = tops + top
+    store(out_tops, 0, tops)
+
+
+@kernel
+def four_sums(table, line, width, K, source, at):
+    """Sums over states i of table (., width)[line + 0 .. 3, i] * source (., 8)[at + i]."""
+    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    first, second, third, fourth = (
+        line * width,
+        (line + 1) * width,
+        (line + 2) * width,
+        (line + 3) * width,
+    )
+    for i in range(K):
+        x = load(source, EIGHT * (at + i))
+        a = fma(spread(table, first + i), x, a)
+        b = fma(spread(table, second + i), x, b)
+        c = fma(spread(table, third + i), x, c)
+        d = fma(spread(table, fourth + i), x, d)
+    return a, b, c, d
+
+
+@kernel
+def one_sum(table, line, width, K, source, at):
+    """One of `four_sums`."""
+    a = fill(0.0)
+    for i in range(K):
+        a = fma(spread(table, line * width + i), load(source, EIGHT * (at + i)), a)
+    return a
+
+
+@kernel
+def weigh(predicted, inverse, rows, out, at):
+    """Out (., 8)[at] = predicted * inverse * rows (., 8)[at]."""
+    store(
+        out,
+        EIGHT * at,
+        at_least(predicted, LOST, predicted * inverse * load(rows, EIGHT * at), 0.0),
+    )
+
+
+@kernel
+def sum_states(weights, at, K):
+    """Sum of K lines of weights (., 8), four at a time."""
+    total = fill(0.0)
+    for k in range(at, at + K - K % 4, 4):
+        low = load(weights, EIGHT * k) + load(weights, EIGHT * (k + 1))
+        total = total + (low + (load(weights, EIGHT * (k + 2)) + load(weights, EIGHT * (k + 3))))
+    rest = fill(0.0)
+    for k in range(at + K - K % 4, at + K):
+        rest = rest + load(weights, EIGHT * k)
+    return total + rest
+
+
+@kernel
+def forward_lanes(
+    start, transposed, K, lengths, shortest, T, rows, out_weights, out_inverse, out_log_scale
+):
+    """Forward pass: as `single.forward_rows`, in every slot.
+
+    out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,):
+    logarithm of the product of these sums; -inf if one of them was nearly zero, or not a number.
+    """
+    product, exponents, worst, inverse, width = (
+        fill(1.0),
+        fill(0.0),
+        fill(1.0),
+        fill(1.0),
+        transposed.shape[1],
+    )
+    for k in range(K):
+        weigh(spread(start, k), inverse, rows, out_weights, k)
+    for t in range(T):
+        now, before = t * K, (t - 1) * K
+        if t > 0:
+            for k in range(0, K - K % 4, 4):
+                a, b, c, d = four_sums(transposed, k, width, K, out_weights, before)
+                weigh(a, inverse, rows, out_weights, now + k)
+                weigh(b, inverse, rows, out_weights, now + k + 1)
+                weigh(c, inverse, rows, out_weights, now + k + 2)
+                weigh(d, inverse, rows, out_weights, now + k + 3)
+            for k in range(K - K % 4, K):
+                weigh(
+                    one_sum(transposed, k, width, K, out_weights, before),
+                    inverse,
+                    rows,
+                    out_weights,
+                    now + k,
+                )
+        total = sum_states(out_weights, now, K)
+        if t >= shortest:
+            store(out_inverse, EIGHT * t, total)
+            for s in range(EIGHT):
+                if t >= lengths[s]:
+                    out_inverse[t, s] = 1.0
+            total = load(out_inverse, EIGHT * t)
+        worst = at_least(total, TINY, worst, 0.0)
+        product = product * total
+        exponents = exponents + exponent(product)
+        product = mantissa(product)
+        inverse = 1.0 / total
+        store(out_inverse, EIGHT * t, inverse)
+    store(out_log_scale, 0, product * worst)
+    for s in range(EIGHT):
+        out_log_scale[s] = math.log(out_log_scale[s])
+    store(out_log_scale, 0, exponents * LOG_2 + load(out_log_scale, 0))
+
+
+@kernel
+def begin_group(
+    evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z
+):
+    """Load and forward pass of a group; slots whose scale fails get length 0, and out_log_z (8,) of
+    -inf.
+    """
+    K, is_good = evidence.shape[0], False
+    while not is_good:
+        is_good, shortest = True, least(lengths)
+        load_lanes(evidence, begins, lengths, shortest, T, square, rows, tops)
+        forward_lanes(start, transposed, K, lengths, shortest, T, rows, weights, inverse, out_log_z)
+        for s in range(EIGHT):
+            if lengths[s] > 0 and out_log_z[s] == -np.inf:
+                lengths[s], is_good = 0, False
+    for s in range(EIGHT):
+        out_log_z[s] += tops[s] if lengths[s] > 0 else -np.inf
+
+
+@kernel
+def least(lengths):
+    """The shortest of eight."""
+    found = lengths[0]
+    for s in range(1, EIGHT):
+        found = min(found, lengths[s])
+    return found
+
+
+@kernel
+def pass_back(message, inverse, rows, weights, at, futures, out):
+    """One state of one time: rows (., 8)[at] become shares, weights * message; futures (., 8)[out]
+    = message * rows * inverse.
+    """
+    weight = load(weights, EIGHT * at)
+    value = at_least(weight, LOST, message, 0.0)
+    store(futures, EIGHT * out, value * load(rows, EIGHT * at) * inverse)
+    store(rows, EIGHT * at, weight * value)
+
+
+@kernel
+def backward_lanes(
+    t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures
+):
+    """Time t of the backward pass: as `single.backward_rows`, in every slot; rows become
+    shares.
+
+    futures (8, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 8; that into t is
+    written to t % 8. A slot ends with repeats (8,) * inverse (T, 8).
+    """
+    now, width, ends, mine, out = (
+        t * K,
+        transition.shape[1],
+        fill(0.0),
+        (t + 1) % EIGHT * K,
+        t % EIGHT * K,
+    )
+    if t + 1 >= shortest:
+        for s in range(EIGHT):
+            square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
+        ends = load(square, 0)
+    scale = load(inverse, EIGHT * (t - 1)) if t > 0 else fill(1.0)
+    for k in range(0, K - K % 4, 4):
+        a, b, c, d = four_sums(transition, k, width, K, futures, mine)
+        pass_back(a + ends, scale, rows, weights, now + k, futures, out + k)
+        pass_back(b + ends, scale, rows, weights, now + k + 1, futures, out + k + 1)
+        pass_back(c + ends, scale, rows, weights, now + k + 2, futures, out + k + 2)
+        pass_back(d + ends, scale, rows, weights, now + k + 3, futures, out + k + 3)
+    for k in range(K - K % 4, K):
+        pass_back(
+            one_sum(transition, k, width, K, futures, mine) + ends,
+            scale,
+            rows,
+            weights,
+            now + k,
+            futures,
+            out + k,
+        )
+
+
+@kernel
+def add_four(weights, futures, first, last, K, i, j, out):
+    """Steps from states i and i + 1 to j and j + 1: see `add_steps`."""
+    upper, lower = EIGHT * (i * K + j), EIGHT * ((i + 1) * K + j)
+    a, b, c, d = (
+        load(out, upper),
+        load(out, upper + EIGHT),
+        load(out, lower),
+        load(out, lower + EIGHT),
+    )
+    for t in range(first, last):
+        at, to = EIGHT * ((t - 1) * K + i), EIGHT * (t % EIGHT * K + j)
+        x, y, left, right = (
+            load(weights, at),
+            load(weights, at + EIGHT),
+            load(futures, to),
+            load(futures, to + EIGHT),
+        )
+        a, b, c, d = fma(x, left, a), fma(x, right, b), fma(y, left, c), fma(y, right, d)
+    store(out, upper, a)
+    store(out, upper + EIGHT, b)
+    store(out, lower, c)
+    store(out, lower + EIGHT, d)
+
+
+@kernel
+def add_one(weights, futures, first, last, K, i, j, out):
+    """Steps from state i to j: see `add_steps`."""
+    a = load(out, EIGHT * (i * K + j))
+    for t in range(first, last):
+        a = fma(
+            load(weights, EIGHT * ((t - 1) * K + i)), load(futures, EIGHT * (t % EIGHT * K + j)), a
+        )
+    store(out, EIGHT * (i * K + j), a)
+
+
+@kernel
+def add_steps(weights, futures, first, last, K, out):
+    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j], summed over
+    times first to last - 1.
+    """
+    even = K - K % 2
+    for i in range(0, even, 2):
+        for j in range(0, even, 2):
+            add_four(weights, futures, first, last, K, i, j, out)
+    for k in range(even, K):
+        for i in range(K):
+            add_one(weights, futures, first, last, K, i, k, out)
+        for j in range(even):
+            add_one(weights, futures, first, last, K, k, j, out)
+
+
+@kernel
+def store_lanes(shares, first, last, begins, lengths, shortest, square, out):
+    """Out (K, n)[:, begins + t] = shares (T, K, 8)[t], for times first to last."""
+    K, n = out.shape
+    for k in range(K):
+        for begin in range(first, last, EIGHT):
+            t0 = max(min(begin, last - EIGHT), first)
+            if t0 + EIGHT <= shortest:
+                scatter(shares, (t0 * K + k) * EIGHT, K * EIGHT, out, k * n + t0, begins)
+            else:
+                turn(shares, (t0 * K + k) * EIGHT, K * EIGHT, square, 0, EIGHT)
+                for s in range(EIGHT):
+                    if t0 + EIGHT <= lengths[s]:
+                        store(out, k * n + begins[s] + t0, load(square, EIGHT * s))
+                    else:
+                        for t in range(lengths[s] - t0):
+                            out[k, begins[s] + t0 + t] = square[EIGHT * s + t]
+
+
+@kernel
+def smooth_eight(
+    evidence, order, groups, offsets, sequence_weights, start, transition, transposed, start_shift,
+    step_shift, cursor, rows,
+    weights, inverse, futures, past, future, out_log_z, out_start, out_steps, out_shares,
+):  # fmt: skip
+    """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the
+    other, as far as the room goes.
+
+    past and future (K, R): weights of rows and what the steps out of them are worth, for the
+    counts, which a matrix product makes of them; few states have them added up in out_steps (K, K,
+    8) instead. When they are full, or all is done, returns the number of columns in use; call it
+    with the same cursor (10,), all zero to begin with, until it is past the last group. Used up:
+    rows and weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (8, K, 8). out_log_z
+    (S,) is -inf for sequences whose scale fails, with nothing else done.
+    """
+    K, room, used = evidence.shape[0], past.shape[1], 0
+    begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
+    square, tops, log_z = np.empty(EIGHT * EIGHT), np.empty(EIGHT), np.empty(EIGHT)
+    while cursor[GROUP] < groups.shape[0]:
+        first = groups[cursor[GROUP]]
+        n_lanes = min(EIGHT, order.shape[0] - first)
+        for s in range(EIGHT):
+            sequence = order[first + min(s, n_lanes - 1)]
+            begins[s], repeats[s] = offsets[sequence], sequence_weights[sequence]
+            lengths[s] = (
+                offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
+            )
+        T = offsets[order[first] + 1] - offsets[order[first]]
+        if cursor[TIME] == 0:
+            begin_group(
+                evidence,
+                start,
+                transposed,
+                begins,
+                T,
+                square,
+                tops,
+                lengths,
+                rows,
+                weights,
+                inverse,
+                log_z,
+            )
+            for s in range(EIGHT):
+                cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
+            for s in range(n_lanes):
+                out_log_z[order[first + s]] = log_z[s] + start_shift + (lengths[s] - 1) * step_shift
+            for k in range(K):
+                store(futures, EIGHT * (T % EIGHT * K + k), fill(0.0))
+            cursor[TIME] = T
+        shortest = least(lengths)
+        while cursor[TIME] > 0:
+            if used == room:
+                return used
+            t = cursor[TIME] - 1
+            backward_lanes(
+                t,
+                transition,
+                K,
+                lengths,
+                shortest,
+                repeats,
+                weights,
+                inverse,
+                square,
+                rows,
+                futures,
+            )
+            if K <= SMALL_K:
+                if t % EIGHT == 0:  # sums over eight times can stay in registers
+                    add_steps(weights, futures, max(t, 1), min(t + EIGHT, T), K, out_steps)
+            elif t > 0:
+                for k in range(K):
+                    store(past, k * room + used, load(weights, ((t - 1) * K + k) * EIGHT))
+                    store(future, k * room + used, load(futures, EIGHT * (t % EIGHT * K + k)))
+                used += EIGHT
+            if t % TIMES == 0:
+                store_lanes(
+                    rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares
+                )
+            cursor[TIME] = t
+        for k in range(K):
+            for s in range(EIGHT):
+                out_start[k] += rows[0, k, s] if lengths[s] > 0 else 0.0
+        cursor[GROUP] += 1
+        for s in range(EIGHT):
+            cursor[IS_OUT + s] = 0
+    return used

@@ -1,0 +1,243 @@
+"""Rows of a (sticky) HDP hidden Markov model: all rows are centered on the shares of one root.
+
+    start row ~ Dirichlet(start_concentration b),   row j ~ Dirichlet(concentration b + stickiness
+    e_j),   b from the root
+
+q(row j) = Dirichlet(counts + prior counts) follows from the counts and the root, so the root is all
+that is stored. Rows at their optimum, the bound is a function of the root alone, and `update`
+climbs that function itself, rather than rows and root in turn [H16, 6.4]: for entries without
+counts the two are so strongly tied that turns would take dozens of laps.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln, xlogy
+
+from stickbreak.errors import StickbreakWarning
+from stickbreak.protocols import Array, Counts
+from stickbreak.stats import Field, Fields, Summary
+
+from .concentration import GammaPrior
+from .learned_points import check_concentration, learn_point, log_density
+from .root import BetaRoot, PointRoot, make_root, warn_of_point
+from .root_groups import ChainGroups, Term, trigamma
+from .transitions import RowCounts, RowPseudo, require_stickiness
+from .weak_limit import WeakLimitRows
+
+__all__ = ["HDPRows"]
+
+# below it the surrogate bound falls like log(stickiness), whatever the data say
+LEAST_STICKINESS = 1e-3
+
+
+class RowFunctions(NamedTuple):
+    """F(x) and its first two derivatives: rows add sum_l F(theta_l) - F(sum_l theta_l) to the
+    objective, theta = counts + prior.
+    """
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    curvature: Callable[[Array], Array]
+
+
+POSTERIORS = RowFunctions(gammaln, digamma, trigamma)  # log-partitions: variational Bayes
+MODES = RowFunctions(lambda x: xlogy(x, x), np.log, np.reciprocal)  # log joint at the modes: EM
+
+
+@dataclass(frozen=True)
+class _RowTerm:
+    """What rows at their optimum (posteriors or modes) add to the objective, as a function of b:
+    all K + 1 rows, start first.
+    """
+
+    counts: Array  # (K + 1, K + 1), stickiness added, nothing in the bucket of unused states
+    weight: Array  # (K + 1,) concentration of each row
+    total: Array  # (K + 1,) row sums of counts and prior: b sums to one
+    rows: RowFunctions
+
+    @staticmethod
+    def make(total: Counts, groups: ChainGroups, rows: RowFunctions) -> _RowTerm:
+        K = len(total["start"])
+        counts = np.zeros((K + 1, K + 1))
+        counts[0, :-1], counts[1:, :-1] = total["start"], total["transition"]
+        counts[1:, :-1].flat[:: K + 1] += groups.stickiness
+        weight = np.append(groups.start, np.full(K, groups.rows))
+        return _RowTerm(counts, weight, counts.sum(1) + weight, rows)
+
+    def __call__(self, shares: Array) -> Term:
+        """Sum over rows of F(theta_l) - F(total), theta = counts + weight b."""
+        theta = self.counts + np.outer(self.weight, shares)
+        slope = self.weight @ self.rows.slope(theta) - self.weight @ self.rows.slope(self.total)
+        return Term(self._value(theta), slope, self.weight**2 @ self.rows.curvature(theta))
+
+    def value(self, shares: Array) -> float:
+        """The value alone."""
+        return self._value(self.counts + np.outer(self.weight, shares))
+
+    def _value(self, theta: Array) -> float:
+        return float(self.rows.value(theta).sum() - self.rows.value(self.total).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class HDPRows(RowCounts):
+    """The prior of a (sticky) HDP hidden Markov model.
+
+    concentration : of transition rows around the root's shares; small values give sparse rows that
+        differ from each other
+    start_concentration : of the start row
+    top_concentration : of the root's sticks; large values expect many states
+    stickiness : extra prior count of staying, zero or at least 1e-3
+    root : "beta", a Beta posterior over sticks, whose bound can choose the number of states;
+        "point", a point estimate as in older work, whose bound cannot
+    precision : of the Beta posterior, see BetaRoot
+    at_modes : whether updates raise EM's objective, see `for_modes`
+
+    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a
+    posterior in closed form; the others as the points that make bound plus log prior density (of
+    the log) largest. The bound includes these terms, and no update lowers it. The surrogate is
+    tight for small concentrations only, so learned ones above about 1 come out too small.
+    """
+
+    concentration: float | GammaPrior = 0.5
+    start_concentration: float | GammaPrior = 10.0
+    top_concentration: float | GammaPrior = 10.0
+    stickiness: float | GammaPrior = 0.0
+    root: str = "beta"
+    precision: str = "rule"
+    at_modes: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("concentration", "start_concentration", "top_concentration"):
+            check_concentration(name, getattr(self, name))
+        _check_stickiness(self.stickiness)
+        self._root()  # checks root and precision
+        if self.at_modes and self.learned:
+            raise ValueError(
+                f"EM cannot learn {', '.join(self.learned)}; give numbers, or use a variational "
+                "engine such as BatchVB"
+            )
+        if self.root == "point":
+            warn_of_point("state")
+
+    def for_modes(self) -> HDPRows:
+        """The same prior for EM: `update` raises `log_mode` instead of `bound`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StickbreakWarning)  # said when the first was made
+            return replace(self, at_modes=True)
+
+    def for_draws(self) -> WeakLimitRows:
+        """The weak limit, for Gibbs: as many states as there are, and a root that can be drawn."""
+        if self.learned:
+            raise ValueError(
+                f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a "
+                "variational engine such as BatchVB"
+            )
+        if isinstance(self.top_concentration, GammaPrior):
+            raise ValueError(
+                "Gibbs draws no top_concentration; give a number, or use a "
+                "variational engine such as BatchVB"
+            )
+        names = ("concentration", "start_concentration", "top_concentration", "stickiness")
+        return WeakLimitRows(**{name: float(getattr(self, name)) for name in names}, root=self.root)
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of what is learned as a point, and stored."""
+        names = ("concentration", "start_concentration", "stickiness")
+        return tuple(name for name in names if isinstance(getattr(self, name), GammaPrior))
+
+    def _root(self) -> BetaRoot | PointRoot:
+        return make_root(self.root, self.top_concentration, self.precision)
+
+    def start(self, n_components: int, axis: str) -> Fields:
+        """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which
+        begin at their prior means.
+        """
+        layout = {"root": Field((axis,)), **{name: Field(()) for name in self.learned}}
+        priors = {name: getattr(self, name) for name in self.learned}
+        begun = {name: np.array(max(p.mean, LEAST_STICKINESS)) for name, p in priors.items()}
+        return Fields(layout, {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun})
+
+    def concentrations(self, params: Fields) -> ChainGroups:
+        """The numbers of the rows' priors: known, or as learned so far."""
+        names = ("start_concentration", "concentration", "stickiness")
+        return ChainGroups(
+            *(float(params[n] if n in self.learned else getattr(self, n)) for n in names)
+        )
+
+    def top(self, params: Fields) -> float | GammaPrior:
+        """The root's concentration: as given, or its posterior where it is learned."""
+        return self._root().top(params["root"], self.concentrations(params))
+
+    def shares(self, params: Fields) -> Array:
+        """(K + 1,) the root's mean shares, unused mass last."""
+        return self._root().shares(params["root"])
+
+    def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
+        """Prior counts of all rows, unused mass apart."""
+        groups, b = self.concentrations(params), self.shares(params)
+        rows = np.empty((n_components, n_components))
+        rows[:] = groups.rows * b[:-1]
+        rows.flat[:: n_components + 1] += groups.stickiness
+        return RowPseudo(
+            groups.start * b[:-1],
+            rows,
+            groups.start * float(b[-1]),
+            np.full(n_components, groups.rows * b[-1]),
+        )
+
+    def update(self, total: Summary, params: Fields) -> Fields:
+        """A better root, then better concentrations where those are learned; each is kept only if
+        it raises the objective.
+        """
+        groups = self.concentrations(params)
+        root = self._root().solve(
+            params["root"],
+            groups,
+            _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS),
+        )
+        params = replace(params, arrays={**params.arrays, "root": root})
+        for name in self.learned:
+            least = LEAST_STICKINESS if name == "stickiness" else 0.0
+            params = learn_point(name, lambda at: self.bound(total, at), params, least)
+        return params
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """The root's part, the rows' log-partitions, and the log prior density of what is
+        learned.
+        """
+        return self._objective(total, params, POSTERIORS) + sum(
+            log_density(getattr(self, name), float(params[name])) for name in self.learned
+        )
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """EM's objective: the rows at their modes, the root as it is."""
+        if not self.at_modes:
+            raise ValueError(
+                "EM needs HDPRows(...).for_modes(), whose root follows EM's "
+                "objective; or use BatchVB or MemoizedVB"
+            )
+        return self._objective(total, params, MODES)
+
+    def _objective(self, total: Summary, params: Fields, rows: RowFunctions) -> float:
+        groups, root = self.concentrations(params), self._root()
+        term = _RowTerm.make(total, groups, rows)
+        return root.bound(params["root"], groups) + term.value(root.shares(params["root"]))
+
+
+def _check_stickiness(value: Any) -> None:
+    if isinstance(value, GammaPrior):
+        value.check()
+        return
+    require_stickiness(value)
+    if 0 < value < LEAST_STICKINESS:
+        raise ValueError(
+            f"stickiness={value!r} is too small for its bound, which falls like its log; "
+            f"use 0 for none, or at least {LEAST_STICKINESS}"
+        )

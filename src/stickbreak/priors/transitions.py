@@ -1,0 +1,235 @@
+"""Rows of a chain: where units start, and where they go from each state. The finite prior, and what
+all such priors share.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stickbreak.parameters import require_positive
+from stickbreak.protocols import Array, Counts, Rule
+from stickbreak.stats import Field, Fields, Summary
+
+from .base import BasePrior
+from .dirichlet import ROWS
+
+__all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "stationary"]
+
+# of a step to any state: chains of several parts, or that end in one, have a stationary
+# distribution too
+SMOOTHING = 1e-8
+
+
+class RowPseudo(NamedTuple):
+    """Prior counts: start (K,), transition (K, K) from row to column, and the unused mass of each
+    row (None: there is none).
+    """
+
+    start: Array
+    transition: Array
+    start_rest: float | None = None
+    transition_rest: Array | None = None
+
+
+def require_stickiness(value: Any) -> None:
+    """A clear error for extra counts of staying that are not a number of at least zero."""
+    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+        raise ValueError(f"stickiness must be zero or a positive number; got {value!r}")
+
+
+class RowCounts(BasePrior):
+    """start (K,): units that begin in each state; transition (K, K): steps from row to column.
+
+    Nothing is stored besides, unless a prior says so.
+    """
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """What is counted."""
+        return {"start": Field((axis,)), "transition": Field((axis, axis))}
+
+    def zeros(self, n_components: int) -> dict[str, Array]:
+        """Counts of nothing."""
+        return {
+            "start": np.zeros(n_components),
+            "transition": np.zeros((n_components, n_components)),
+        }
+
+    def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
+        """Prior counts of every row."""
+        raise NotImplementedError
+
+    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
+        """Log potentials start (K,) and transition (K, K); with unused mass a row sums to less than
+        one.
+        """
+        log_of, prior = rule.pick(ROWS), self.pseudo(params, len(counts["start"]))
+        return {
+            "start": log_of(counts["start"], prior.start, prior.start_rest),
+            "transition": log_of(counts["transition"], prior.transition, prior.transition_rest),
+        }
+
+    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
+        """Logs of expected rows, renormalized over the states in use."""
+        prior = self.pseudo(params, len(counts["start"]))
+        return {
+            name: ROWS.log_mean(counts[name], getattr(prior, name))
+            for name in ("start", "transition")
+        }
+
+    def window_tables(self, counts: Counts, params: Fields) -> dict[str, Any]:
+        """window_start (K,): log of the share of time that a chain with the expected rows spends in
+        each state in the long run.
+        """
+        return {
+            "window_start": np.log(
+                stationary(np.exp(self.predictive(counts, params)["transition"]))
+            )
+        }
+
+    def log_rise(self, total: Counts, params: Fields) -> float:
+        """Log-partitions of the rows' posteriors minus those of their priors, where there is no
+        unused mass.
+        """
+        prior, rise = self.pseudo(params, len(total["start"])), 0.0
+        for name in ("start", "transition"):
+            pseudo = getattr(prior, name)
+            rise += float(
+                (
+                    ROWS.log_partition(total[name], pseudo)
+                    - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
+                ).sum()
+            )
+        return rise
+
+    def sizes(self, counts: Counts) -> Array:
+        """(K,) expected rows of each state: those that units begin with, and those that steps lead
+        to.
+        """
+        return np.asarray(counts["start"] + counts["transition"].sum(0))
+
+    def mean(self, counts: Counts, params: Fields) -> Array:
+        """(K,) shares of rows: what the states hold of all rows seen, with the prior counts of one
+        start row added.
+
+        The share of time spent, not the stationary distribution: a chain that runs from left to
+        right has none worth the name.
+        """
+        prior = self.pseudo(params, len(counts["start"]))
+        held = self.sizes(counts) + prior.start
+        return np.asarray(held / (held.sum() + (prior.start_rest or 0.0)))
+
+    def order(self, total: Summary) -> Array | None:
+        """The order of states does not matter."""
+        return None
+
+
+def stationary(transition: Array) -> Array:
+    """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of
+    every state.
+
+    That makes it unique. It solves share (I - transition + 1 1') = 1'.
+    """
+    K = len(transition)
+    rows = (transition + SMOOTHING) / (1.0 + K * SMOOTHING)
+    share = np.maximum(np.linalg.solve((np.eye(K) - rows + 1.0).T, np.ones(K)), SMOOTHING**2)
+    return np.asarray(share / share.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletRows(RowCounts):
+    """Every row a Dirichlet of its own: the prior of a finite hidden Markov model.
+
+    concentration, start_concentration : prior count of each entry of a transition row, and of the
+        start row. Near zero the modes (EM) are maximum likelihood.
+    stickiness : extra prior count of staying
+    start_prior (K,), transition_prior (K, K) : prior counts entry by entry, in place of the numbers
+        above; zero marks an entry that is impossible. Under EM they correspond to hmmlearn's
+        `startprob_prior` and `transmat_prior` less one. They say what each state is, so states can
+        no longer be merged, born or deleted.
+    """
+
+    concentration: float = 0.5
+    start_concentration: float = 0.5
+    stickiness: float = 0.0
+    start_prior: Any = None
+    transition_prior: Any = None
+
+    def __post_init__(self) -> None:
+        require_positive(
+            concentration=self.concentration, start_concentration=self.start_concentration
+        )
+        require_stickiness(self.stickiness)
+        if self.transition_prior is not None and self.stickiness:
+            raise ValueError(
+                f"stickiness={self.stickiness!r} is not used with transition_prior; "
+                "add it to its diagonal"
+            )
+        for name, n_axes in (("start_prior", 1), ("transition_prior", 2)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _checked_table(name, getattr(self, name), n_axes))
+        first, rows = self.start_prior, self.transition_prior
+        if first is not None and rows is not None and len(first) != len(rows):
+            raise ValueError(
+                f"start_prior is for {len(first)} states, transition_prior for "
+                f"{len(rows)}; give both for as many"
+            )
+
+    @property
+    def n_states(self) -> int | None:
+        """How many states the tables are for; None where there are none, and any number will do."""
+        given = [table for table in (self.start_prior, self.transition_prior) if table is not None]
+        return len(given[0]) if given else None
+
+    def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
+        """Prior counts start (K,) and transition (K, K)."""
+        if self.n_states not in (None, n_components):
+            raise ValueError(
+                f"start_prior and transition_prior are for {self.n_states} states, but there are "
+                f"{n_components}; "
+                "fit that many, and without moves, or give one number for all entries "
+                "(concentration, start_concentration)"
+            )
+        first, rows = self.start_prior, self.transition_prior
+        if first is None:
+            first = np.full(n_components, float(self.start_concentration))
+        if rows is None:
+            rows = np.full(
+                (n_components, n_components), float(self.concentration)
+            ) + self.stickiness * np.eye(n_components)
+        return RowPseudo(first, rows)
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """Log-partitions of the rows' posteriors minus those of their priors."""
+        return self.log_rise(total, params)
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """Sum (count + pseudo) log probability at the mode."""
+        prior = self.pseudo(params, len(total["start"]))
+        return float(
+            ROWS.log_best(total["start"], prior.start)
+            + ROWS.log_best(total["transition"], prior.transition).sum()
+        )
+
+
+def _checked_table(name: str, given: Any, n_axes: int) -> Array:
+    """A table of the user: square, not negative, with something possible in every row."""
+    table = np.array(given, dtype=float)
+    shape = "(K,)" if n_axes == 1 else "(K, K)"
+    if table.ndim != n_axes or len(set(table.shape)) != 1 or table.size == 0:
+        raise ValueError(f"{name} must have shape {shape}; got {table.shape}")
+    if not np.isfinite(table).all() or (table < 0).any():
+        at = tuple(int(i) for i in np.argwhere(~(np.isfinite(table) & (table >= 0)))[0])
+        raise ValueError(
+            f"{name} must hold numbers of at least zero; entry "
+            f"{at if n_axes > 1 else at[0]} is {table[at]}"
+        )
+    if not table.any(-1).all():
+        row = "" if n_axes == 1 else f" in row {int(np.flatnonzero(~table.any(-1))[0])}"
+        raise ValueError(f"{name} leaves nothing possible{row}: give at least one entry above zero")
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,441 @@
+"""Every row's component depends on that of the row before it: hidden Markov models.
+
+    q(z_1, ..., z_T) = exp(start[z_1] + sum_t transition[z_t, z_(t + 1)] + sum_t evidence[t, z_t]) /
+    Z
+
+Sequences are smoothed many at a time; one that is too long to hold is smoothed in pieces.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.chain.merges import merge_gains
+from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi, viterbi_pieces
+from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
+from stickbreak.kernels.chain.smooth import Buffers, smooth
+from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.stats import Fields, SparseShares
+
+from ..independent import judge
+from ..pieces import Pieces
+from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
+from .windows import smooth_windows
+
+__all__ = ["Chain"]
+
+# numbers that a block's features and evidence may take: many sequences side by side, about 32 MB
+BLOCK_NUMBERS = 1 << 22
+
+
+_OWN = threading.local()
+
+
+def _buffers() -> Buffers:
+    """The memory that this thread smooths in: fresh memory for every block costs more than the work
+    on it.
+    """
+    if not hasattr(_OWN, "buffers"):
+        _OWN.buffers = Buffers()
+    return _OWN.buffers
+
+
+def merged_entropy(x: Array, y: Array) -> Array:
+    """phi(x + y) - phi(x) - phi(y), phi(x) = -x log x."""
+    return xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)
+
+
+def _weights(block: Batch) -> Array:
+    """(S,) how often each sequence counts."""
+    assert block.offsets is not None
+    return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The posterior of paths through the components, exact, by forward-backward.
+
+    max_active : components that a row may use, so many that a look at the rows before and after it
+        likes best; None for all
+    """
+
+    max_active: int | None = None
+
+    def limited(self, max_active: int | None, candidates: int | None) -> Chain:
+        """The same with another limit."""
+        if candidates is not None:
+            raise ValueError(
+                f"candidates={candidates} is not for Chain, whose rows are judged by all "
+                "components; use candidates=None"
+            )
+        return replace(self, max_active=max_active)
+
+    def _limit(self, potentials: Potentials) -> int | None:
+        """Components that a row may use, None where that is all of them."""
+        return (
+            self.max_active
+            if self.max_active is not None and self.max_active < len(potentials["start"])
+            else None
+        )
+
+    @property
+    def block_numbers(self) -> int:
+        """Numbers that a block may take."""
+        return BLOCK_NUMBERS
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
+        """The local optimum is unique: nothing to start from."""
+        return
+
+    def infer(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
+        """Posterior shares of every row, expected starts and steps."""
+        logits = judge(potentials, block).T
+        if block.windows is not None:
+            log_z, shares = smooth_windows(logits, potentials, block, block.windows, out)
+            self._require_possible(log_z, block)
+            return Local(float(log_z.sum()), shares.T)
+        limit = self._limit(potentials)
+        if limit is not None:
+            return self._infer_sparse(logits, potentials, block, limit, out)
+        log_z, shares = smooth(
+            logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
+            start=out["start"], transition=out["transition"], out=logits, buffers=_buffers(),
+        )  # fmt: skip
+        self._require_possible(log_z, block)
+        return Local(float(_weights(block) @ log_z), shares.T)
+
+    def _infer_sparse(
+        self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: dict[str, Array]
+    ) -> Local:
+        """As `infer`, over the paths that stay within a few components of every row."""
+        assert block.offsets is not None
+        rows, none = choose_rows(logits, potentials, block.offsets, limit, _buffers())
+        self._require_possible(none, block)
+        log_z, shares = rows.smooth(_weights(block), out)
+        self._require_possible(log_z, block)
+        return Local(float(_weights(block) @ log_z), rows.active(shares), memo=(rows,))
+
+    def infer_pieces(
+        self,
+        model: Any,
+        potentials: Potentials,
+        raw: Batch,
+        warm: Fields | None,
+        n_rows: int,
+        out: dict[str, Array],
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """One long sequence, `raw` as the user gave it, n_rows at a time: each piece as given, as
+        prepared, and its posterior.
+
+        The pieces come from the last to the first. Their evidence is computed twice, and never held
+        together.
+        """
+        pieces, weight = Pieces(model, potentials, raw, n_rows), float(_weights(raw)[0])
+        evidence, bounds = pieces.evidence, pieces.bounds
+        limit, few = self._limit(potentials), None
+        if limit is not None:
+            few = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
+        if limit is None or few is None:  # where a few components do not lead through, all may
+            known = forward_pieces(evidence, bounds, potentials["start"], potentials["transition"])
+            self._require_possible(np.array([known.log_z]), raw)
+            found = self._all_pieces(evidence, bounds, potentials, known, weight, out)
+        else:
+            found = self._sparse_pieces(
+                smooth_sparse_pieces(evidence, bounds, potentials, limit, few[1], _buffers()),
+                few[0],
+                weight,
+                out,
+            )
+        for local in found:
+            yield pieces.piece, pieces.prepared, local
+
+    @staticmethod
+    def _all_pieces(
+        evidence: Evidence,
+        bounds: list[int],
+        potentials: Potentials,
+        known: Checkpoints,
+        weight: float,
+        out: dict[str, Array],
+    ) -> Iterator[Local]:
+        log_z, after = weight * known.log_z, None
+        for p in range(len(bounds) - 2, -1, -1):
+            shares, before = smooth_piece(
+                evidence(bounds[p], bounds[p + 1]), known.messages[p], after, potentials["start"],
+                potentials["transition"], weight,
+                start=out["start"], transition=out["transition"], exact=known.exact,
+            )  # fmt: skip
+            yield Local(log_z, shares.T, memo=(known.messages[p], after))
+            log_z, after = 0.0, before  # log_z counts once
+
+    @staticmethod
+    def _sparse_pieces(
+        pieces: Iterator[Any], log_z: float, weight: float, out: dict[str, Array]
+    ) -> Iterator[Local]:
+        log_z *= weight
+        for rows, shares, counts in pieces:
+            for name, values in counts.items():
+                out[name] += weight * values
+            yield Local(log_z, rows.active(weight * shares), memo=(rows,))
+            log_z = 0.0  # counts once
+
+    def infer_best_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by the most probable path."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        found = viterbi_pieces(
+            pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"]
+        )
+        return self._of_path_pieces(found, pieces, potentials, raw, out)
+
+    def infer_drawn_pieces(
+        self,
+        model: Any,
+        potentials: Potentials,
+        raw: Batch,
+        uniforms: Array,
+        n_rows: int,
+        out: dict[str, Array],
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """As `infer_pieces`, with the posterior replaced by a path drawn from it; uniforms (n,)."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        tables = potentials["start"], potentials["transition"]
+        known = forward_pieces(pieces.evidence, pieces.bounds, *tables)
+        self._require_possible(np.array([known.log_z]), raw)
+        found = draw_pieces(pieces.evidence, pieces.bounds, known, *tables, uniforms)
+        return self._of_path_pieces(
+            ((*part, known.log_z) for part in found), pieces, potentials, raw, out
+        )
+
+    def _of_path_pieces(
+        self,
+        found: Iterable[tuple[int, int, Array, float]],
+        pieces: Pieces,
+        potentials: Potentials,
+        raw: Batch,
+        out: dict[str, Array],
+    ) -> Iterator[tuple[Batch, Batch, Local]]:
+        """Pieces with the one-hot shares of a path; its value stands for log_z. Steps are counted
+        when the path is complete.
+        """
+        path, is_first = np.empty(raw.n_rows, dtype=np.int64), True
+        for begin, end, part, value in found:
+            self._require_possible(np.array([value]), raw)
+            path[begin:end] = part
+            log_z = float(_weights(raw)[0]) * value if is_first else 0.0  # counts once
+            yield (
+                pieces.piece,
+                pieces.prepared,
+                Local(log_z, self._one_hot(part, potentials, pieces.piece)),
+            )
+            is_first = False
+        self.count(path, raw, out)
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
+        """One-hot shares of the most probable path of each sequence."""
+        path, value = self.viterbi(potentials, block)
+        self._require_possible(value, block)
+        return self._of_path(path, value, potentials, block, out)
+
+    def _of_path(
+        self, path: Array, value: Array, potentials: Potentials, block: Batch, out: dict[str, Array]
+    ) -> Local:
+        """Counts and one-hot shares of a path; value (S,) stands for log_z."""
+        self.count(path, block, out)
+        return Local(float(_weights(block) @ value), self._one_hot(path, potentials, block))
+
+    @staticmethod
+    def _one_hot(path: Array, potentials: Potentials, block: Batch) -> Array:
+        """(n, K) shares that give each row to one component, as often as it counts."""
+        shares = np.zeros((len(potentials["start"]), block.n_rows))
+        shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
+        return shares.T
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Starts of sequences and steps between neighbouring rows whose labels are known."""
+        assert block.offsets is not None
+        repeats, first = block.repeats_or_ones(), block.offsets[:-1]
+        known = first[labels[first] >= 0]
+        np.add.at(out["start"], labels[known], repeats[known])
+        goes_on = np.ones(block.n_rows, dtype=bool)
+        goes_on[block.offsets[1:] - 1] = False
+        at = np.flatnonzero(goes_on)
+        at = at[(labels[at] >= 0) & (labels[at + 1] >= 0)]
+        np.add.at(out["transition"], (labels[at], labels[at + 1]), repeats[at])
+
+    def merge_terms(
+        self,
+        potentials: Potentials,
+        block: Batch,
+        local: Local,
+        pairs: Array,
+        out: dict[str, Array],
+    ) -> None:
+        """Gain (M,) of the entropy of paths by joining each pair, and cross (M, M) for two pairs at
+        once.
+        """
+        weights, tables = _weights(block), (potentials["start"], potentials["transition"])
+        if isinstance(local.shares, SparseShares):
+            gain, cross = local.memo[0].merge_gains(weights, pairs)
+        elif not local.memo:
+            gain, cross = merge_gains(
+                judge(potentials, block).T, *tables, block.offsets, weights, pairs
+            )
+        else:
+            gain, cross = self._merge_terms_of_piece(
+                judge(potentials, block).T, potentials, local.memo, float(weights[0]), pairs
+            )
+        out["gain"] += gain
+        out["cross"] += cross
+
+    @staticmethod
+    def _merge_terms_of_piece(
+        logits: Array, potentials: Potentials, memo: tuple[Any, ...], weight: float, pairs: Array
+    ) -> tuple[Array, Array]:
+        """Those of the steps within a piece and of the one into it: a chain of its own, which
+        begins with the row before it.
+        """
+        log_start, log_transition, (entering, leaving) = (
+            potentials["start"],
+            potentials["transition"],
+            memo,
+        )
+        if leaving is not None:
+            logits = logits.copy()
+            logits[:, -1] += leaving
+        if entering is not None:
+            log_start, logits = (
+                entering,
+                np.concatenate([np.zeros((len(logits), 1)), logits], axis=1),
+            )
+        ends = np.array([0, logits.shape[1]])
+        gain, cross = merge_gains(
+            logits, log_start, log_transition, ends, np.array([weight]), pairs
+        )
+        if entering is not None:  # the row before belongs to another piece
+            zeros = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
+            first = smooth(logits, log_start, log_transition, ends, **zeros)[1][:, 0]
+            gain -= weight * merged_entropy(first[pairs[:, 0]], first[pairs[:, 1]])
+        return gain, cross
+
+    def n_missed(
+        self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int
+    ) -> tuple[int, float]:
+        """Of some rows of a block, how many there are, and how many of them on average are in
+        components that they may not use.
+        """
+        if not isinstance(local.shares, SparseShares):
+            return 0, 0.0
+        return mass_outside(model, potentials, raw, local.memo[0], n_rows)
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(S,) log normalizer of each sequence."""
+        assert block.offsets is not None
+        return np.add.reduceat(self.filter(potentials, block)[1], block.offsets[:-1])
+
+    def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """p(z_t | rows up to t) (n, K), and log p(row t | rows before it) (n,)."""
+        return filtered(
+            judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets
+        )
+
+    def filter_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
+    ) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
+        """One long sequence, n_rows at a time, first to last: each piece as given, and what
+        `filter` says of it.
+        """
+        start, pieces = potentials["start"], Pieces(model, potentials, raw, n_rows)
+        for begin, end in pairwise(pieces.bounds):
+            found = filtered(
+                pieces.evidence(begin, end), start, potentials["transition"], pieces.piece.offsets
+            )
+            yield pieces.piece, found
+            with np.errstate(divide="ignore"):  # states that cannot be
+                start = predict_step(np.log(found[0][-1]), potentials["transition"])
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the component with the largest posterior share of each row; ties go to the first."""
+        tables = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
+        return np.asarray(self.infer(potentials, block, None, tables).shares).argmax(1)
+
+    def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """The most probable path (n,) of each sequence, and its log weight (S,)."""
+        return viterbi(
+            judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets
+        )
+
+    def viterbi_pieces(
+        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
+    ) -> tuple[Array, Array]:
+        """As `viterbi`, one long sequence n_rows at a time."""
+        pieces = Pieces(model, potentials, raw, n_rows)
+        found = list(
+            viterbi_pieces(
+                pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"]
+            )
+        )
+        return np.concatenate([path for _, _, path, _ in reversed(found)]), np.array([found[0][3]])
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the most probable path of each sequence."""
+        return self.viterbi(potentials, block)[0]
+
+    def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
+        """(n,) paths before any row is seen, of the lengths that offsets (S + 1,) have."""
+        n = int(offsets[-1])
+        silent = np.zeros((len(potentials["start"]), n))
+        return draw(silent, potentials["start"], potentials["transition"], offsets, rng.random(n))[
+            0
+        ]
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) a path of each sequence, drawn from the posterior."""
+        return self._draw(potentials, block, rng.random(block.n_rows))[0]
+
+    def infer_drawn(
+        self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]
+    ) -> Local:
+        """One-hot shares of a path of each sequence, drawn from the posterior."""
+        path, log_z = self._draw(potentials, block, uniforms)
+        self._require_possible(log_z, block)
+        return self._of_path(path, log_z, potentials, block, out)
+
+    @staticmethod
+    def _draw(potentials: Potentials, block: Batch, uniforms: Array) -> tuple[Array, Array]:
+        """A path (n,) of each sequence, and their log normalizers (S,)."""
+        return draw(
+            judge(potentials, block).T,
+            potentials["start"],
+            potentials["transition"],
+            block.offsets,
+            uniforms,
+        )
+
+    @staticmethod
+    def _require_possible(log_z: Array, block: Batch) -> None:
+        bad = np.flatnonzero(~np.isfinite(log_z))
+        if len(bad):
+            why = (
+                "is not a number"
+                if np.isnan(log_z[bad[0]])
+                else "is zero: no path of legal components leads through it"
+            )
+            raise NumericalError(
+                f"the likelihood of sequence {block.unit_at + bad[0]} {why}; "
+                "check the data's scale, the family's prior and the labels"
+            )

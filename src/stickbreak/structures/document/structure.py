@@ -1,0 +1,317 @@
+"""Every unit has shares of the components of its own: topic models, and mixtures of vectors in
+groups.
+
+q(pi_d) = Dirichlet, q(z_n) for every word, at a fixed point of each other: a local optimum, so a
+document that was seen before goes on from its counts. From the same counts a step never lowers the
+bound, whatever the globals have become.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln, xlogy
+
+from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.documents import infer_documents, log_documents
+from stickbreak.kernels.tables import linear_rows
+from stickbreak.kernels.vectors import EIGHT
+from stickbreak.protocols import Array, Local, Potentials, TableLike
+from stickbreak.stats import Field, Fields, WordShares
+
+from ..independent import judge
+
+__all__ = ["Document"]
+
+FINE = 1e-4  # change at which documents end that are not part of a fit
+BLOCK_NUMBERS = 1 << 22  # numbers that a block's evidence may take, where it has no table
+
+
+class Found(NamedTuple):
+    """Documents at their fixed points: shares of the words; of each document (S,) the words' log
+    normalizers and what it adds to the bound besides; log_share (width + 1,): sum of E[log pi],
+    that of the rest last.
+    """
+
+    shares: WordShares
+    log_z: Array
+    own: Array
+    log_share: Array
+
+
+@dataclass(frozen=True)
+class Document:
+    """Shares of a document's components, and the component of each of its words, by mean field.
+
+    max_steps, tol : of the fixed point of a document; it ends when its counts change by less than
+        tol on average
+    restarts : how often a document may try to do without one of its components, the smallest first;
+        what is better is kept
+    least : words from which on a component is worth a restart
+    """
+
+    max_steps: int = 100
+    tol: float = 1e-2
+    restarts: int = 0
+    least: float = 0.1
+
+    begins_afresh = True  # at every visit of a fit, while that raises the bound of all data
+
+    @property
+    def block_numbers(self) -> int:
+        """Numbers that a block may take."""
+        return BLOCK_NUMBERS
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Counts (S, K) of the documents' components: zeros, which stand for the prior shares."""
+        return Fields(
+            {"counts": Field(("unit", axis))}, {"counts": np.zeros((batch.n_spans, n_components))}
+        )
+
+    def infer(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
+        """Shares of every word, E[log pi] of every document."""
+        found = self._settle(potentials, block, None if warm is None else warm["counts"])
+        shares = found.shares
+        if warm is not None:
+            warm["counts"][...] = shares.counts[:, : shares.n_components]
+        out["share"] += shares.sum(0)
+        out["log_share"] += found.log_share[: shares.n_components]
+        out["log_rest"] += found.log_share[-1]
+        return Local(float(shares.times @ found.log_z), shares, float(shares.times @ found.own))
+
+    def _settle(self, potentials: Potentials, block: Batch, start: Array | None) -> Found:
+        """The fixed point of every document, from counts (S, K)."""
+        table, index, top = _evidence(potentials, block)
+        n_units, K, width = block.n_spans, len(potentials["pseudo"]), table.shape[1]
+        counts, pseudo = np.zeros((n_units, width)), np.ones(width)
+        pseudo[:K] = potentials["pseudo"]
+        if start is not None:
+            counts[:, :K] = start
+        times, repeats = (
+            np.ones(n_units) if block.times is None else block.times,
+            block.repeats_or_ones(),
+        )
+        weights, scale, found = (
+            np.empty((n_units, width)),
+            np.empty(block.n_rows),
+            np.empty((n_units, 4)),
+        )
+        log_share = np.zeros(width + 1)
+        assert block.offsets is not None
+        infer_documents(
+            table, index, repeats, block.offsets, times, pseudo, potentials["rest"], K,
+            self.max_steps, self.tol,
+            np.array([self.restarts, self.least]), counts, weights, scale, log_share, found,
+        )  # fmt: skip
+        shares = WordShares(table, index, block.offsets, weights, scale, counts, times, K)
+        lost = np.flatnonzero(found[:, 0] == -np.inf)
+        if len(lost):
+            shares = self._rescue(potentials, block, lost, shares, log_share, found)
+        units = np.repeat(np.arange(n_units), np.diff(block.offsets))
+        log_z = found[:, 0] + np.bincount(units, repeats * top[index], n_units)
+        return Found(shares, log_z, found[:, 1], log_share)
+
+    def _rescue(
+        self,
+        potentials: Potentials,
+        block: Batch,
+        lost: Array,
+        shares: WordShares,
+        log_share: Array,
+        found: Array,
+    ) -> WordShares:
+        """Documents with a word whose sum of weights is lost, in logs; shares are then held word by
+        word.
+        """
+        assert block.offsets is not None
+        K, width = shares.n_components, shares.table.shape[1]
+        evidence, dense = (
+            np.ascontiguousarray(judge(potentials, block)),
+            np.zeros((block.n_rows, width)),
+        )
+        dense[:, :K] = np.asarray(shares)
+        pseudo, rest = np.asarray(potentials["pseudo"], dtype=float), float(potentials["rest"])
+        tops = _tops(evidence)
+        for s in lost:
+            at = slice(int(block.offsets[s]), int(block.offsets[s + 1]))
+            repeats, own, log_weights = (
+                block.repeats_or_ones()[at],
+                shares.counts[s, :K].copy(),
+                np.empty(K),
+            )
+            log_sums = np.empty(len(repeats))
+            log_documents(
+                evidence[at], repeats, pseudo, self.max_steps, self.tol, own, log_weights, log_sums
+            )
+            if not np.isfinite(log_sums).all():
+                raise NumericalError(
+                    f"document {block.unit_at + s} has a word that no component "
+                    "can have; check the prior"
+                )
+            dense[at, :K] = (
+                repeats[:, None]
+                * np.exp(evidence[at] + log_weights - log_sums[:, None])
+                * shares.times[s]
+            )
+            shares.counts[s, :K] = own
+            found[s, :2] = _finish(
+                own, repeats, pseudo, rest, log_weights, log_sums, log_share, shares.times[s]
+            )
+            found[s, 0] -= repeats @ tops[at]
+        index = np.arange(block.n_rows)
+        whole = np.ones_like(shares.weights)
+        return WordShares(
+            dense,
+            index,
+            block.offsets,
+            whole,
+            np.ones(block.n_rows),
+            shares.counts,
+            shares.times,
+            K,
+        )
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+    ) -> Local:
+        """Documents have no best labelling that a table of counts could hold."""
+        raise ValueError(
+            "HardEM is not for documents, whose shares are not labels; use EM, "
+            "BatchVB or another engine"
+        )
+
+    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+        """Words of each component; labels of words do not determine E[log pi]."""
+        known = labels >= 0
+        weights = block.repeats_or_ones() * self._times(block)
+        out["share"] += np.bincount(
+            labels[known], weights=weights[known], minlength=len(out["share"])
+        )
+
+    @staticmethod
+    def _times(block: Batch) -> Array:
+        """(n,) how often the document of each word counts."""
+        assert block.offsets is not None
+        return (
+            np.ones(block.n_rows)
+            if block.times is None
+            else np.repeat(block.times, np.diff(block.offsets))
+        )
+
+    def shares_of_units(self, potentials: Potentials, block: Batch) -> Array:
+        """(S, K) posterior mean shares of each document, unused mass left out."""
+        found = replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None).shares
+        theta = found.counts[:, : found.n_components] + potentials["pseudo"]
+        return np.asarray(theta / theta.sum(1, keepdims=True))
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) the component with the largest share of each word; ties go to the first."""
+        return np.asarray(self._settle(potentials, block, None).shares).argmax(1)
+
+    best = decode
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) components drawn word by word from their shares."""
+        shares = np.asarray(self._settle(potentials, block, None).shares).cumsum(1)
+        return np.asarray((shares > (rng.random(block.n_rows) * shares[:, -1])[:, None]).argmax(1))
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(S,) a lower bound on the log probability of each document, which has no closed form."""
+        found, rest = (
+            replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None),
+            float(potentials["rest"]),
+        )
+        prior = (
+            np.append(potentials["pseudo"], rest) if rest > 0 else np.asarray(potentials["pseudo"])
+        )
+        counts = found.shares.counts[:, : found.shares.n_components]
+        theta = np.pad(counts, ((0, 0), (0, len(prior) - counts.shape[1]))) + prior
+        expected = digamma(theta) - digamma(theta.sum(1, keepdims=True))
+        normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
+        return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
+
+    def merge_terms(
+        self,
+        potentials: Potentials,
+        block: Batch,
+        local: Local,
+        pairs: Array,
+        out: dict[str, Array],
+    ) -> None:
+        """Gain (M,): change of the words' entropy and of the documents' own part; log_share (M,):
+        E[log pi] of both as one.
+
+        All are sums over components, so that merges of different pairs do not touch each other.
+        """
+        shares = local.shares
+        assert isinstance(shares, WordShares)
+        a, b = pairs.T
+        pseudo, K = np.asarray(potentials["pseudo"]), shares.n_components
+        counts = shares.counts[:, :K]
+        total = digamma(counts.sum(1) + pseudo.sum() + potentials["rest"])[:, None]
+
+        def own(n: Array, p: Array) -> Array:
+            """What a component adds to the documents' own part."""
+            return np.asarray(shares.times @ (gammaln(n + p) - p * (digamma(n + p) - total)))
+
+        both, both_pseudo = counts[:, a] + counts[:, b], pseudo[a] + pseudo[b]
+        out["gain"] += (
+            own(both, both_pseudo) - own(counts[:, a], pseudo[a]) - own(counts[:, b], pseudo[b])
+        )
+        out["log_share"] += shares.times @ (digamma(both + both_pseudo) - total)
+        x, y = shares.columns(a), shares.columns(b)
+        out["gain"] += (xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)).sum(0)
+
+
+def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
+    """Linear evidence as rows of a table (M, width), the row of each word (n,), and the log of each
+    row's scale (M,).
+    """
+    if (
+        isinstance(potentials.scores, TableLike)
+        and block.sets is None
+        and block.rows.shape[1] == 1
+        and (block.rows >= 0).all()
+    ):
+        table, top = potentials.scores.linear
+        return table, np.ascontiguousarray(block.rows[:, 0], dtype=np.int64), top
+    logs = np.ascontiguousarray(judge(potentials, block))
+    table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
+    linear_rows(logs, table, top)
+    return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)
+
+
+def _tops(evidence: Array) -> Array:
+    top = evidence.max(1)
+    return np.where(np.isfinite(top), top, 0.0)
+
+
+def _finish(
+    counts: Array,
+    repeats: Array,
+    pseudo: Array,
+    rest: float,
+    log_weights: Array,
+    log_sums: Array,
+    log_share: Array,
+    times: float,
+) -> tuple[float, float]:
+    """As the kernel of that name: log normalizers of the words, own part of the bound; adds E[log
+    pi] to log_share.
+    """
+    tokens, theta = repeats.sum(), counts + pseudo
+    total = theta.sum() + rest
+    expected = digamma(theta) - digamma(total)
+    used = counts[counts > 0] @ log_weights[counts > 0]
+    own = gammaln(theta).sum() - gammaln(total) - pseudo @ expected - used + tokens * digamma(total)
+    log_share[: len(counts)] += times * expected
+    if rest > 0:
+        log_rest = digamma(rest) - digamma(total)
+        own += gammaln(rest) - rest * log_rest
+        log_share[-1] += times * log_rest
+    return float(repeats @ log_sums - tokens * digamma(total)), float(own)
