@@ -14,7 +14,7 @@ from stickbreak.data import Batch
 from stickbreak.priors.dirichlet import ROWS
 from stickbreak.protocols import Local
 from stickbreak.stats import Field, Fields, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 Array = np.ndarray
 
@@ -139,7 +139,7 @@ class Chain:
     def infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
     ) -> Local:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         shares, log_z, memo = np.empty_like(evidence), float(top.sum()), []
         for lo, hi in pairwise(block.offsets):
@@ -156,7 +156,7 @@ class Chain:
     def infer_best(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
     ) -> Local:
-        evidence = judge(potentials, block)
+        evidence = row_evidence(potentials, block)
         shares, log_z = np.zeros_like(evidence), 0.0
         for lo, hi in pairwise(block.offsets):
             path, value = viterbi(potentials["initial"], potentials["transition"], evidence[lo:hi])
@@ -175,7 +175,7 @@ class Chain:
             np.add.at(out["transition"], (path[:-1][known], path[1:][known]), 1.0)
 
     def log_evidence(self, potentials: Any, block: Batch) -> Array:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         scales = [
             forward(initial, transition, evidence[lo:hi])[1] for lo, hi in pairwise(block.offsets)
@@ -186,7 +186,7 @@ class Chain:
 
     def decode(self, potentials: Any, block: Batch) -> Array:
         evidence, tables = (
-            judge(potentials, block),
+            row_evidence(potentials, block),
             (potentials["initial"], potentials["transition"]),
         )
         return np.concatenate(
@@ -197,7 +197,7 @@ class Chain:
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         """Forward filter, backward sample."""
-        evidence, _ = to_linear(judge(potentials, block))
+        evidence, _ = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         path = np.empty(block.n_rows, dtype=np.int64)
         for lo, hi in pairwise(block.offsets):

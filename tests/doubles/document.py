@@ -19,7 +19,7 @@ from scipy.special import digamma, expit, gammaln, logit
 from stickbreak.data import Batch
 from stickbreak.protocols import Local
 from stickbreak.stats import Compose, Field, Fields, Insert, LinearFiller, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 from .chain import to_linear
 
@@ -257,7 +257,7 @@ class Document:
     def _infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array], choose: Any
     ) -> Local:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         repeats, starts = block.repeats_or_ones(), self._starts(block, warm, evidence.shape[1])
         shares, log_z, own_bound = np.empty_like(evidence), float(repeats @ top), 0.0
         for d, (lo, hi) in enumerate(pairwise(block.offsets)):

@@ -18,7 +18,7 @@ from stickbreak.data import Batch
 from stickbreak.priors.dirichlet import ROWS
 from stickbreak.protocols import Local
 from stickbreak.stats import Field, Fields, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 from .chain import to_linear
 
@@ -153,7 +153,7 @@ class Tree:
 
     def _grammars(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Grammar, float]]:
         """Rows, linear potentials, and the log factor taken out, of each sentence."""
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         kind, root = np.exp(potentials["kind"]), np.exp(potentials["root"])
         rule = np.exp(potentials["binary_rule"]) * kind[:, SPLIT, None, None]
         for lo, hi in pairwise(block.offsets):

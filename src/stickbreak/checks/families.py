@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Table, is_sparse, measure
-from stickbreak.protocols import Array, LearningFamily, QuickScores
+from stickbreak.protocols import Array
 from stickbreak.stats import Fields, SparseShares
 
 __all__ = ["check_family"]
@@ -51,7 +51,7 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     _check_sparse(family, rows, counts, n_components, rng)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
-    if isinstance(family, LearningFamily):
+    if family.can_learn:
         _check_learning(family, counts)
     if family.missing != "refused":
         whole = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=float)
@@ -147,23 +147,22 @@ def _check_sparse(
             1e-10,
             f"{name} of SparseShares must be that of the dense table",
         )
-    if isinstance(scores, QuickScores):
-        evidence = scores.evidence(prepared)
-        chosen = np.take_along_axis(evidence, few.index, axis=1)
-        _assert_close(
-            scores.evidence_at(prepared, few.index),
-            chosen,
-            1e-9,
-            "evidence_at must be the evidence of those components",
-        )
-        rough, scale = scores.rough(prepared), max(1.0, float(np.abs(evidence).max()))
-        apart = (rough - rough[:, :1]) - (evidence - evidence[:, :1])
-        _assert_close(
-            apart / scale,
-            np.zeros_like(apart),
-            1e-3,
-            "rough evidence must differ from evidence by a constant of each row",
-        )
+    evidence = scores.evidence(prepared)
+    chosen = np.take_along_axis(evidence, few.index, axis=1)
+    _assert_close(
+        scores.evidence_at(prepared, few.index),
+        chosen,
+        1e-9,
+        "evidence_at must be the evidence of those components",
+    )
+    rough, scale = scores.rough(prepared), max(1.0, float(np.abs(evidence).max()))
+    apart = (rough - rough[:, :1]) - (evidence - evidence[:, :1])
+    _assert_close(
+        apart / scale,
+        np.zeros_like(apart),
+        1e-3,
+        "rough evidence must differ from evidence by a constant of each row",
+    )
 
 
 def _check_merge(

@@ -12,7 +12,6 @@ from stickbreak.families.names import FAMILIES, make_family
 from stickbreak.inference import ENGINES, Engine, MeanLog
 from stickbreak.parameters import require_positive
 from stickbreak.priors import GammaPrior
-from stickbreak.protocols import LearningFamily
 
 __all__ = [
     "FAMILIES",
@@ -41,7 +40,7 @@ def check_learning(
     """
     if not isinstance(learn_prior, bool):
         raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
-    if learn_prior and not isinstance(family, LearningFamily):
+    if learn_prior and not family.can_learn:
         raise ValueError(
             f"{type(family).__name__} has no method `learn`, so its prior cannot be "
             "learned; use learn_prior=False"

@@ -240,7 +240,7 @@ class HDPHMM(Rooted, ChainEstimator):
 
     def _top(self) -> Any:
         self._require_fitted()
-        return self._model.prior.top(self._params)
+        return self._model.prior.top(self._counts, self._params)
 
     def _numbers(self) -> Any:
         self._require_fitted()

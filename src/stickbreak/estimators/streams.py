@@ -67,7 +67,7 @@ class Streams:
             state = self._stream_state(model, table, legal, accumulator, pool)
             mover, seen = engine.mover() if accumulator.is_exact else Mover(()), 0
             moves: list[MoveRecord] = []
-            seed, limited = make_seed(self.random_state), engine.limit(model)
+            seed, limited = make_seed(self.random_state), engine.adapt(model)
             with Phase("learning", bool(self.verbose)) as phase:
                 for part in parts:
                     mover.plan(
@@ -93,13 +93,13 @@ class Streams:
             model = engine.rule().learn(model, counts)
             bound = engine.rule().bound(model, counts, params) if accumulator.is_exact else None
             result = Result(
-                counts,
-                params,
-                state.ids,
-                state.next_id,
-                state.n_steps,
-                Trace(moves=[*(() if is_first else self.trace_.moves), *moves]),
-                np.nan if bound is None else bound,
+                counts=counts,
+                params=params,
+                ids=state.ids,
+                next_id=state.next_id,
+                n_steps=state.n_steps,
+                trace=Trace(moves=[*(() if is_first else self.trace_.moves), *moves]),
+                bound=np.nan if bound is None else bound,
                 is_converged=False,
                 model=model,
             )

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.parameters import Parameters
-
+from .base import BaseFamily
 from .names import make_family
 
 __all__ = ["MAX_SHOWN", "member_objects", "pick", "place_members"]
@@ -42,13 +41,13 @@ def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_column
     return (*placed, (_member(rest), left)) if left else tuple(placed)
 
 
-def member_objects(members: Any) -> dict[str, Parameters]:
+def member_objects(members: Any) -> dict[str, BaseFamily]:
     """Families that were given as objects, by their number: what nested parameters reach."""
     pairs = members if isinstance(members, list | tuple) else ()
     return {
         str(i): p[0]
         for i, p in enumerate(pairs)
-        if isinstance(p, list | tuple) and p and isinstance(p[0], Parameters)
+        if isinstance(p, list | tuple) and p and isinstance(p[0], BaseFamily)
     }
 
 

@@ -120,6 +120,7 @@ class AutoregressiveGaussian(LaggedMoments):
     covariance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean_strength", "offset_strength", "covariance")
 
     def resolve(self, scale: Scale) -> AutoregressiveGaussian:

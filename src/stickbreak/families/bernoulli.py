@@ -15,14 +15,22 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
-from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
+from .base import (
+    BaseFamily,
+    BaseScores,
+    Incomplete,
+    features_of,
+    fill_missing,
+    find_missing,
+    require_positive,
+)
 from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]
 
 
 @dataclass(frozen=True)
-class BinaryScores:
+class BinaryScores(BaseScores):
     """log_on, log_off (K, D): log potentials of a one and of a zero; evidence is linear in
     the row.
     """
@@ -87,6 +95,7 @@ class Bernoulli(BaseFamily):
     measure = "probabilities"
     n_features: int | None = None
     max_categories = 2
+    draws = True
     learned = ("on", "off")
     missing = "exact"
 

@@ -18,7 +18,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
-from .base import BaseFamily, find_missing, require_positive
+from .base import BaseFamily, BaseScores, find_missing, require_positive
+from .multinomial import Multinomial
 from .single_precision import single
 
 __all__ = ["Categorical", "TableScores"]
@@ -28,7 +29,7 @@ MAX_SYMBOLS = 10_000_000
 
 
 @dataclass(frozen=True)
-class TableScores:
+class TableScores(BaseScores):
     """log_table (V, K): symbol-major. Symbols of all columns share one axis."""
 
     log_table: Array
@@ -40,7 +41,7 @@ class TableScores:
         return np.asfortranarray(out)
 
     @cached_property
-    def linear(self) -> tuple[Array, Array]:
+    def symbol_table(self) -> tuple[Array, Array]:
         """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,),
         the largest of each symbol.
         """
@@ -102,6 +103,7 @@ class Categorical(BaseFamily):
     n_symbols: Any = None
     max_categories = MAX_SYMBOLS
     missing_category = -1.0
+    draws = True
     learned = ("concentration",)
     missing = "exact"
     measure = "probabilities"
@@ -249,6 +251,17 @@ class Categorical(BaseFamily):
     def draw(self, counts: Counts, rng: np.random.Generator) -> TableScores:
         """Log probability at tables drawn from the posterior."""
         return self._scores(counts, partial(tables.draw_table, rng=rng))
+
+    def grouped(self, smoothing: float) -> Multinomial | None:
+        """Counts of the symbols, where there is one column."""
+        if len(self.n_symbols) != 1:
+            return None
+        return Multinomial(max(smoothing, self.concentration), self.n_symbols[0])
+
+    def from_grouped(self, counts: Counts) -> tuple[dict[str, Array], Array]:
+        """The same table, whose columns sum to the rows."""
+        table, total = np.ascontiguousarray(counts["emission"]), np.ravel(counts["emission_total"])
+        return {"emission": table, "emission_total": total[None]}, total
 
     def learn(self, counts: Counts) -> Categorical:
         """The concentration, one for all columns."""

@@ -18,7 +18,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, weigh
 
 from . import quadratic
-from .base import Incomplete, column_counts, features_of, fill_missing
+from .base import BaseScores, Incomplete, column_counts, features_of, fill_missing
 from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = [
@@ -142,7 +142,7 @@ def _sum_seen(values: Array, seen: Array | None) -> Any:
     return values.sum() if seen is None else values @ seen
 
 
-class _Collecting:
+class _Collecting(BaseScores):
     """Statistics of rows: the same for every rule of a family."""
 
     form: DiagonalForm

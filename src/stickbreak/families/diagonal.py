@@ -60,6 +60,7 @@ class DiagonalGaussian(ColumnMoments):
     variance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength", "variance")
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:

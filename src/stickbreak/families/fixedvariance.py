@@ -42,6 +42,7 @@ class FixedVarianceGaussian(ColumnMoments):
     mean_strength: float = 0.01
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength")
 
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:

@@ -83,6 +83,7 @@ class Gaussian(quadratic.FullMoments):
     covariance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:

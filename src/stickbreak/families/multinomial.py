@@ -22,7 +22,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares
 
 from . import learning, tables
-from .base import BaseFamily, fill_missing, find_missing, require_positive
+from .base import BaseFamily, BaseScores, fill_missing, find_missing, require_positive
 from .single_precision import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
@@ -68,7 +68,7 @@ def check_counts(rows: Any, first: int = 0) -> None:
 
 
 @dataclass(frozen=True)
-class CountScores:
+class CountScores(BaseScores):
     """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient of the
     row.
     """
@@ -104,7 +104,7 @@ class CountScores:
 
 
 @dataclass(frozen=True)
-class DirichletMultinomialScores:
+class DirichletMultinomialScores(BaseScores):
     """Posterior predictive of a whole row: alpha (V, K) and its total over all symbols (K,)."""
 
     alpha: Array
@@ -155,6 +155,7 @@ class Multinomial(BaseFamily):
     concentration: float = 0.1
     n_symbols: int | None = None
     sparse = True
+    draws = True
     learned = ("concentration",)
     missing = "rows"
     measure = "probabilities given the row totals"

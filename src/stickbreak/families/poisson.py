@@ -18,6 +18,7 @@ from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 from . import learning
 from .base import (
     BaseFamily,
+    BaseScores,
     column_counts,
     fill_missing,
     find_missing,
@@ -49,7 +50,7 @@ def _collect(rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
 
 
 @dataclass(frozen=True)
-class RateScores:
+class RateScores(BaseScores):
     """Evidence x . log_rate - sum of rates - log x!; log_rate, rate (K, D)."""
 
     log_rate: Array
@@ -95,7 +96,7 @@ class RateScores:
 
 
 @dataclass(frozen=True)
-class NegativeBinomialScores:
+class NegativeBinomialScores(BaseScores):
     """Posterior predictive: shape, rate (K, D)."""
 
     shape: Array
@@ -133,6 +134,7 @@ class Poisson(BaseFamily):
 
     rate: float = 1.0
     shape: Any = None
+    draws = True
     learned = ("rate", "shape")
     missing = "exact"
     measure = "probabilities"

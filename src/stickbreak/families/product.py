@@ -16,12 +16,11 @@ import numpy as np
 
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import columns_named
-from stickbreak.protocols import Array, Counts, LearningFamily, Scores
+from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
-from .base import BaseFamily, require_draws
-from .single_precision import evidence_at, rough_of
+from .base import BaseFamily, BaseScores
 
 __all__ = ["Product", "ProductScores"]
 
@@ -44,12 +43,12 @@ def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -
 
 
 @dataclass(frozen=True)
-class ProductScores:
+class ProductScores(BaseScores):
     """Scores of the members, and the names of their fields. Rows are tuples of what the members
     prepare.
     """
 
-    members: tuple[Scores, ...]
+    members: tuple[BaseScores, ...]
     names: tuple[tuple[str, ...], ...]
 
     def evidence(self, rows: tuple[Any, ...]) -> Array:
@@ -61,16 +60,16 @@ class ProductScores:
 
     def rough(self, rows: tuple[Any, ...]) -> Array:
         """(n, K) sum of the members' rough evidence; of members that have none, their evidence."""
-        total = rough_of(self.members[0], rows[0])
+        total = self.members[0].rough(rows[0])
         for scores, own in zip(self.members[1:], rows[1:], strict=True):
-            total = total + rough_of(scores, own)
+            total = total + scores.rough(own)
         return np.asfortranarray(total)
 
     def evidence_at(self, rows: tuple[Any, ...], index: Array) -> Array:
         """(n, M) sum of the members' evidence of the components index (n, M)."""
         return np.sum(
             [
-                evidence_at(scores, own, index)
+                scores.evidence_at(own, index)
                 for scores, own in zip(self.members, rows, strict=True)
             ],
             axis=0,
@@ -116,6 +115,8 @@ class Product(BaseFamily):
     >>> sb.Product({"gaussian": ["height", "weight"], "poisson": "visits"}, rest="categorical")
     Product(members={'gaussian': ['height', 'weight'], 'poisson': 'visits'}, rest='categorical')
     """
+
+    draws = True
 
     members: Any
     rest: Any = None
@@ -310,8 +311,6 @@ class Product(BaseFamily):
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ProductScores:
         """Log likelihood at parameters that each member draws."""
-        for family, _ in self.members:
-            require_draws(family)
         return ProductScores(
             tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names()
         )
@@ -377,12 +376,14 @@ class Product(BaseFamily):
         """The members' coarse forms."""
         return self._with_families([family.coarse() for family, _ in self.members])
 
+    @property
+    def can_learn(self) -> bool:
+        """Whether some member can."""
+        return any(family.can_learn for family in member_objects(self.members).values())
+
     def learn(self, counts: Counts) -> Product:
         """Every member learns its own hyperparameters; those that cannot stay as they are."""
-        learned = [
-            family.learn(own) if isinstance(family, LearningFamily) else family
-            for family, own in self._own(counts)
-        ]
+        learned = [family.learn(own) for family, own in self._own(counts)]
         unchanged = all(new is old for new, (old, _) in zip(learned, self.members, strict=True))
         return self if unchanged else self._with_families(learned)
 
@@ -390,8 +391,7 @@ class Product(BaseFamily):
         """What `learn` changes, by the member's number and the name."""
         found: dict[str, Array] = {}
         for member, (family, _) in enumerate(self.members):
-            if isinstance(family, LearningFamily):
-                found |= _numbered(family.hyperparameters(), member)
+            found |= _numbered(family.hyperparameters(), member)
         return found
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:

@@ -31,7 +31,7 @@ from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, Shares, SparseShares, triangle, weigh
 
-from .base import LOG_2PI, BaseFamily, fill_missing
+from .base import LOG_2PI, BaseFamily, BaseScores, fill_missing
 from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
 from .single_precision import multiply_roughly, pick_sparse, single
 
@@ -334,7 +334,7 @@ class FullForm:
         return out
 
 
-class Collecting:
+class Collecting(BaseScores):
     """Statistics of rows: the same for every rule of a family."""
 
     form: FullForm

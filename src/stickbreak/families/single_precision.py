@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from stickbreak.kernels.sparse import dot_sparse
-from stickbreak.protocols import Array, QuickScores, Scores
+from stickbreak.protocols import Array
 from stickbreak.stats import rows_first
 
-__all__ = ["evidence_at", "judge_sparse", "multiply_roughly", "pick_sparse", "rough_of", "single"]
+__all__ = ["judge_sparse", "multiply_roughly", "pick_sparse", "single"]
 
 
 def single(values: Any) -> Any:
@@ -42,17 +42,3 @@ def judge_sparse(coefficients: Array, features: Array, index: Array) -> Array:
 def pick_sparse(evidence: Array, index: Array) -> Array:
     """(n, M) of evidence (n, K) at the components index (n, M); -inf where the index is -1."""
     return np.where(index >= 0, np.take_along_axis(evidence, np.maximum(index, 0), axis=1), -np.inf)
-
-
-def rough_of(scores: Scores, rows: Any) -> Array:
-    """(n, K) rough evidence, or exact evidence where scores have no other."""
-    return scores.rough(rows) if isinstance(scores, QuickScores) else scores.evidence(rows)
-
-
-def evidence_at(scores: Scores, rows: Any, index: Array) -> Array:
-    """(n, M) evidence of the components index (n, M), whatever way scores have to find it."""
-    return (
-        scores.evidence_at(rows, index)
-        if isinstance(scores, QuickScores)
-        else pick_sparse(scores.evidence(rows), index)
-    )

@@ -51,6 +51,7 @@ class ZeroMeanGaussian(BaseFamily):
     dof: float | None = None
     covariance: Any = None
     scale: Any = None
+    draws = True
     learned = ("covariance",)
     missing = "completed"
 
