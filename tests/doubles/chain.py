@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.priors.dirichlet import ROWS
+from stickbreak.priors import ROWS, BasePrior
 from stickbreak.protocols import Local
 from stickbreak.stats import Field, Fields, Summary
 from stickbreak.structures import BaseStructure, row_evidence
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class ChainRows:
+class ChainRows(BasePrior):
     """Start row and transition rows, each a symmetric Dirichlet."""
 
     concentration: float = 0.5
@@ -34,9 +34,6 @@ class ChainRows:
             "transition": np.zeros((n_components, n_components)),
         }
 
-    def start(self, n_components: int, axis: str) -> Fields:
-        return Fields({}, {})
-
     def pseudo(self, params: Fields, n_components: int) -> dict[str, Array]:
         """Prior counts of every row: what a compiled sweep needs of a prior."""
         return {n: np.full_like(a, self.concentration) for n, a in self.zeros(n_components).items()}
@@ -47,9 +44,6 @@ class ChainRows:
             n: log_of(counts[n], pseudo)
             for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
         }
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        return params
 
     def bound(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))
@@ -77,9 +71,6 @@ class ChainRows:
             n: ROWS.log_mean(counts[n], pseudo)
             for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
         }
-
-    def order(self, total: Summary) -> Array | None:
-        return None
 
 
 def to_linear(evidence: Array) -> tuple[Array, Array]:
@@ -130,11 +121,10 @@ def viterbi(log_initial: Array, log_transition: Array, log_evidence: Array) -> t
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(BaseStructure):
     """q(path) of every unit by forward-backward in the scaled linear domain."""
 
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
-        return None
+    tracks = frozenset({"merge"})
 
     def infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]

@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import digamma, expit, gammaln, logit
 
 from stickbreak.data import Batch
+from stickbreak.priors import BasePrior
 from stickbreak.protocols import Local
 from stickbreak.stats import Compose, Field, Fields, Insert, LinearFiller, Summary
 from stickbreak.structures import BaseStructure, row_evidence
@@ -31,7 +32,7 @@ TINY = 1e-8  # stick fractions stay inside (TINY, 1 - TINY): digamma of zero is 
 
 
 @dataclass(frozen=True)
-class FiniteTopics:
+class FiniteTopics(BasePrior):
     """Each unit's shares ~ Dirichlet(concentration / K)."""
 
     concentration: float = 1.0
@@ -88,9 +89,6 @@ class FiniteTopics:
 
     def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
         return {"pseudo": self.concentration * self.mean(counts, params), "rest": 0.0}
-
-    def order(self, total: Summary) -> Array | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -225,8 +223,10 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(BaseStructure):
     """Mean-field step of every unit. repeats: how often each word occurs in its unit."""
+
+    tracks = frozenset({"merge"})
 
     max_steps: int = 30
     tolerance: float = 1e-6

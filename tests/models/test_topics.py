@@ -23,7 +23,6 @@ from stickbreak.moves import Birth, Delete
 from stickbreak.moves import Merge as MergeMove
 from stickbreak.moves.merge import MergeWatch
 from stickbreak.priors import GammaPrior, HDPTopics
-from stickbreak.protocols import Mergeable, Movable, Prior, Structure
 from stickbreak.stats import Merge
 from stickbreak.structures import Document
 
@@ -43,11 +42,8 @@ def fitted(kind: str, engine=None, n_components: int = 4, seed: int = 0, **setti
     )
 
 
-def test_parts_follow_the_protocols():
-    assert isinstance(Document(), Structure)
-    assert isinstance(Document(), Mergeable)
-    assert not isinstance(Document(), Movable)
-    assert all(isinstance(make_model(kind).prior, Prior) for kind in MODELS)
+def test_documents_track_merges_alone():
+    assert Document().tracks == {"merge"}
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -32,7 +32,8 @@ from stickbreak.data import Table
 from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
 from stickbreak.inference.proposals import Attempts
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.moves.redistribute import RedistributionProposal, rows_of
+from stickbreak.moves.little_fits import rows_of
+from stickbreak.moves.redistribute import RedistributionProposal
 from stickbreak.stats import Insert
 
 priors = pytest.mark.parametrize("allocation", MODELS)
