@@ -235,7 +235,7 @@ def _read_metadata(path: Path) -> dict[str, str]:
     return metadata
 
 
-# ---------------------------------------------------------------------------------------------- fie
+# ------------------------------------------------------------------------------------------- fields
 
 
 def pack_fields(fields: Fields, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:

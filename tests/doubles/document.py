@@ -27,7 +27,7 @@ Array = np.ndarray
 TINY = 1e-8  # stick fractions stay inside (TINY, 1 - TINY): digamma of zero is infinite
 
 
-# ---------------------------------------------------------------------------------------------- pri
+# ------------------------------------------------------------------------------------------- priors
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class FixedRoot(RestTopics):
         return params
 
 
-# ---------------------------------------------------------------------------------------------- new
+# ---------------------------------------------------------------- new components, cut from the rest
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def cut_from_rest(
     return Compose((Insert(axis, count, fill), AddBound(float(gained))))
 
 
-# ---------------------------------------------------------------------------------------------- the
+# ------------------------------------------------------------------------------------ the structure
 
 
 class Unit(NamedTuple):

@@ -219,7 +219,7 @@ def _check_learning(family: Any, counts: dict[str, Array]) -> None:
     assert same, "with_hyperparameters(hyperparameters()) must give the learned family back"
 
 
-# ---------------------------------------------------------------------------------------------- mis
+# ---------------------------------------------------------------------------------- missing entries
 
 
 def _check_nothing(

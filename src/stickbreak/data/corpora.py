@@ -192,7 +192,7 @@ def _numbers(text: bytes) -> Array | None:
             return None
 
 
-# ---------------------------------------------------------------------------------------------- LDA
+# -------------------------------------------------------------------------------------------- LDA-C
 
 
 def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -240,7 +240,7 @@ def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
     return f"line {line} and those after it do not fit together"
 
 
-# ---------------------------------------------------------------------------------------------- doc
+# ------------------------------------------------------------------------------------------ docword
 
 
 def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -306,7 +306,7 @@ def _numbers_of_lines(text: bytes) -> Array:
     return np.diff(np.searchsorted(begins, ends), prepend=0)
 
 
-# ---------------------------------------------------------------------------------------------- wor
+# -------------------------------------------------------------------------------------------- words
 
 
 def _read_texts(

@@ -163,7 +163,7 @@ class AutoregressiveGaussian(LaggedMoments):
                     f"or None, got {given!r}"
                 )
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     @cached_property
     def _prior(self) -> tuple[Array, Array, float]:
@@ -297,7 +297,7 @@ class AutoregressiveGaussian(LaggedMoments):
             + self._per_row() * counts["moments"][:, 0]
         )
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -316,7 +316,7 @@ class AutoregressiveGaussian(LaggedMoments):
             better = learning.learn_number(better, counts, make, getattr(better, name))
         return better
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode, in the
@@ -358,7 +358,7 @@ class AutoregressiveGaussian(LaggedMoments):
             joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def successors(self, counts: Counts) -> Successors:
         """What draws values that follow contexts: for sequences, made once and asked at

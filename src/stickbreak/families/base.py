@@ -143,7 +143,7 @@ def require_draws(family: Any) -> None:
         )
 
 
-# ---------------------------------------------------------------------------------------------- mis
+# ---------------------------------------------------------------------------------- missing entries
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def fill_missing(rows: Any, values: Array) -> Array:
     return np.where(np.isnan(rows), values, rows)
 
 
-# ---------------------------------------------------------------------------------------------- hyp
+# ---------------------------------------------------------------------------------- hyperparameters
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:

@@ -140,7 +140,7 @@ class Bernoulli(BaseFamily):
         """(n, D) rows to columns (D, n) of floats; NaN stays, and differs from nothing."""
         return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
         """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones
@@ -193,7 +193,7 @@ class Bernoulli(BaseFamily):
     def _with_odds(self, worth: float, odds: float) -> Bernoulli:
         return replace(self, on=worth * odds / (1.0 + odds), off=worth / (1.0 + odds))
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, D) of a one."""
@@ -220,7 +220,7 @@ class Bernoulli(BaseFamily):
         there = rows[:, index : index + 1]
         return ((rows > there) * up + (rows < there) * down).sum(0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One binary row for each label."""

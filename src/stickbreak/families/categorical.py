@@ -196,7 +196,7 @@ class Categorical(BaseFamily):
         """(n,) whether a row has any symbol."""
         return np.asarray((_as_columns(rows) >= 0).any(axis=1))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _columns(self, counts: Counts) -> list[tuple[Array, Array, int]]:
         """Table (V_d, K), total (K,) and alphabet of each column."""
@@ -255,7 +255,7 @@ class Categorical(BaseFamily):
         found = learning.best_concentration(self._columns(counts), self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, V): for every column, side by side."""
@@ -281,7 +281,7 @@ class Categorical(BaseFamily):
             out += differ * (high - low) * (np.log(high) - np.log(low))
         return out
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One symbol for each column."""

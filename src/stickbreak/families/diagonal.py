@@ -81,7 +81,7 @@ class DiagonalGaussian(ColumnMoments):
         """The prior's variances for every component: k-means in their metric."""
         return fixed_variance(self, self.variance)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         scatter = (self.dof - 2.0) * self.variance / self.scale**2
@@ -172,7 +172,7 @@ class DiagonalGaussian(ColumnMoments):
         value = 0.5 * worth * (np.log(worth) - np.log(q.scatter) - 1.0)
         return (value + self._per_row() * q.n).sum(1)
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _with_mean(self, counts: Counts) -> DiagonalGaussian:
         """The prior mean where the averages, weighted by their precision as estimates of it,
@@ -232,7 +232,7 @@ class DiagonalGaussian(ColumnMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _user_mean(self, q: NormalGamma) -> Array:
         return (q.anchor + q.mean) * self.scale + self.center
@@ -270,7 +270,7 @@ class DiagonalGaussian(ColumnMoments):
             column_divergence(mean, variance, mean[:, at], variance[:, at]).sum(0), 0.0
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the predictive: an independent Student t in each column."""

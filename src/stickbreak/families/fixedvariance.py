@@ -57,7 +57,7 @@ class FixedVarianceGaussian(ColumnMoments):
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _variance(self) -> Array:
         return self.variance / self.scale**2
@@ -140,7 +140,7 @@ class FixedVarianceGaussian(ColumnMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _mean(self, counts: Counts) -> Array:
         _, mean, _ = self._posterior(counts)
@@ -161,7 +161,7 @@ class FixedVarianceGaussian(ColumnMoments):
         away = (z - z[:, index : index + 1]) / (1.0 + self.mean_strength)
         return 0.5 * (1.0 / self._variance()) @ away**2
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Gaussian predictive."""

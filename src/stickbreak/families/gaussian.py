@@ -109,7 +109,7 @@ class Gaussian(quadratic.FullMoments):
         """The prior's variances for every component: k-means in their metric."""
         return fixed_variance(self, np.diag(self.covariance))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         """strength, mean (D,), dof and inverse scale B (D, D) in the standardized frame."""
@@ -216,7 +216,7 @@ class Gaussian(quadratic.FullMoments):
         per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
         return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + per_row * counts["moments"][:, 0]
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -248,7 +248,7 @@ class Gaussian(quadratic.FullMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean (K, D) and covariance (K, D, D) at the mode, in the user's units."""
@@ -296,7 +296,7 @@ class Gaussian(quadratic.FullMoments):
             white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Student t predictive."""

@@ -224,7 +224,7 @@ class Multinomial(BaseFamily):
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix), seen)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Dirichlet log-partition difference plus the rows' constants."""
@@ -277,7 +277,7 @@ class Multinomial(BaseFamily):
         found = learning.best_concentration([table], self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, V), and weight (K,): the tokens (prior included) that it is an average
@@ -318,7 +318,7 @@ class Multinomial(BaseFamily):
         unseen = a * (self._size - V) * log_total
         return np.maximum(entropy - weight * np.log(weight) - cross + unseen, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def _row_total(self, counts: Counts) -> Array:
         """(K,) tokens of a component's average row."""

@@ -190,7 +190,7 @@ class Poisson(BaseFamily):
         values = np.where(missing, 0.0, values)
         return PoissonRows(values, -log_factorial_rows(values), missing.astype(float))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
         """Shape (K, D), rate (K, D), or (K, 1) when nothing is missing."""
@@ -247,7 +247,7 @@ class Poisson(BaseFamily):
             better, counts, lambda rate: replace(self, shape=rate * mean, rate=rate), self.rate
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Rate (K, D)."""
@@ -271,7 +271,7 @@ class Poisson(BaseFamily):
         there = mean[index]
         return np.maximum((mean * (np.log(mean) - np.log(there)) - mean + there).sum(1), 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label, from the negative binomial predictive."""

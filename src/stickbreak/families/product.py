@@ -40,7 +40,7 @@ def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -
     return {name: values[_prefix(member) + name] for name in names}
 
 
-# ---------------------------------------------------------------------------------------------- sco
+# ------------------------------------------------------------------------------------------- scores
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class ProductScores:
         )
 
 
-# ---------------------------------------------------------------------------------------------- the
+# --------------------------------------------------------------------------------------- the family
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +147,7 @@ class Product(BaseFamily):
             families[number].set_params(**{inner: value})
         return self
 
-    # ------------------------------------------------------------------------------------------ col
+    # -------------------------------------------------------------------------------------- columns
 
     def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
         """The same with every member an object and every column a position; each column must have
@@ -251,7 +251,7 @@ class Product(BaseFamily):
         """What each member prepares of its own columns for seeding."""
         return tuple(family.prepare_seeding(own) for family, own in self._parts(rows))
 
-    # ------------------------------------------------------------------------------------------ cou
+    # --------------------------------------------------------------------------------------- counts
 
     def fields(self, axis: str) -> dict[str, Field]:
         """The members' fields, numbered."""
@@ -280,7 +280,7 @@ class Product(BaseFamily):
             (family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)
         ]
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) sum over members."""
@@ -316,7 +316,7 @@ class Product(BaseFamily):
             tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names()
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """The members' mean parameters, numbered."""
@@ -343,7 +343,7 @@ class Product(BaseFamily):
             axis=0,
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """(n, D) one row for each label, every member in its own columns."""

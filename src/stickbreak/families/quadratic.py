@@ -54,7 +54,7 @@ Their part of the bound is left
 out, so that it must be rounding: components lose their last rows slowly."""
 
 
-# ---------------------------------------------------------------------------------------------- lay
+# ------------------------------------------------------------------------------- layout of features
 
 
 def n_full(n_features: int) -> int:
@@ -110,7 +110,7 @@ def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
     return out
 
 
-# ---------------------------------------------------------------------------------------------- mom
+# ------------------------------------------------------------------------------------------ moments
 
 
 def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str, Array]:
@@ -266,7 +266,7 @@ class FullMoments(MomentFamily):
         return prepare_full(rows, self.center, self.scale)
 
 
-# ---------------------------------------------------------------------------------------------- qua
+# ---------------------------------------------------------------------------------- quadratic forms
 
 
 @dataclass(frozen=True)

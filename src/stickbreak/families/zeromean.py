@@ -100,7 +100,7 @@ class ZeroMeanGaussian(BaseFamily):
         """(n, D) rows to [1, z] (1 + D, n)."""
         return quadratic.prepare_standardized(rows, np.zeros(self.n_features), self.scale)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array]:
         assert self.dof is not None
@@ -200,7 +200,7 @@ class ZeroMeanGaussian(BaseFamily):
         """`covariance`."""
         return learn_covariance(self, counts, self.scale)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _covariance(self, counts: Counts, less: float) -> Array:
         dof, factor, _ = self._posterior(counts)
@@ -241,7 +241,7 @@ class ZeroMeanGaussian(BaseFamily):
         )
         return spiked_divergences(white, indices, 1.0, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Student t predictive."""

@@ -103,7 +103,7 @@ class Fields:
         """The same values in arrays of its own."""
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
-    # ------------------------------------------------------------------------------------------ edi
+    # ---------------------------------------------------------------------------- edits of one axis
 
     def _along(self, axis: str, change: Callable[[str, Array, int], Array]) -> Self:
         """Apply `change(name, array, dimension)` to every dimension that carries `axis`."""
@@ -196,7 +196,7 @@ class Fields:
             out = out._along(axis, take)
         return out
 
-    # ------------------------------------------------------------------------------------------ wha
+    # ---------------------------------------------------------------------- what only a Summary has
 
     def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
         """Set what a merge watch collected; plain Fields have no such terms."""
