@@ -26,35 +26,33 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class BaseFamily(Parameters):
-    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics, no
-    missing entries.
-    """
+    """Defaults of a family: it reads all columns, as numbers, without upkeep or missing entries."""
 
     sparse = False
     """Whether rows may be a CSR matrix."""
 
     missing: ClassVar[Literal["refused", "rows", "exact", "completed", "mixed"]] = "refused"
-    """What NaN means: an error; a row that does not count as a whole; an entry that does not count;
-    one with a factor of its own;
-    what the member that reads the column says."""
+    """What NaN means.
+
+    refused: an error. rows: the whole row is left out. exact: the entry is left out. completed: the
+    entry has a factor of its own. mixed: what the member that reads the column says.
+    """
 
     @property
     def lags(self) -> int:
-        """How many of the rows before it a row must carry; none where rows are judged one
-        by one.
-        """
+        """How many previous rows each row must carry; 0 where rows are evaluated one by one."""
         return 0
 
     max_categories = 0
-    """How many categories (strings, booleans) a column of a data frame may have; none where columns
+    """Most categories (strings, booleans) that a column of a data frame may have; 0 where columns
     hold numbers.
     """
 
     missing_category = np.nan
-    """What stands for a missing category among those numbered 0, 1, 2, ..."""
+    """Stands for a missing category; the others are numbered 0, 1, 2, ..."""
 
     def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
-        """The same family with columns that are given by name found among `names`."""
+        """The same family with columns given by name replaced by their positions in `names`."""
         return self
 
     def readers(self, n_columns: int) -> Sequence[Any]:
@@ -62,22 +60,22 @@ class BaseFamily(Parameters):
         return (self,) * n_columns
 
     learned: ClassVar[tuple[str, ...]] = ()
-    """Arguments that `learn` changes, in families that have it."""
+    """Names of the arguments that `learn` changes, in families that have it."""
 
     def hyperparameters(self) -> dict[str, Array]:
-        """What `learn` changes, by name."""
+        """Values of the arguments that `learn` changes, by name."""
         return {name: np.array(getattr(self, name), dtype=float) for name in self.learned}
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
-        """The same family with those of another."""
+        """The same family with these values for the arguments that `learn` changes."""
         changed = {
             name: float(value) if value.ndim == 0 else value for name, value in values.items()
         }
         return replace(self, **changed)  # type: ignore[type-var]
 
     measure = "densities"
-    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot
-    be compared.
+    """What log evidence is the logarithm of. Bounds and scores of families with different measures
+    cannot be compared.
     """
 
     @property
@@ -86,13 +84,11 @@ class BaseFamily(Parameters):
         raise NotImplementedError
 
     def coarse(self) -> Any:
-        """A family of fewer parameters that tells rows apart in the same units, for starts: here
-        the family itself.
-        """
+        """A simpler family for starts, with divergences in the same units; here `self`."""
         return self
 
     def refine(self, counts: Counts) -> Edit | None:
-        """Statistics of this family need no reference point."""
+        """New reference points for the statistics; None here, where they need none."""
         return None
 
     def prepare(self, rows: Any) -> Any:
@@ -100,11 +96,11 @@ class BaseFamily(Parameters):
         raise NotImplementedError
 
     def prepare_seeding(self, rows: Any) -> Any:
-        """What `divergence` reads: here all that Scores read."""
+        """Rows in the form that `divergence` reads; here the same as for Scores."""
         return self.prepare(rows)
 
     def divergence(self, rows: Any, index: int) -> Array:
-        """(n,) divergence of every prepared row's smoothed mean from that of row `index`."""
+        """(n,) divergence of each prepared row's smoothed mean from that of row `index`."""
         raise NotImplementedError
 
     def divergences(self, rows: Any, indices: Array) -> Array:
@@ -112,14 +108,13 @@ class BaseFamily(Parameters):
         return np.stack([self.divergence(rows, int(index)) for index in indices])
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Raise ValueError for rows that the family cannot read (`first`: number of the first row);
-        vectors can all be read.
+        """Raise ValueError for rows that the family cannot read; here all can be read.
+
+        first : number of the first row, for the message.
         """
 
     def has_values(self, rows: Any) -> Array:
-        """(n,) whether a row has any entry: one without says nothing of the components and starts
-        none.
-        """
+        """(n,) whether a row has any entry. A row without one cannot start a component."""
         missing = find_missing(rows)
         return (
             np.ones(rows.shape[0], dtype=bool)
@@ -128,14 +123,15 @@ class BaseFamily(Parameters):
         )
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K);
-        here none can be missing.
+        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K).
+
+        Here no entry can be missing, and rows are returned as they are.
         """
         return rows
 
 
 def require_draws(family: Any) -> None:
-    """A clear error for a family that cannot draw its parameters."""
+    """Raise ValueError for a family that cannot draw its parameters."""
     if not isinstance(family, DrawingFamily):
         raise ValueError(
             f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs "
@@ -148,8 +144,10 @@ def require_draws(family: Any) -> None:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and
-    missing, 1 at those (D, n).
+    """Prepared rows of which some lack entries.
+
+    features : 0 where an entry is missing.
+    missing (D, n) : 1 where an entry is missing, else 0.
     """
 
     features: Array
@@ -157,12 +155,12 @@ class Incomplete:
 
 
 def features_of(rows: Array | Incomplete) -> tuple[Array, Array | None]:
-    """Features of prepared rows, and where entries are missing (None when they are complete)."""
+    """Features of prepared rows, and where entries are missing (None if rows are complete)."""
     return (rows.features, rows.missing) if isinstance(rows, Incomplete) else (rows, None)
 
 
 def find_missing(rows: Any) -> Array | None:
-    """(n, D) where rows of the user are NaN; None when they are complete."""
+    """(n, D) where the user's rows are NaN; None if they are complete."""
     if is_sparse(rows) or np.asarray(rows).dtype.kind != "f":
         return None
     missing = np.isnan(rows)
@@ -170,8 +168,9 @@ def find_missing(rows: Any) -> Array | None:
 
 
 def column_counts(rows: Array, missing: Array) -> Array:
-    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the
-    sake of speed.
+    """Number of rows seen by each column: (K, D), or (K, 1) if nothing is missing, which is faster.
+
+    rows (K,) : number of rows of each component. missing (K, D) : how many of them lack the column.
     """
     return np.maximum(rows[:, None] - missing, 0.0) if missing.any() else rows[:, None]
 
@@ -185,9 +184,7 @@ def fill_missing(rows: Any, values: Array) -> Array:
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:
-    """A hyperparameter per column: the default, a number for all columns, or an array of the right
-    length.
-    """
+    """(D,) hyperparameter for each column: the default, one number for all, or an array (D,)."""
     if value is None:
         return np.asarray(default, dtype=float)
     vector = np.asarray(value, dtype=float)
@@ -203,9 +200,7 @@ def prior_vector(name: str, value: Any, default: Array) -> Array:
 def prior_frame(
     center: Any, scale: Any, default_center: Array, default_scale: Array
 ) -> dict[str, Any]:
-    """The frame in which statistics are kept: center and scale (D,), as given or as the data have
-    them.
-    """
+    """Center and scale (D,) of the frame for statistics; default: those of the data."""
     frame = {
         "center": prior_vector("center", center, default_center),
         "scale": prior_vector("scale", scale, default_scale),
@@ -215,10 +210,10 @@ def prior_frame(
 
 
 def column_spread(scale: Scale) -> Array:
-    """(D,) variance of each column; a constant column is warned about and counts as 1."""
+    """(D,) variance of each column; a constant column gets variance 1 and a warning."""
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
-    # a column without values was named when the table was measured
+    # a column without any values was reported when the table was measured
     known = constant & (scale.seen > 0)
     if known.any():
         where = np.flatnonzero(known)
