@@ -16,7 +16,7 @@ from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
 from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]
 
@@ -54,7 +54,7 @@ class BinaryScores:
         """(n, M) evidence for components index (n, M)."""
         if isinstance(rows, Incomplete):
             return pick_sparse(self.evidence(rows), index)
-        return judge_sparse(self._slope, rows, index) + self.log_off.sum(1)[index]
+        return evaluate_sparse(self._slope, rows, index) + self.log_off.sum(1)[index]
 
     def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
         """Add ones by column, rows, and missing entries."""

@@ -18,7 +18,7 @@ from stickbreak.stats import Field, Shares, weigh
 
 from . import quadratic
 from .base import Incomplete, column_counts, features_of, fill_missing
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = [
     "ColumnMoments",
@@ -210,7 +210,7 @@ class ColumnScores(_Collecting):
         """(n, M) evidence for components index (n, M)."""
         if self.far or isinstance(rows, Incomplete):
             return pick_sparse(self.evidence(rows), index)
-        return judge_sparse(self.linear, rows, index)
+        return evaluate_sparse(self.linear, rows, index)
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>, moments about the anchors."""

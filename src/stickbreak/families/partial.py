@@ -26,7 +26,7 @@ from stickbreak.stats import Shares, triangle
 if TYPE_CHECKING:
     from .quadratic import FullForm
 
-__all__ = ["PartialRows", "collect_partial", "divide_rows", "expect_partial", "judge_partial"]
+__all__ = ["PartialRows", "collect_partial", "divide_rows", "evaluate_partial", "expect_partial"]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _covariance_factor(form: FullForm, k: int) -> Array:
     return form.factor[k] / np.sqrt(form.weight[k])
 
 
-def judge_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
+def evaluate_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
     """(K, n) form of the entries present, minimized over the rest; (K, n) log det P_mm."""
     K, n = len(form.mean), len(rows.z)
     if n == 0:

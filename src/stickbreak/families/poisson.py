@@ -25,7 +25,7 @@ from .base import (
     require_positive,
 )
 from .multinomial import check_counts, log_factorial_rows
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Poisson"]
 
@@ -82,7 +82,7 @@ class RateScores:
         if rows.missing is not None:
             return pick_sparse(self.evidence(rows), index)
         return (
-            judge_sparse(self.log_rate, rows.values.T, index)
+            evaluate_sparse(self.log_rate, rows.values.T, index)
             - self.rate.sum(1)[index]
             + rows.base[:, None]
         )

@@ -34,7 +34,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, Shares, SparseShares, triangle, weigh
 
 from .base import LOG_2PI, BaseFamily, fill_missing
-from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
+from .partial import PartialRows, collect_partial, divide_rows, evaluate_partial, expect_partial
 from .single_precision import multiply_roughly, pick_sparse, single
 
 __all__ = [
@@ -390,7 +390,7 @@ class QuadraticScores(Collecting):
     def evidence(self, rows: Array | PartialRows) -> Array:
         """(n, K) log evidence of features (P, n); the missing part of a row is integrated out."""
         if isinstance(rows, PartialRows):
-            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
+            return rows.join(self.evidence(rows.features).T, self._partial_evidence(rows)).T
         out = self.linear @ rows
         for k in self.far:
             out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
@@ -423,12 +423,12 @@ class QuadraticScores(Collecting):
             out[i, m] = self.constant[k] - 0.5 * self.form.direct(k, rows[:, i])
         return out
 
-    def _judge(self, rows: PartialRows) -> Array:
+    def _partial_evidence(self, rows: PartialRows) -> Array:
         """(K, n) log of the integral of exp(evidence) over the missing entries.
 
         It is constant - form / 2 + the log volume of a Gaussian.
         """
-        form, log_det = judge_partial(self.form, rows)
+        form, log_det = evaluate_partial(self.form, rows)
         return (
             self.constant[:, None]
             - 0.5 * (form + log_det - rows.n_missing * LOG_2PI)
@@ -475,14 +475,14 @@ class StudentScores(Collecting):
     dof: Array
 
     @cached_property
-    def _judging(self) -> tuple[Array, tuple[int, ...]]:
+    def _terms(self) -> tuple[Array, tuple[int, ...]]:
         return self.form.coefficients(), far_slots(self.form.is_ill, self.form.anchor)
 
     def evidence(self, rows: Array | PartialRows) -> Array:
         """(n, K) log predictive density of features (P, n); of the entries present in a row."""
         if isinstance(rows, PartialRows):
-            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
-        coefficients, far = self._judging
+            return rows.join(self.evidence(rows.features).T, self._partial_evidence(rows)).T
+        coefficients, far = self._terms
         out = np.maximum(coefficients @ rows, 0.0)
         for k in far:
             out[k] = self.form.direct(k, rows)
@@ -492,12 +492,12 @@ class StudentScores(Collecting):
         out += self.constant[:, None]
         return out.T
 
-    def _judge(self, rows: PartialRows) -> Array:
+    def _partial_evidence(self, rows: PartialRows) -> Array:
         """(K, n) Student t of the columns present.
 
         It has the same dof, and their part of the location and of the shape matrix.
         """
-        form, log_det = judge_partial(self.form, rows)
+        form, log_det = evaluate_partial(self.form, rows)
         lost = np.arange(self.form.mean.shape[1])  # number of missing columns
         power = self.power[:, None] - 0.5 * lost
         rise = (

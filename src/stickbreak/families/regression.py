@@ -63,7 +63,7 @@ class PredictiveScores(quadratic.Collecting):
     n_values: int
 
     @cached_property
-    def _judging(self) -> tuple[Array, Array, tuple[int, ...]]:
+    def _terms(self) -> tuple[Array, Array, tuple[int, ...]]:
         far = quadratic.far_slots(self.form.is_ill | self.context.is_ill, self.form.anchor)
         return self.context.coefficients(), self.form.coefficients(), far
 
@@ -72,7 +72,7 @@ class PredictiveScores(quadratic.Collecting):
         # No row is partial: a row counts as a whole or not at all.
         if isinstance(rows, PartialRows):
             return rows.join(self.evidence(rows.features).T, np.empty((len(self.power), 0))).T
-        of_context, of_residual, far = self._judging
+        of_context, of_residual, far = self._terms
         q, r = np.maximum(of_context @ rows, 0.0), np.maximum(of_residual @ rows, 0.0)
         for k in far:
             q[k], r[k] = self.context.direct(k, rows), self.form.direct(k, rows)

@@ -14,7 +14,14 @@ from stickbreak.kernels.sparse import dot_sparse
 from stickbreak.protocols import Array, QuickScores, Scores
 from stickbreak.stats import rows_first
 
-__all__ = ["evidence_at", "judge_sparse", "multiply_roughly", "pick_sparse", "rough_of", "single"]
+__all__ = [
+    "evaluate_sparse",
+    "evidence_at",
+    "multiply_roughly",
+    "pick_sparse",
+    "rough_of",
+    "single",
+]
 
 
 def single(values: Any) -> Any:
@@ -30,7 +37,7 @@ def multiply_roughly(coefficients: Array, features: Array) -> Array:
         return coefficients @ single(features)
 
 
-def judge_sparse(coefficients: Array, features: Array, index: Array) -> Array:
+def evaluate_sparse(coefficients: Array, features: Array, index: Array) -> Array:
     """(n, M) product of features (P, n) with coefficients (K, P) of components index (n, M).
 
     -inf where the index is -1.
