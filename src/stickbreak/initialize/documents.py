@@ -1,6 +1,4 @@
-"""Starts for documents: clusters of whole documents, by the words that they have; for vectors in
-groups, clusters of vectors.
-"""
+"""Starts for documents: clusters of whole documents by words; for vectors, clusters of vectors."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ from .plusplus import from_plusplus
 
 __all__ = ["from_documents", "word_counts"]
 
-SAMPLE_WORDS = 2_000_000  # distinct words of documents that a start looks at
-# prior count of a word while documents are compared: small ones would make every rare word a
+SAMPLE_WORDS = 2_000_000  # distinct words (summed over documents) that a start reads
+# prior count of a word when documents are compared: with a small one every rare word would be a
 # cluster
 SMOOTHING = 1.0
 
@@ -36,8 +34,9 @@ def from_documents(
     n_passes: int = 2,
     pool: Pool = map,
 ) -> Start:
-    """Each component has the words of a cluster of documents: Bregman k-means++ and n_passes of
-    Bregman k-means.
+    """Start each component from the words of a cluster of documents.
+
+    Bregman k-means++ and n_passes of Bregman k-means.
     """
     batch = data.sample(SAMPLE_WORDS, rng)
     if isinstance(model.family, Categorical):
@@ -51,14 +50,14 @@ def from_documents(
 
 
 def word_counts(batch: Batch, n_symbols: int) -> Any:
-    """(S, V) counts of the words of documents."""
+    """(S, V) counts of words in documents."""
     symbols = batch.rows[:, 0] if batch.symbols is None else batch.symbols[batch.rows[:, 0]]
     parts: Any = batch.repeats_or_ones(), symbols, batch.offsets
     return sparse.csr_array(parts, shape=(batch.n_spans, n_symbols))
 
 
 def _as_topics(model: Any, seed: Summary, data: Documents) -> Summary:
-    """Counts of the family as those of a topic model; E[log pi] is not known yet."""
+    """The family's counts as those of a topic model; E[log pi] is still unknown."""
     empty = model.zeros(seed.size("component"))
     names = [name for name in model.family.fields(model.axis) if name in seed]
     arrays = {name: np.ascontiguousarray(seed[name]).reshape(empty[name].shape) for name in names}
