@@ -177,8 +177,9 @@ def test_closed_form_of_a_chain_is_the_sum_over_rows(kappa: float) -> None:
 
 
 def test_printed_sticky_coefficient_without_the_one_is_no_bound() -> None:
-    """The coefficient of log(1 - u) as printed: without the + 1 it exceeds the exact value in most
-    small cases.
+    """The coefficient of log(1 - u) as in [H16, eq. 6.33], without the + 1.
+
+    The surrogate then exceeds the exact value in most small cases.
     """
     rng, above = np.random.default_rng(4), 0
     for _ in range(500):
