@@ -112,7 +112,7 @@ def log_evidence(model: Any, batch: Batch, n_components: int, labellings: Any) -
     return float(logsumexp(joints))
 
 
-# ---------------------------------------------------------------------------------------------- doc
+# ---------------------------------------------------------------------------------------- documents
 
 
 def dirichlet_divergence(q: Array, p: Array) -> float:

@@ -28,7 +28,7 @@ Array = np.ndarray
 TINY = 1e-8  # stick fractions stay inside (TINY, 1 - TINY): digamma of zero is infinite
 
 
-# ---------------------------------------------------------------------------------------------- pri
+# ------------------------------------------------------------------------------------------- priors
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class FixedRoot(RestTopics):
         return params
 
 
-# ---------------------------------------------------------------------------------------------- new
+# ---------------------------------------------------------------- new components, cut from the rest
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def cut_from_rest(
     return Compose((Insert(axis, count, fill), AddBound(float(gained))))
 
 
-# ---------------------------------------------------------------------------------------------- the
+# ------------------------------------------------------------------------------------ the structure
 
 
 class Unit(NamedTuple):

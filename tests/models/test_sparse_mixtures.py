@@ -76,7 +76,7 @@ def count(model: Model, potentials: Any, block: Batch, out: dict[str, Any], max_
 
 # ---- one local step ------------------------------------------------------------------------------
 @every_family
-def test_K1_all_components_give_the_dense_step(case: FamilyCase) -> None:
+def test_all_components_give_the_dense_step(case: FamilyCase) -> None:
     model, K = MODELS["dp"](case.family, 1.0), 5
     for rows in (case.rows, with_missing(case)):
         if rows is None:
@@ -103,7 +103,7 @@ def test_K1_all_components_give_the_dense_step(case: FamilyCase) -> None:
 
 @every_family
 @pytest.mark.parametrize("max_active", [1, 3])
-def test_K5_counts_are_those_of_the_dense_table(case: FamilyCase, max_active: int) -> None:
+def test_counts_are_those_of_the_dense_table(case: FamilyCase, max_active: int) -> None:
     model = MODELS["dp"](case.family, 1.0)
     for rows in (case.rows, with_missing(case)):
         if rows is None:
@@ -133,7 +133,7 @@ def far_clusters() -> tuple[np.ndarray, np.ndarray]:
     return centers[labels] + np.random.default_rng(0).normal(size=(40, 2)), labels
 
 
-def test_K5_moments_about_anchors() -> None:
+def test_moments_about_anchors() -> None:
     """Components with reference points of their own, some rows of each."""
     rows, labels = far_clusters()
     for family in (families.Gaussian(covariance=1.0), families.DiagonalGaussian(variance=1.0)):
@@ -154,7 +154,7 @@ def test_K5_moments_about_anchors() -> None:
 @every_family
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(K=st.integers(2, 7), max_active=st.integers(1, 6), seed=st.integers(0, 1000))
-def test_K2_log_z_is_that_of_the_best_set_of_components(
+def test_log_z_is_that_of_the_best_set_of_components(
     case: FamilyCase, K: int, max_active: int, seed: int
 ) -> None:
     model = MODELS["finite"](case.family, 1.0)
@@ -167,7 +167,7 @@ def test_K2_log_z_is_that_of_the_best_set_of_components(
 
 
 @every_family
-def test_K3_more_components_never_lower_the_step(case: FamilyCase) -> None:
+def test_more_components_never_lower_the_step(case: FamilyCase) -> None:
     model = MODELS["dp"](case.family, 1.0)
     potentials, block, out = prepared(model, case.rows, 6)
     found = [Independent(L).infer(potentials, block, None, out).log_z for L in range(1, 8)]
@@ -176,7 +176,7 @@ def test_K3_more_components_never_lower_the_step(case: FamilyCase) -> None:
 
 
 @every_family
-def test_K4_one_component_is_the_best_labelling(case: FamilyCase) -> None:
+def test_one_component_is_the_best_labelling(case: FamilyCase) -> None:
     model = MODELS["dp"](case.family, 1.0)
     batch = Table(case.rows).whole()
     start = random_start(model, Table(case.rows), 5)
@@ -192,7 +192,7 @@ def test_K4_one_component_is_the_best_labelling(case: FamilyCase) -> None:
         )
 
 
-def test_K6_equal_components_share_a_row_in_any_choice() -> None:
+def test_equal_components_share_a_row_in_any_choice() -> None:
     """Four components with the same counts: which two a row uses does not matter, and they are the
     first.
     """
@@ -208,7 +208,7 @@ def test_K6_equal_components_share_a_row_in_any_choice() -> None:
 @every_family
 @both
 @pytest.mark.parametrize("max_active", [1, 2])
-def test_M6_bound_never_drops(case: FamilyCase, allocation: str, max_active: int) -> None:
+def test_bound_never_drops(case: FamilyCase, allocation: str, max_active: int) -> None:
     """For a fixed limit, at any visit once every batch has been seen."""
     model = MODELS[allocation](case.family, 1.0)
     engine = MemoizedVB(n_batches=3, max_iter=8, tol=0.0, trace_visits=True, max_active=max_active)
@@ -221,7 +221,7 @@ def test_M6_bound_never_drops(case: FamilyCase, allocation: str, max_active: int
 
 @pytest.mark.parametrize("max_active", [1, 2, 3])
 @pytest.mark.parametrize("engine", [BatchVB, MemoizedVB])
-def test_M6_bound_never_drops_with_moves(max_active: int, engine: Any) -> None:
+def test_bound_never_drops_with_moves(max_active: int, engine: Any) -> None:
     rng = np.random.default_rng(4)
     rows = np.array([[6.0 * (k % 3), 6.0 * (k // 3)] for k in range(6)])[
         rng.integers(0, 6, 400)

@@ -1,6 +1,4 @@
-"""Moves of chains: merges are exact (checks 5.5 b, f), trials keep what raises the bound and leave
-the rest alone.
-"""
+"""Moves of chains: merges are exact; trials keep what raises the bound and leave the rest alone."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def merged_entropy(model, data: Sequences, potentials, merged) -> float:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_5_5b_a_merge_is_what_the_watch_said(prior):
+def test_a_merge_is_what_the_watch_said(prior):
     """Counts, local bound and bound after the edit equal those of the merged posterior, one pair
     and then both.
     """
@@ -103,7 +101,7 @@ def test_5_5b_a_merge_is_what_the_watch_said(prior):
     )
 
 
-def test_5_5f_two_merges_need_their_crossing_term():
+def test_two_merges_need_their_crossing_term():
     """Without the cross term the two gains alone are not the joint one: the term is needed, and is
     not zero.
     """
@@ -360,7 +358,7 @@ def test_a_trial_that_fails_leaves_everything_alone():
         np.testing.assert_array_equal(scene.total[name], values)
 
 
-def test_5_5e_deleting_a_state_without_rows_raises_the_bound():
+def test_deleting_a_state_without_rows_raises_the_bound():
     data, _ = segments(3, n_states=2)
     scene = scene_of(gaussian_model("hdp", data), data, 5)
     idle = [

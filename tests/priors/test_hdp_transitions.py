@@ -126,9 +126,7 @@ def test_pseudo_counts_are_those_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["plain", "sticky"])
 def test_bound_is_the_explicit_one(name: str) -> None:
-    """Every term of the specification, states listed by decreasing share; other posteriors of the
-    rows give less.
-    """
+    """Term by term, with states by decreasing share; other posteriors of the rows give less."""
     prior, rng = PRIORS[name], np.random.default_rng(3)
     settings = {"alpha0": 4.0, "alpha": 0.6, "kappa": prior.stickiness, "gamma": 5.0}
     for K in (1, 2, 5):

@@ -99,7 +99,7 @@ class BaseFamily(Parameters):
     """Categories (strings, booleans) that a column of a data frame may have; 0 for numbers only."""
 
     missing_category = np.nan
-    """What stands for a missing category among those numbered 0, 1, 2, ..."""
+    """Stands for a missing category; the others are numbered 0, 1, 2, ..."""
 
     measure = "densities"
     """What log evidence is the logarithm of: bounds of families compare if it is the same."""
@@ -222,7 +222,7 @@ class BaseFamily(Parameters):
         raise NotImplementedError
 
     def divergence(self, rows: Any, index: int) -> Array:
-        """(n,) divergence of every prepared row's smoothed mean from that of row `index`."""
+        """(n,) divergence of each prepared row's smoothed mean from that of row `index`."""
         raise NotImplementedError
 
     def divergences(self, rows: Any, indices: Array) -> Array:
@@ -276,8 +276,10 @@ class BaseFamily(Parameters):
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and
-    missing, 1 at those (D, n).
+    """Prepared rows of which some lack entries.
+
+    features : 0 where an entry is missing.
+    missing (D, n) : 1 where an entry is missing, else 0.
     """
 
     features: Array
@@ -285,12 +287,12 @@ class Incomplete:
 
 
 def features_of(rows: Array | Incomplete) -> tuple[Array, Array | None]:
-    """Features of prepared rows, and where entries are missing (None when they are complete)."""
+    """Features of prepared rows, and where entries are missing (None if rows are complete)."""
     return (rows.features, rows.missing) if isinstance(rows, Incomplete) else (rows, None)
 
 
 def find_missing(rows: Any) -> Array | None:
-    """(n, D) where rows of the user are NaN; None when they are complete."""
+    """(n, D) where the user's rows are NaN; None if they are complete."""
     if is_sparse(rows) or np.asarray(rows).dtype.kind != "f":
         return None
     missing = np.isnan(rows)
@@ -298,8 +300,9 @@ def find_missing(rows: Any) -> Array | None:
 
 
 def column_counts(rows: Array, missing: Array) -> Array:
-    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the
-    sake of speed.
+    """Number of rows seen by each column: (K, D), or (K, 1) if nothing is missing, which is faster.
+
+    rows (K,) : number of rows of each component. missing (K, D) : how many of them lack the column.
     """
     return np.maximum(rows[:, None] - missing, 0.0) if missing.any() else rows[:, None]
 
@@ -313,9 +316,7 @@ def fill_missing(rows: Any, values: Array) -> Array:
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:
-    """A hyperparameter per column: the default, a number for all columns, or an array of the right
-    length.
-    """
+    """(D,) hyperparameter for each column: the default, one number for all, or an array (D,)."""
     if value is None:
         return np.asarray(default, dtype=float)
     vector = np.asarray(value, dtype=float)
@@ -331,9 +332,7 @@ def prior_vector(name: str, value: Any, default: Array) -> Array:
 def prior_frame(
     center: Any, scale: Any, default_center: Array, default_scale: Array
 ) -> dict[str, Any]:
-    """The frame in which statistics are kept: center and scale (D,), as given or as the data have
-    them.
-    """
+    """Center and scale (D,) of the frame for statistics; default: those of the data."""
     frame = {
         "center": prior_vector("center", center, default_center),
         "scale": prior_vector("scale", scale, default_scale),
@@ -343,10 +342,10 @@ def prior_frame(
 
 
 def column_spread(scale: Scale) -> Array:
-    """(D,) variance of each column; a constant column is warned about and counts as 1."""
+    """(D,) variance of each column; a constant column gets variance 1 and a warning."""
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
-    # a column without values was named when the table was measured
+    # a column without any values was reported when the table was measured
     known = constant & (scale.seen > 0)
     if known.any():
         where = np.flatnonzero(known)

@@ -1,4 +1,4 @@
-"""Where fits begin."""
+"""Starts of fits."""
 
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels

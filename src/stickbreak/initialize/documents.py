@@ -60,7 +60,7 @@ def from_documents(
 
 
 def word_counts(batch: Batch, n_symbols: int) -> Any:
-    """(S, V) counts of the words of documents."""
+    """(S, V) counts of words in documents."""
     symbols = batch.rows[:, 0] if batch.symbols is None else batch.symbols[batch.rows[:, 0]]
     parts: Any = batch.repeats_or_ones(), symbols, batch.offsets
     return sparse.csr_array(parts, shape=(batch.n_spans, n_symbols))

@@ -72,7 +72,7 @@ def test_local_step_equals_enumeration(prior, weights):
 
 
 def test_local_bound_is_the_entropy_of_paths():
-    """log Z = energy + entropy, spec 2.3.5."""
+    """log Z = energy + entropy."""
     model, data, potentials = made()
     found, _ = model.local_step(potentials, data.whole())
     evidence, entropy = potentials.scores.evidence(model.family.prepare(data.rows)), 0.0
