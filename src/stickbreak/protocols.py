@@ -214,6 +214,9 @@ class Family(Protocol):
         shares (n, K).
         """
 
+    def expected_rows(self, counts: Counts, shares: Array) -> Array:
+        """(n, D) what to expect of rows of which only the shares (n, K) are known."""
+
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Posterior summaries in the user's units, component axis first."""
 

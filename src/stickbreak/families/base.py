@@ -133,6 +133,25 @@ class BaseFamily(Parameters):
         """
         return rows
 
+    def expected_rows(self, counts: Counts, shares: Array) -> Array:
+        """(n, D) what to expect of rows of which only the shares (n, K) of their components are
+        known.
+
+        A row of missing entries, imputed; where the family refuses those, the average of the
+        summary "mean" (K, D) that `describe` gives.
+        """
+        if self.missing != "refused":
+            nothing = np.full((len(shares), self.n_columns), np.nan)
+            return np.asarray(self.impute(counts, nothing, shares))
+        family: Any = self
+        means = family.describe(counts).get("mean")
+        if means is None:
+            raise ValueError(
+                f"{type(self).__name__} has neither a method `expected_rows(counts, shares)` nor "
+                "a summary `mean`, one of which forecasts need"
+            )
+        return np.asarray(shares @ means)
+
 
 def require_draws(family: Any) -> None:
     """A clear error for a family that cannot draw its parameters."""

@@ -14,7 +14,7 @@ from stickbreak.structures import Chain
 from .components import draw_components
 from .panels import Panel, crowd_ticks, draw_trace, draw_weights, panels_of
 from .style import HEAT, MUTED, PALETTE, REST, color_of, color_ticks, set_titles, tidy
-from .view import Fitted, plural
+from .view import View, plural
 
 __all__ = ["draw_durations", "draw_strips", "draw_transitions"]
 
@@ -46,7 +46,7 @@ def strip_color(rank: int) -> tuple[float, float, float]:
     return tuple(color if rank < len(PALETTE) else 0.5 + 0.5 * color)
 
 
-def draw_strips(fitted: Fitted, ax: Axes) -> None:
+def draw_strips(fitted: View, ax: Axes) -> None:
     """The state of every row of some sequences, one strip each."""
     paths = fitted.paths
     if not paths:
@@ -81,7 +81,7 @@ def draw_strips(fitted: Fitted, ax: Axes) -> None:
     _draw_key(fitted, ax)
 
 
-def _draw_key(fitted: Fitted, ax: Axes) -> None:
+def _draw_key(fitted: View, ax: Axes) -> None:
     """Ids of the states in their colors, at the right."""
     keys = [
         Patch(color=strip_color(rank), label=str(fitted.ids[k]))
@@ -96,7 +96,7 @@ def _draw_key(fitted: Fitted, ax: Axes) -> None:
               labelspacing=0.3)  # fmt: skip
 
 
-def draw_transitions(fitted: Fitted, ax: Axes) -> None:
+def draw_transitions(fitted: View, ax: Axes) -> None:
     """Probability of each step, from row to column; colors by the square root, so that rare steps
     can be seen.
     """
@@ -127,7 +127,7 @@ def _write_chance(value: float) -> str:
     return "1" if value > 0.995 else f"{value:.2f}".lstrip("0")
 
 
-def draw_durations(fitted: Fitted, ax: Axes) -> None:
+def draw_durations(fitted: View, ax: Axes) -> None:
     """Expected rows of a stay in each state."""
     lengths = _require(fitted.durations)[fitted.shown]
     places = np.arange(len(lengths))

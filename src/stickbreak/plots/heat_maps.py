@@ -19,7 +19,7 @@ from stickbreak.families import Bernoulli, Categorical, Multinomial, Poisson
 from stickbreak.protocols import Array
 
 from .style import HEAT, MUTED, color_of, color_ticks, inner_axes, set_titles
-from .view import Fitted, choose_columns
+from .view import View, choose_columns
 
 __all__ = ["Grid", "draw_grid", "grid_of"]
 
@@ -47,7 +47,7 @@ class Grid:
     limits: tuple[float, float] | None = None
 
 
-def telling(fitted: Fitted, values: Array, convex: Callable[[Array], Array]) -> Array:
+def telling(fitted: View, values: Array, convex: Callable[[Array], Array]) -> Array:
     """(C,) Jensen's gap of each column: how much knowing the component says about it. values (K,
     C).
     """
@@ -64,7 +64,7 @@ def _log_product(x: Array) -> Array:
     return xlogy(x, x)
 
 
-def _choose(fitted: Fitted, score: Array) -> tuple[Array, str]:
+def _choose(fitted: View, score: Array) -> tuple[Array, str]:
     return choose_columns(
         fitted, score, ALL_COLUMNS if len(score) <= ALL_COLUMNS else CHOSEN_COLUMNS
     )
@@ -79,7 +79,7 @@ def _take(rows: Any, columns: Array) -> Array | None:
 
 
 @singledispatch
-def grid_of(family: Any, fitted: Fitted) -> Grid:
+def grid_of(family: Any, fitted: View) -> Grid:
     """The table to draw for a family. One that registers nothing shows the first of its summaries
     with a value per column.
     """
@@ -98,7 +98,7 @@ def grid_of(family: Any, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Bernoulli, fitted: Fitted) -> Grid:
+def _(family: Bernoulli, fitted: View) -> Grid:
     values = fitted.posterior["probability"]
     columns, note = _choose(fitted, telling(fitted, values, _entropy))
     names = [fitted.names[d] for d in columns]
@@ -113,7 +113,7 @@ def _(family: Bernoulli, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Multinomial, fitted: Fitted) -> Grid:
+def _(family: Multinomial, fitted: View) -> Grid:
     values = fitted.posterior["probability"]
     columns, note = _choose(fitted, telling(fitted, values, _log_product))
     rows = _take(fitted.rows, columns)
@@ -124,7 +124,7 @@ def _(family: Multinomial, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Poisson, fitted: Fitted) -> Grid:
+def _(family: Poisson, fitted: View) -> Grid:
     values = fitted.posterior["rate"]
     columns, note = _choose(fitted, telling(fitted, values, _log_product))
     return Grid(
@@ -137,7 +137,7 @@ def _(family: Poisson, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Categorical, fitted: Fitted) -> Grid:
+def _(family: Categorical, fitted: View) -> Grid:
     """The symbols of a column side by side."""
     values = fitted.posterior["probability"]  # (K, D, V)
     score = (
@@ -161,7 +161,7 @@ def _(family: Categorical, fitted: Fitted) -> Grid:
     return Grid(np.concatenate(parts, axis=1), labels, "probability", note, rows, edges, (0.0, 1.0))
 
 
-def draw_grid(grid: Grid, fitted: Fitted, ax: Axes) -> None:
+def draw_grid(grid: Grid, fitted: View, ax: Axes) -> None:
     """Components as lines of a heat map, largest first; rows, if given, below, in the order of
     their components.
     """
@@ -226,7 +226,7 @@ def _annotate(ax: Axes, values: Array, norm: Normalize) -> None:
         )
 
 
-def _draw_rows(grid: Grid, fitted: Fitted, norm: Normalize, ax: Axes) -> None:
+def _draw_rows(grid: Grid, fitted: View, norm: Normalize, ax: Axes) -> None:
     """Rows in the order of their components, a strip of the components' colors at the left."""
     assert grid.rows is not None
     assert fitted.labels is not None

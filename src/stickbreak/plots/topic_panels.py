@@ -15,7 +15,7 @@ from stickbreak.structures import Document
 
 from .panels import Panel, draw_trace, draw_weights, panels_of
 from .style import HEAT, MUTED, PALETTE, color_of, color_ticks, inner_axes, set_titles, tidy
-from .view import Fitted, plural
+from .view import View, plural
 
 __all__ = ["draw_documents", "draw_topics"]
 
@@ -46,14 +46,14 @@ def count_cells(n: int) -> tuple[int, int]:
     return -(-n // columns), columns
 
 
-def size_of_topics(fitted: Fitted) -> tuple[float, float]:
+def size_of_topics(fitted: View) -> tuple[float, float]:
     """Width and height in inches in which all words can be read."""
     rows, columns = count_cells(min(len(fitted.shown), MAX_TOPICS))
     n_words = min(fitted.n_words, len(fitted.names))
     return max(4.2, 1.9 * columns), max(3.2, 0.9 + rows * (0.35 + LINE * n_words))
 
 
-def draw_topics(fitted: Fitted, ax: Axes) -> None:
+def draw_topics(fitted: View, ax: Axes) -> None:
     """The most probable words of each topic, the largest topic first: on bars, or in lines where
     `ax` is too small for these.
     """
@@ -192,7 +192,7 @@ def _write_share(value: float, _: Any) -> str:
     return f"{100 * value:.4g} %"
 
 
-def draw_documents(fitted: Fitted, ax: Axes) -> None:
+def draw_documents(fitted: View, ax: Axes) -> None:
     """Shares of the topics in some documents: a column for each, in the order of their largest
     topics.
     """
@@ -225,7 +225,7 @@ def draw_documents(fitted: Fitted, ax: Axes) -> None:
     set_titles(ax, "shares of topics in documents", left_out)
 
 
-def _lines_of_shares(fitted: Fitted, shares: Array) -> tuple[Array, list[str]]:
+def _lines_of_shares(fitted: View, shares: Array) -> tuple[Array, list[str]]:
     """Shares (m, topics) of the topics that are drawn, and their labels; what the others have
     together is the last.
     """

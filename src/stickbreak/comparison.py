@@ -238,11 +238,11 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
     return ComparedModel(
         name=name,
         model=type(model).__name__,
-        family=type(model._model.family).__name__,
+        family=type(model.family_).__name__,
         rows=rows,
         n_components=int(model.n_components_),
         n_effective=int(model.n_effective_),
-        objective="" if math.isnan(bound) else model._rule.objective,
+        objective="" if math.isnan(bound) else model._require_fitted().rule.objective,
         bound=bound,
         bound_per_row=bound / rows if rows > 0 else math.nan,
         score=math.nan if X is None else float(model.score(X)),
@@ -257,7 +257,7 @@ def _differences(
     """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each
     reason.
     """
-    both = [model._model.family.measure for model in models]
+    both = [model.family_.measure for model in models]
     bounds = [
         [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
         [
