@@ -19,14 +19,9 @@ from stickbreak.stats import Array
 from .fitted import Fitted
 
 __all__ = [
-    "Filtered",
-    "Forecast",
-    "OnlineFilter",
-    "draw_sequences",
-    "fill_gaps",
-    "forecast_rows",
+    "Filtered", "Forecast", "OnlineFilter", "draw_sequences", "fill_gaps", "forecast_rows",
     "score_completion",
-]
+]  # fmt: skip
 
 CHUNK = 1 << 16  # words whose probabilities are computed at once
 

@@ -28,16 +28,9 @@ if TYPE_CHECKING:
     from .engine_runs import Task
 
 __all__ = [
-    "PARTS",
-    "decode",
-    "encode",
-    "identify_fit",
-    "load",
-    "register",
-    "register_part",
-    "resume",
+    "PARTS", "decode", "encode", "identify_fit", "load", "register", "register_part", "resume",
     "save",
-]
+]  # fmt: skip
 
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -290,10 +283,10 @@ def _check_arrays(fitted: Fitted) -> None:
 
 def _require_like(found: Fields, expected: Fields) -> None:
     for name, array in expected.arrays.items():
-        if found[name].shape != array.shape or not np.isfinite(found[name]).all():
-            raise ValueError(
-                f"{name} has shape {found[name].shape}, or is not finite; expected {array.shape}"
-            )
+        if found[name].shape != array.shape:
+            raise ValueError(f"{name} has shape {found[name].shape}; expected {array.shape}")
+        if not np.isfinite(found[name]).all():
+            raise ValueError(f"{name} holds values that are not finite")
 
 
 # ------------------------------------------------------------------------------------ checkpoints

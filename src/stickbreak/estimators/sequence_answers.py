@@ -26,8 +26,11 @@ METHODS = ("marginal", "viterbi")
 class SequenceModel(SequenceEstimator):
     """Answers of hidden Markov chains: `predict`, `score`, `forecast` and their kin."""
 
-    def _ask(self, given: Given, parameters: str) -> tuple[Fitted, Stack, ModelPotentials]:
+    def _ask(
+        self, parameters: str, X: Rows, lengths: Values, sequence_id: Values, context: Values
+    ) -> tuple[Fitted, Stack, ModelPotentials]:
         """The fitted model, sequences for it, and potentials to judge them by."""
+        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
         fitted, table = self._use(given)
         return fitted, table, self._potentials_of(fitted, parameters)
 
@@ -64,8 +67,7 @@ class SequenceModel(SequenceEstimator):
             return self.decode(
                 X, lengths=lengths, sequence_id=sequence_id, context=context, parameters=parameters
             )[1]
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, parameters)
+        fitted, table, potentials = self._ask(parameters, X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             return table.shape.answer(self._decode(fitted, potentials, table.whole(), pool))
 
@@ -90,8 +92,7 @@ class SequenceModel(SequenceEstimator):
             potentials of variational Bayes it is the expected log of that.
         states : as `predict` gives them.
         """
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, parameters)
+        fitted, table, potentials = self._ask(parameters, X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             path, value = fitted.model.best_paths(potentials, table.whole(), pool)
         return float(value.sum()), table.shape.answer(path)
@@ -113,8 +114,7 @@ class SequenceModel(SequenceEstimator):
         X, lengths, sequence_id, context, parameters : as in `predict`; after `HardEM`, the best
             path has probability one.
         """
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, parameters)
+        fitted, table, potentials = self._ask(parameters, X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             shares = fitted.local_model.shares(potentials, table.whole(), pool)
         return table.shape.answer(shares)
@@ -132,8 +132,7 @@ class SequenceModel(SequenceEstimator):
         ----------
         X, lengths, sequence_id, context : as in `fit`.
         """
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, "mean")
+        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             return table.shape.answer(fitted.model.filter(potentials, table.whole(), pool))
 
@@ -174,8 +173,7 @@ class SequenceModel(SequenceEstimator):
         ----------
         X, lengths, sequence_id, context : as in `fit`.
         """
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, "fitted")
+        fitted, table, potentials = self._ask("fitted", X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             return fill_gaps(fitted, potentials, table, pool)
 
@@ -200,7 +198,8 @@ class SequenceModel(SequenceEstimator):
 
     def _log_steps(self, given: Given) -> tuple[Stack, Array]:
         """Sequences, and the log density (n,) of each row that is modelled, whatever it weighs."""
-        fitted, table, potentials = self._ask(given, "mean")
+        fitted, table = self._use(given)
+        potentials = self._potentials_of(fitted, "mean")
         batch = replace(table, repeats=None).whole()
         with workers(self.n_jobs) as pool:
             steps = fitted.model.log_steps(potentials, batch, pool)
@@ -275,8 +274,7 @@ class SequenceModel(SequenceEstimator):
         ((1, 3, 2), (1, 3, 1))
         """
         require_whole(horizon=horizon)
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table, potentials = self._ask(given, "mean")
+        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             return forecast_rows(fitted, potentials, table, horizon, pool)
 

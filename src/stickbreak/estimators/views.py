@@ -30,14 +30,9 @@ if TYPE_CHECKING:
     from .topic_models import TopicEstimator
 
 __all__ = [
-    "Labeled",
-    "make_dataset",
-    "plot_chain",
-    "plot_mixture",
-    "plot_topics",
-    "summary_values",
+    "Labeled", "make_dataset", "plot_chain", "plot_mixture", "plot_topics", "summary_values",
     "top_words",
-]
+]  # fmt: skip
 
 MAX_DOCUMENTS = 60  # in a picture: more columns than that cannot be told apart
 MAX_ROWS = 2000  # rows in a picture: enough to see the shape, few enough to draw at once

@@ -13,26 +13,8 @@ from .sequence_rows import Shape, Stack, lagged_names, read_sequences, stack_val
 from .table_rows import check_weights, open_rows, read_table
 
 __all__ = [
-    "Categories",
-    "Dictionary",
-    "Given",
-    "Rows",
-    "Schema",
-    "Shape",
-    "Stack",
-    "Values",
-    "check_categories",
-    "check_weights",
-    "count_documents",
-    "lagged_names",
-    "legal_sets",
-    "make_dictionary",
-    "offsets_of_runs",
-    "open_documents",
-    "open_rows",
-    "read_documents",
-    "read_sequences",
-    "read_table",
-    "read_text",
-    "stack_values",
-]
+    "Categories", "Dictionary", "Given", "Rows", "Schema", "Shape", "Stack", "Values",
+    "check_categories", "check_weights", "count_documents", "lagged_names", "legal_sets",
+    "make_dictionary", "offsets_of_runs", "open_documents", "open_rows", "read_documents",
+    "read_sequences", "read_table", "read_text", "stack_values",
+]  # fmt: skip

@@ -16,13 +16,8 @@ from stickbreak.stats import Array
 from .schema import Categories
 
 __all__ = [
-    "check_categories",
-    "column_names",
-    "frame_kind",
-    "is_text",
-    "read_frame",
-    "read_text",
-]
+    "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_text",
+]  # fmt: skip
 
 CATEGORY = str | bool | int | float
 MAX_SHOWN = 8  # categories that an error lists
