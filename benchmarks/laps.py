@@ -65,7 +65,7 @@ class Laps:
     ) -> None:
         table = X if isinstance(X, Table) else Table(X)
         engine = BatchVB(**limits) if n_batches == 1 else MemoizedVB(n_batches=n_batches, **limits)
-        self.model = engine.limit(make((family or Gaussian()).resolve(measure(table))))
+        self.model = engine.adapt(make((family or Gaussian()).resolve(measure(table))))
         self.rule, self.accumulator, self.pool = engine.rule(), engine.accumulator(table), pool
         self.watches = engine.watches()
         self.batches = table.batches(n_batches)

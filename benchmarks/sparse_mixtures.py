@@ -78,7 +78,7 @@ def begin(X: Any, family: Any, n_components: int) -> Start:
 
 def held_out(laps: Laps, X: Any) -> float:
     """Mean log predictive density, all components in use."""
-    model = laps.model.limited(None)
+    model = laps.model.sparse(None)
     return float(
         model.log_evidence(
             model.predictive(laps.state.counts, laps.state.params), Table(X).whole()
@@ -90,7 +90,7 @@ def disagreement(laps: Laps, limits: dict[str, int], X: Any) -> float:
     """Part of some rows whose candidates miss."""
     potentials, some = laps.potentials(), Table(X[:2_000]).whole()
     chosen, best = (
-        laps.model.limited(ACTIVE, c).shares(potentials, some) > 0
+        laps.model.sparse(ACTIVE, c).shares(potentials, some) > 0
         for c in (limits.get("candidates"), None)
     )
     return float((chosen != best).any(1).mean())

@@ -1,6 +1,4 @@
-"""The main job in one go: find clusters, look at them, compare, save, load, draw. `make demo` runs
-this.
-"""
+"""The main job in one go: find clusters, look, compare, save, load, draw. `make demo` runs it."""
 
 from __future__ import annotations
 
@@ -38,14 +36,8 @@ def show(console: Console, model: sb.DPMixture) -> None:
     """A table of the components that hold rows, the largest first."""
     table = Table("component", "rows", "weight", "mean of x", "mean of y", title="What was found")
     for k in np.flatnonzero(model.counts_ >= 1):
-        x, y = model.means_[k]
-        table.add_row(
-            str(model.component_ids_[k]),
-            f"{model.counts_[k]:,.0f}",
-            f"{model.weights_[k]:.3f}",
-            f"{x:.2f}",
-            f"{y:.2f}",
-        )
+        numbers = f"{model.weights_[k]:.3f}", *(f"{mean:.2f}" for mean in model.means_[k])
+        table.add_row(str(model.component_ids_[k]), f"{model.counts_[k]:,.0f}", *numbers)
     console.print(table)
 
 
@@ -64,19 +56,16 @@ def main() -> None:
     console.rule("Compared with numbers that are given")
     others = [sb.Mixture(k, n_init=3, random_state=0, verbose=live).fit(rows) for k in (3, 8)]
     names = ["DPMixture()", "Mixture(3)", "Mixture(8)"]
-    console.print(
-        sb.compare([best, *others], held_out, names=names), highlight=False, soft_wrap=True
-    )
+    found = sb.compare([best, *others], held_out, names=names)
+    console.print(found, highlight=False, soft_wrap=True)
 
     console.rule("Saved, loaded, drawn")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "demo.stickbreak"
         best.save(file)
         same = sb.load(file).score(held_out) == best.score(held_out)
-        console.print(
-            f"model file: {file.stat().st_size:,} bytes; loaded again, its score is "
-            f"{'the same' if same else 'ANOTHER'}"
-        )
+        size, what = file.stat().st_size, "the same" if same else "ANOTHER"
+        console.print(f"model file: {size:,} bytes; loaded again, its score is {what}")
     figure = best.plot(X=rows)
     figure.savefig("demo.png", dpi=120)
     plt.close(figure)

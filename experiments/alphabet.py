@@ -95,7 +95,7 @@ def run() -> Experiment:
         for name, runs in fits.items()
     ]
     setting_text = (
-        "E1. 50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and "
+        "50,000 patches of 8 x 8 pixels, mean zero, 26 clusters: the strokes of a letter and "
         "its paper have independent "
         "brightness, pixel "
         "noise 0.1 of it; each letter 0.95 times as frequent as the one before. Wishart prior with "

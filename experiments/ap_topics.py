@@ -106,7 +106,7 @@ def run() -> Experiment:
     runs = [follow(split, seed) for seed in seeds(2)]
     rows = [row(name, [run[name] for run in runs], split, PEERS.get(name, "")) for name in runs[0]]
     setting = (
-        f"E5. {split.train.shape[0]:,} documents, {split.train.sum():,.0f} words, "
+        f"{split.train.shape[0]:,} documents, {split.train.sum():,.0f} words, "
         f"V={split.train.shape[1]:,}; {len(split.test)} "
         "held out, a fifth of the distinct words of each scored (with prior counts of 0.1 / 10 "
         "times the shares of training). "

@@ -77,7 +77,7 @@ def run() -> Experiment:
         for name, runs in fits.items()
     ]
     setting = (
-        f"E2. {DOCUMENTS} documents of {WORDS} words over 30 x 30, one of ten bars each (five lie, "
+        f"{DOCUMENTS} documents of {WORDS} words over 30 x 30, one of ten bars each (five lie, "
         "five stand; words of the "
         f"bar ten times "
         "likelier); Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word. The "

@@ -163,7 +163,8 @@ def run() -> Experiment:
         ),
     ]
     text = (
-        "E11, on one chromosome of one cell type. GM12878, chromosome 11, 10 binary marks in bins "
+        "The published experiment, on one chromosome of one cell type. "
+        "GM12878, chromosome 11, 10 binary marks in bins "
         "of 200 bases. HDP-HMM of the "
         f"first {n_train:,} bins, concentration 0.5, start 10, top 10, not sticky; Beta(0.1, 0.3); "
         "births, merges and deletes. "

@@ -95,7 +95,7 @@ def run() -> Experiment:
         )
     )
     text = (
-        f"E10, with {data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the "
+        f"{data.n_spans} trials ({data.n_rows:,} rows of 12 angles at 0.1 s after the "
         "first of each) instead of the 124 "
         "of the publication, which are not at hand: its bounds cannot be compared. Prior and "
         "stickiness as for six motion "

@@ -110,7 +110,8 @@ def run() -> Experiment:
         "Dirichlet process of multinomials, concentration 1, Dirichlet 0.1 a word; every tenth "
         "document held out; one batch, "
         "five seeds. "
-        "In the same way E3 clustered 1,392 articles of NIPS, which are not at hand: there the "
+        "In the same way the publication clustered 1,392 articles of NIPS, "
+        "which are not at hand: there the "
         "best bound has 300 to 400 "
         "components and none empties."
     )

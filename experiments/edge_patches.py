@@ -188,7 +188,7 @@ def run() -> Experiment:
     first = {name: runs[0].fit for name, runs in found.items()}
     n_rows, n_batches = size()
     setting = (
-        f"E5. {n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two "
+        f"{n_rows:,} patches of 5 x 5 pixels, mean zero, eight equally frequent clusters: two "
         "surfaces of independent "
         f"brightness that meet "
         f"in an edge or a corner, pixel noise 0.2 of a surface's. {n_batches} batches of 1,000; "

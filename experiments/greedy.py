@@ -54,13 +54,13 @@ def fit_greedy(setting: Setting, start: Start, n_batches: int, n_laps: int, seed
     bound = trace[-1].bound
     assert bound is not None
     result = Result(
-        state.counts,
-        state.params,
-        state.ids,
-        state.next_id,
-        0,
-        trace,
-        bound,
+        counts=state.counts,
+        params=state.params,
+        ids=state.ids,
+        next_id=state.next_id,
+        n_steps=0,
+        trace=trace,
+        bound=bound,
         is_converged=True,
         model=model,
     )

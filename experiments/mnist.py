@@ -138,14 +138,14 @@ def run() -> Experiment:
         )
     )
     words = (
-        "E6 used all 60,000 images, which are not at hand: figures of the publication are no "
+        "The publication used all 60,000 images, which are not at hand: its figures are no "
         "target here. Not built: "
         "Kurihara's split moves, "
         "whose program is not at hand and whose moves a birth contains; births of 2013, which may "
         "lower the bound."
     )
     setting_text = (
-        "E6. The 10,000 test images on 50 principal axes, every tenth held out; Dirichlet process "
+        "The 10,000 test images on 50 principal axes, every tenth held out; Dirichlet process "
         "Gaussian mixture from one "
         "component with "
         "births, merges and deletes. Prior mean 0, strength 1e-4, 52 degrees of freedom, expected "

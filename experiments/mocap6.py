@@ -152,7 +152,7 @@ def run() -> Experiment:
     rows = [row for size, fits in found.items() for row in rows_of(size, fits, data, truth)]
     best = max((fit for fits in found.values() for fit in fits), key=lambda fit: fit.result.bound)
     setting_text = (
-        "E9. Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression "
+        "Six sequences, 2,058 rows of 12 joint angles at 0.1 s, 12 exercises. Autoregression "
         "of order 1, coefficients about "
         "the identity (V = E[covariance] = variances of a step, 14 degrees of freedom, no "
         "intercept); sticky HDP-HMM, stickiness "

@@ -92,7 +92,7 @@ def run() -> Experiment:
         ),
     ]
     setting = (
-        f"E4. {ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, "
+        f"{ROWS:,} draws of N(0, 1); Dirichlet process Gaussian mixture, concentration 10, "
         "prior variance 1 (mean strength "
         f"0.01, 3 degrees "
         "of freedom). Variational Bayes on all rows from five random rows with merges only, from "

@@ -253,7 +253,7 @@ def run() -> Experiment:
     }
     rows = [row for name, comparisons in found.items() for row in rows_of(name, comparisons)]
     text = (
-        f"E12. {n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} "
+        f"{n_sequences} sequences of {length:,} rows in the plane from a chain of {STATES} "
         "states; means and covariances "
         "from NIW(0, I, 0.1, 7), which is also the prior, rows from Dirichlet(1). HDP-HMM with 20 "
         "states, concentration 0.5, "

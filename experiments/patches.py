@@ -18,9 +18,9 @@ ENGINES = {
     "L=4 of 16 candidates": sb.BatchVB(max_iter=LAPS, tol=0.0, max_active=4, candidates=16),
 }
 PUBLISHED = {
-    (200, "L=4"): "E8: over 10 s to under 1 s, for the summary alone",
-    (200, "L=8"): "E8: hardly to be told from dense",
-    (800, "L=4"): "E9: 27,000 s to 8,100 s for a lap of 3.6 million (3.3 times)",
+    (200, "L=4"): "over 10 s to under 1 s, for the summary alone",
+    (200, "L=8"): "hardly to be told from dense",
+    (800, "L=4"): "27,000 s to 8,100 s for a lap of 3.6 million (3.3 times)",
 }
 MINIBATCH = 36_816  # patches of four images: one minibatch of the publication
 
@@ -133,7 +133,7 @@ def run() -> Experiment:
         *many,
     ]
     text = (
-        f"E8 and E9. {setting.table.n_rows:,} patches of 8 x 8 pixels, mean removed, drawn from 54 "
+        f"{setting.table.n_rows:,} patches of 8 x 8 pixels, mean removed, drawn from 54 "
         "images of BSDS500 (the "
         f"publication: 3.6 million "
         "of 400), as many held out of 6 others; mean-zero Gaussians, Wishart prior with 66 "

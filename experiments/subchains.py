@@ -75,7 +75,8 @@ def run() -> Experiment:
         batch = [held_out(fit, test, n_train)[1] for fit in fits]
         rows.append(row_of(f"batch, {laps} lap{'s' if laps > 1 else ''}", fits, batch))
     text = (
-        f"E18, on another chain: the {n_train:,} first bins of chromatin (10 binary marks), "
+        "The published experiment, on another chain: "
+        f"the {n_train:,} first bins of chromatin (10 binary marks), "
         f"HDP-HMM of {STATES} states, prior as "
         f"there; starts by k-means++ on rows, three seeds. Windows: one pass, {ROWS_OF_A_STEP:,} "
         "rows a step, step size (10 + "

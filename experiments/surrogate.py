@@ -157,7 +157,7 @@ def run() -> Experiment:
         for i, extra in enumerate(EXTRA)
     ]
     text = (
-        "E1, E2. Log normalizer of a document's Dirichlet at the prior's mean shares (top "
+        "Log normalizer of a document's Dirichlet at the prior's mean shares (top "
         f"concentration {TOP:g}) against its "
         f"lower bound. Then {DOCUMENTS} documents of {TOKENS} tokens with fixed labels in {TOPICS} "
         "topics, concentration 0.5: the "

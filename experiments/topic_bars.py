@@ -123,7 +123,7 @@ def run() -> Experiment:
         for name, fits in found.items()
     ]
     setting = (
-        f"E4. {n_documents} documents of {WORDS} words over 30 x 30, each a mixture of one to "
+        f"{n_documents} documents of {WORDS} words over 30 x 30, each a mixture of one to "
         "three of ten bars (five lie, five "
         "stand; a word of the bar ten times likelier, a choice of ours: the publication does not "
         "say). HDP, concentration 0.5, top "

@@ -127,7 +127,7 @@ def run() -> Experiment:
         row for stickiness, fits in found.items() for row in rows_of(stickiness, fits, data, truth)
     ]
     setting = (
-        "E7. 32 sequences of 1,000 rows, eight states in a circle (each stayed in with probability "
+        "32 sequences of 1,000 rows, eight states in a circle (each stayed in with probability "
         "0.999), Gaussians in the "
         "plane. Sticky HDP-HMM: concentration 0.5, start 10, top 10; prior mean 0, strength 1e-4, "
         "4 degrees of freedom, scatter "

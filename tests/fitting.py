@@ -19,8 +19,7 @@ from stickbreak.stats import Summary
 
 Array = np.ndarray
 
-# The inputs of the golden numbers in the specification: one column, K = 4, r[n, k] proportional to
-# ((n+1)(k+2) mod 7) + 1.
+# Inputs of the golden numbers: one column, K = 4, r[n, k] proportional to ((n+1)(k+2) mod 7) + 1.
 GOLDEN_X = np.array([-2.0, -1.9, -1.0, 0.0, 0.3, 1.5, 1.6, 4.0])[:, None]
 GOLDEN_GAMMA = 1.5
 MODELS = {"finite": finite_mixture, "dp": dp_mixture}

@@ -160,7 +160,7 @@ def make_twin(
     use.
     """
     case = CASES[case] if isinstance(case, str) else case
-    model = MODELS[allocation](case.family, GAMMA).limited(max_active)
+    model = MODELS[allocation](case.family, GAMMA).sparse(max_active)
     table = Table(case.rows, repeats, None if labels is None else labels + 1)
     batches = table.batches(n_batches)
     legal = (

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.data import Scale
-from stickbreak.families.base import BaseFamily, prior_vector, require_positive
+from stickbreak.families.base import BaseFamily, BaseScores, prior_vector, require_positive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
 
-class _Collecting:
+class _Collecting(BaseScores):
     """Statistics of rows, the same under every rule. `out` is the lane's own: add to it in
     place.
     """

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from stickbreak.priors import BasePrior
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Field, Fields, Summary
 
 
 @dataclass(frozen=True)
-class EqualShares:
+class EqualShares(BasePrior):
     """share_k = 1 / K."""
 
     def fields(self, axis: str) -> dict[str, Field]:

@@ -15,11 +15,11 @@ from scipy.special import logsumexp
 from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Fields
-from stickbreak.structures import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 
 @dataclass(frozen=True)
-class Alone:
+class Alone(BaseStructure):
     """Units are rows. A unit of several rows has its bounds in `block.offsets`; a block never
     splits a unit.
     """
@@ -36,7 +36,7 @@ class Alone:
         """Add the prior's counts to `out`, write `warm`; the model collects the family's counts
         from the shares.
         """
-        logits = judge(potentials, block) + potentials["share"]
+        logits = row_evidence(potentials, block) + potentials["share"]
         log_z = logsumexp(logits, axis=1)
         repeats = block.repeats_or_ones()
         shares = np.exp(logits - log_z[:, None]) * repeats[:, None]
@@ -47,7 +47,7 @@ class Alone:
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
     ) -> Local:
         """The same with the best single labelling: log_z is its log weight."""
-        logits = judge(potentials, block) + potentials["share"]
+        logits = row_evidence(potentials, block) + potentials["share"]
         best, repeats = logits.argmax(1), block.repeats_or_ones()
         shares = np.zeros_like(logits)
         shares[np.arange(len(best)), best] = repeats
@@ -63,7 +63,7 @@ class Alone:
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best component of each row."""
-        return (judge(potentials, block) + potentials["share"]).argmax(1)
+        return (row_evidence(potentials, block) + potentials["share"]).argmax(1)
 
     best = decode  # the best labelling of a unit as a whole is the same here
 
@@ -71,9 +71,9 @@ class Alone:
         """(units,) log normalizer of each unit; under predictive potentials its log predictive
         density.
         """
-        return np.asarray(logsumexp(judge(potentials, block) + potentials["share"], axis=1))
+        return np.asarray(logsumexp(row_evidence(potentials, block) + potentials["share"], axis=1))
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
-        logits = judge(potentials, block) + potentials["share"]
+        logits = row_evidence(potentials, block) + potentials["share"]
         return (logits + rng.gumbel(size=logits.shape)).argmax(1)

@@ -1,6 +1,6 @@
 """stickbreak: Bayesian models of hidden structure, by variational inference at scale.
 
-Names are imported when they are first used, so that `import stickbreak` costs next to nothing.
+Names are imported when first used, so that `import stickbreak` costs almost no time.
 """
 
 from __future__ import annotations

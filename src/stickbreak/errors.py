@@ -1,4 +1,4 @@
-"""Errors and warnings of our own: each names the value and the remedy."""
+"""Errors and warnings of the library; each names the value and the remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROW = re.compile(r"\brow (\d+)\b")
 
 
 def in_one_line(error: BaseException) -> str:
-    """The beginning of what an error says: it may quote values, or a file, at length."""
+    """The start of an error's message, which may quote values or a file at length."""
     return " ".join(str(error).split())[:400] or type(error).__name__
 
 
@@ -55,9 +55,7 @@ class CheckpointError(ValueError):
 
 @contextmanager
 def columns_named(names: Sequence[Any] | None) -> Iterator[None]:
-    """Errors about "column 2" that are raised within speak of the third of `names`; None leaves
-    them as they are.
-    """
+    """Replace "column 2" in errors raised within by the third of `names`; None changes nothing."""
     try:
         yield
     except ValueError as error:
@@ -72,8 +70,7 @@ def columns_named(names: Sequence[Any] | None) -> Iterator[None]:
 
 @contextmanager
 def rows_named(offsets: Any) -> Iterator[None]:
-    """Errors about "row 17" that are raised within speak of a row of a sequence; None leaves them
-    as they are.
+    """Replace "row 17" in errors raised within by a row of a sequence; None changes nothing.
 
     offsets : (S + 1,) sequence s owns rows offsets[s] to offsets[s + 1].
     """

@@ -1,4 +1,4 @@
-"""Parameters by name, in scikit-learn's manner, for frozen objects (families, engines)."""
+"""Parameters by name, as in scikit-learn, for frozen objects (families, engines)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ __all__ = ["Parameters", "require_positive", "require_whole"]
 
 
 def require_whole(**values: Any) -> None:
-    """A clear error for a setting that must be a whole number of at least 1."""
+    """Raise ValueError for a setting that is not a whole number of at least 1."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
 
 
 def require_positive(**values: Any) -> None:
-    """A clear error for a number that must be above zero and finite."""
+    """Raise ValueError for a number that is not positive and finite."""
     for name, value in values.items():
         if not (isinstance(value, Real) and 0 < float(value) < math.inf):
             raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 
 class Parameters:
-    """Mixin for frozen dataclasses: `get_params`, `set_params`, and a repr that shows what differs
-    from the default.
+    """Mixin for frozen dataclasses: `get_params`, `set_params`, and a repr without defaults.
 
     Frozen objects are values; `set_params` exists because grid searches set nested parameters on a
     fresh clone.
@@ -45,10 +44,10 @@ class Parameters:
         return found
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments by name; `outer__inner` reaches into a nested object."""
+        """Set arguments by name; `outer__inner` sets an argument of a nested object."""
         own = self.get_params(deep=False)
         for name in set(self.__dict__) - set(own):
-            del self.__dict__[name]  # what was made of the old ones
+            del self.__dict__[name]  # cached values, computed from the old arguments
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in own:

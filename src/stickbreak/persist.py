@@ -1,5 +1,6 @@
-"""Files: arrays as safetensors with a JSON header. Never pickle; written to a temporary name,
-flushed, then renamed.
+"""Files: arrays as safetensors with a JSON header, never pickle.
+
+A file is written under a temporary name, flushed, then renamed.
 """
 
 from __future__ import annotations
@@ -39,21 +40,22 @@ DTYPES = {
     "int32": "I32", "int16": "I16",
     "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
 }  # fmt: skip
-MAX_HEADER = 100_000_000  # as safetensors itself has it
+MAX_HEADER = 100_000_000  # the same limit as in safetensors
 
 
 def write_bytes(path: str | Path, payload: bytes) -> None:
-    """Replace a file whole or not at all."""
+    """Replace a file completely or not at all."""
     with replacing(path) as file:
         file.write(payload)
 
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes the place of `path` when all went well: temporary name in the
-    same folder, fsync, rename.
+    """A file to write to, which replaces `path` if all goes well.
+
+    It has a temporary name in the same folder; then fsync and rename.
     """
-    path = Path(path).resolve()  # through a link, not over it
+    path = Path(path).resolve()  # replace the target of a link, not the link
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no such folder: {path.parent}")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -78,7 +80,7 @@ def _umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where folders can be opened (not on Windows)."""
+    """Make the rename itself durable, on systems where folders can be opened (not Windows)."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):  # some file systems refuse; the file itself is safe
@@ -90,20 +92,21 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
-    """Arrays alone, for scratch files of our own (no fsync: they do not outlive the process)."""
+    """Write arrays alone, for our own scratch files (no fsync: they end with the process)."""
     Path(path).write_bytes(_save_tensors(dict(arrays)))
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """The inverse of `write_arrays`."""
+    """Arrays of a file that `write_arrays` made."""
     return _load_tensors(Path(path).read_bytes())
 
 
 def write_file(
     path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
-    """One file of the given kind ("model", "checkpoint"): a JSON header and named arrays, which are
-    taken one at a time.
+    """Write one file of a kind ("model", "checkpoint"): a JSON header and named arrays.
+
+    Arrays are taken one at a time.
     """
     text = json.dumps(header)
     table: dict[str, Any] = {}
@@ -128,7 +131,7 @@ def write_file(
         "digest": _digest(text, arrays),
     }
     head = json.dumps({"__metadata__": metadata, **table}).encode()
-    head += b" " * (-len(head) % 8)  # arrays begin at a multiple of eight
+    head += b" " * (-len(head) % 8)  # arrays start at a multiple of eight
     with replacing(path) as file:
         file.write(struct.pack("<Q", len(head)) + head)
         for name in sorted(arrays):
@@ -136,7 +139,7 @@ def write_file(
 
 
 class Tensors(Mapping[str, Array]):
-    """The arrays of a file, read when they are asked for."""
+    """The arrays of a file, read when requested."""
 
     def __init__(self, path: Path) -> None:
         opened: Any = safe_open
@@ -156,8 +159,9 @@ class Tensors(Mapping[str, Array]):
 
 
 def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str, Array]]:
-    """Header and arrays of a file that `write_file` made; anything else is a ModelFileError that
-    says what is wrong.
+    """Header and arrays of a file that `write_file` made.
+
+    Any other file is a ModelFileError that says what is wrong.
     """
     path = Path(path)
     if not path.is_file():
@@ -192,7 +196,7 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str,
 
 
 def _digest(text: str, arrays: Mapping[str, Array]) -> str:
-    """Tells a file from one with a bit changed; it does not tell who wrote it."""
+    """A digest that detects a changed bit; it says nothing about who wrote the file."""
     digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(arrays):
         array = _contiguous(arrays[name])
@@ -202,19 +206,17 @@ def _digest(text: str, arrays: Mapping[str, Array]) -> str:
 
 
 def _contiguous(array: Array) -> Array:
-    """The array as files have it: rows after rows, the processor's own order of bytes; scalars stay
-    scalars.
-    """
+    """The array as files have it: C-contiguous and in native byte order; scalars stay scalars."""
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
 def _bytes_of(array: Array) -> Any:
-    """The memory of a contiguous array, not a copy."""
+    """The memory of a contiguous array, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def _read_metadata(path: Path) -> dict[str, str]:
-    """The string table of a safetensors header, read with care: the file may be hostile."""
+    """The string table of a safetensors header, read with care: the file may be malicious."""
     with path.open("rb") as file:
         length = os.fstat(file.fileno()).st_size
         if length < 8:
@@ -235,18 +237,18 @@ def _read_metadata(path: Path) -> dict[str, str]:
     return metadata
 
 
-# ---------------------------------------------------------------------------------------------- fie
+# ------------------------------------------------------------------------------------------- fields
 
 
 def pack_fields(fields: Fields, prefix: str, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
-    """Put the arrays of Fields into `arrays` under `prefix`, and give their layout as JSON."""
+    """Put the arrays of Fields into `arrays` under `prefix`; returns their layout for JSON."""
     for name, array in fields.arrays.items():
         arrays[f"{prefix}/{name}"] = np.asarray(array)
     return {name: {**asdict(f), "axes": list(f.axes)} for name, f in fields.layout.items()}
 
 
 def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Fields:
-    """The inverse of `pack_fields`."""
+    """Fields from what `pack_fields` made."""
     try:
         fields = {name: Field(**{**f, "axes": tuple(f["axes"])}) for name, f in layout.items()}
         return Fields(fields, {name: arrays[f"{prefix}/{name}"] for name in layout})
@@ -257,7 +259,7 @@ def unpack_fields(layout: Mapping[str, Any], prefix: str, arrays: Mapping[str, A
 def pack_summary(
     summary: Summary, prefix: str, arrays: MutableMapping[str, Array]
 ) -> dict[str, Any]:
-    """As `pack_fields`, with the numbers and sides of a Summary."""
+    """Like `pack_fields`, with the numbers and sides of a Summary."""
     if summary.index is not None:
         arrays[f"{prefix}.index"] = summary.index
     return {
@@ -273,7 +275,7 @@ def pack_summary(
 
 
 def unpack_summary(saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Summary:
-    """The inverse of `pack_summary`."""
+    """The Summary from what `pack_summary` made."""
     fields: Fields = unpack_fields(saved["layout"], prefix, arrays)
     sides = {
         name: unpack_summary(side, f"{prefix}.side.{name}", arrays)

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.priors.dirichlet import ROWS
+from stickbreak.priors import ROWS, BasePrior
 from stickbreak.protocols import Local
 from stickbreak.stats import Field, Fields, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class ChainRows:
+class ChainRows(BasePrior):
     """Start row and transition rows, each a symmetric Dirichlet."""
 
     concentration: float = 0.5
@@ -34,9 +34,6 @@ class ChainRows:
             "transition": np.zeros((n_components, n_components)),
         }
 
-    def start(self, n_components: int, axis: str) -> Fields:
-        return Fields({}, {})
-
     def pseudo(self, params: Fields, n_components: int) -> dict[str, Array]:
         """Prior counts of every row: what a compiled sweep needs of a prior."""
         return {n: np.full_like(a, self.concentration) for n, a in self.zeros(n_components).items()}
@@ -47,9 +44,6 @@ class ChainRows:
             n: log_of(counts[n], pseudo)
             for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
         }
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        return params
 
     def bound(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))
@@ -77,9 +71,6 @@ class ChainRows:
             n: ROWS.log_mean(counts[n], pseudo)
             for n, pseudo in self.pseudo(params, len(counts["initial"])).items()
         }
-
-    def order(self, total: Summary) -> Array | None:
-        return None
 
 
 def to_linear(evidence: Array) -> tuple[Array, Array]:
@@ -130,16 +121,15 @@ def viterbi(log_initial: Array, log_transition: Array, log_evidence: Array) -> t
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(BaseStructure):
     """q(path) of every unit by forward-backward in the scaled linear domain."""
 
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
-        return None
+    tracks = frozenset({"merge"})
 
     def infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
     ) -> Local:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         shares, log_z, memo = np.empty_like(evidence), float(top.sum()), []
         for lo, hi in pairwise(block.offsets):
@@ -156,7 +146,7 @@ class Chain:
     def infer_best(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]
     ) -> Local:
-        evidence = judge(potentials, block)
+        evidence = row_evidence(potentials, block)
         shares, log_z = np.zeros_like(evidence), 0.0
         for lo, hi in pairwise(block.offsets):
             path, value = viterbi(potentials["initial"], potentials["transition"], evidence[lo:hi])
@@ -175,7 +165,7 @@ class Chain:
             np.add.at(out["transition"], (path[:-1][known], path[1:][known]), 1.0)
 
     def log_evidence(self, potentials: Any, block: Batch) -> Array:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         scales = [
             forward(initial, transition, evidence[lo:hi])[1] for lo, hi in pairwise(block.offsets)
@@ -186,7 +176,7 @@ class Chain:
 
     def decode(self, potentials: Any, block: Batch) -> Array:
         evidence, tables = (
-            judge(potentials, block),
+            row_evidence(potentials, block),
             (potentials["initial"], potentials["transition"]),
         )
         return np.concatenate(
@@ -197,7 +187,7 @@ class Chain:
 
     def sample(self, potentials: Any, block: Batch, rng: np.random.Generator) -> Array:
         """Forward filter, backward sample."""
-        evidence, _ = to_linear(judge(potentials, block))
+        evidence, _ = to_linear(row_evidence(potentials, block))
         initial, transition = np.exp(potentials["initial"]), np.exp(potentials["transition"])
         path = np.empty(block.n_rows, dtype=np.int64)
         for lo, hi in pairwise(block.offsets):

@@ -17,9 +17,10 @@ from scipy.optimize import minimize
 from scipy.special import digamma, expit, gammaln, logit
 
 from stickbreak.data import Batch
+from stickbreak.priors import BasePrior
 from stickbreak.protocols import Local
 from stickbreak.stats import Compose, Field, Fields, Insert, LinearFiller, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 from .chain import to_linear
 
@@ -27,11 +28,11 @@ Array = np.ndarray
 TINY = 1e-8  # stick fractions stay inside (TINY, 1 - TINY): digamma of zero is infinite
 
 
-# ---------------------------------------------------------------------------------------------- pri
+# ------------------------------------------------------------------------------------------- priors
 
 
 @dataclass(frozen=True)
-class FiniteTopics:
+class FiniteTopics(BasePrior):
     """Each unit's shares ~ Dirichlet(concentration / K)."""
 
     concentration: float = 1.0
@@ -88,9 +89,6 @@ class FiniteTopics:
 
     def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
         return {"pseudo": self.concentration * self.mean(counts, params), "rest": 0.0}
-
-    def order(self, total: Summary) -> Array | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class FixedRoot(RestTopics):
         return params
 
 
-# ---------------------------------------------------------------------------------------------- new
+# ---------------------------------------------------------------- new components, cut from the rest
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,7 @@ def cut_from_rest(
     return Compose((Insert(axis, count, fill), AddBound(float(gained))))
 
 
-# ---------------------------------------------------------------------------------------------- the
+# ------------------------------------------------------------------------------------ the structure
 
 
 class Unit(NamedTuple):
@@ -225,8 +223,10 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(BaseStructure):
     """Mean-field step of every unit. repeats: how often each word occurs in its unit."""
+
+    tracks = frozenset({"merge"})
 
     max_steps: int = 30
     tolerance: float = 1e-6
@@ -257,7 +257,7 @@ class Document:
     def _infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array], choose: Any
     ) -> Local:
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         repeats, starts = block.repeats_or_ones(), self._starts(block, warm, evidence.shape[1])
         shares, log_z, own_bound = np.empty_like(evidence), float(repeats @ top), 0.0
         for d, (lo, hi) in enumerate(pairwise(block.offsets)):

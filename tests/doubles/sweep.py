@@ -19,6 +19,7 @@ from numba.extending import overload
 from stickbreak.data import Batch
 from stickbreak.families import Categorical, Gaussian
 from stickbreak.families.quadratic import EMPTY as NO_ROWS
+from stickbreak.inference import BaseRule
 from stickbreak.kernels.compile import kernel
 from stickbreak.stats import Field, Fields, Summary, Tally, join
 
@@ -27,7 +28,7 @@ from .chain import Chain
 Array = np.ndarray
 
 
-# ---------------------------------------------------------------------------------------------- fam
+# -------------------------------------------------------------------------- families inside a sweep
 
 
 class LiveTable(NamedTuple):
@@ -261,7 +262,7 @@ def _(live, rows, lo, hi, out):
     return None
 
 
-# ---------------------------------------------------------------------------------------------- the
+# ------------------------------------------------------------------------------- the chain's kernel
 
 
 @kernel
@@ -359,7 +360,7 @@ def sweep_chain(
     return log_z
 
 
-# ---------------------------------------------------------------------------------------------- str
+# ------------------------------------------------------------------------------- structure and rule
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ class SweepingChain(Chain):
 
 
 @dataclass(frozen=True)
-class ExcludeOwn:
+class ExcludeOwn(BaseRule):
     """Collapsed inference: each unit is inferred from the counts of all others.
 
     A lane sees its own changes at once and those of other lanes after the visit: results depend on
@@ -408,20 +409,8 @@ class ExcludeOwn:
 
     n_lanes: int = 1
 
-    def at(self, seed: int, step: int) -> Any:
-        return self
-
     def pick(self, table: Any) -> Callable[..., Any]:
         return table.log_mean
-
-    def local_model(self, model: Any) -> Any:
-        return model
-
-    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
-        return model.global_step(total, params)
-
-    def n_used(self, model: Any, total: Summary) -> None:
-        return None
 
     def visit(
         self,
@@ -445,9 +434,6 @@ class ExcludeOwn:
 
     def bound(self, model: Any, total: Summary, params: Fields) -> None:
         return None
-
-    def learn(self, model: Any, total: Summary) -> Any:
-        return model
 
 
 def sweep_lane(

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.priors.dirichlet import ROWS
+from stickbreak.priors import ROWS, BasePrior
 from stickbreak.protocols import Local
 from stickbreak.stats import Field, Fields, Summary
-from stickbreak.structures.independent import judge
+from stickbreak.structures import BaseStructure, row_evidence
 
 from .chain import to_linear
 
@@ -27,7 +27,7 @@ EMIT, SPLIT = 0, 1
 
 
 @dataclass(frozen=True)
-class GrammarRows:
+class GrammarRows(BasePrior):
     """Dirichlet rows: root (K,), kind (K, 2) of emit or split, binary_rule (K, K, K) over the two
     children at once.
     """
@@ -45,9 +45,6 @@ class GrammarRows:
         K = n_components
         return {"root": np.zeros(K), "kind": np.zeros((K, 2)), "binary_rule": np.zeros((K, K, K))}
 
-    def start(self, n_components: int, axis: str) -> Fields:
-        return Fields({}, {})
-
     def _rows(self, counts: Any) -> Iterator[tuple[str, Array, Array]]:
         """Name, counts and prior counts of every table, one distribution a row."""
         K = len(counts["root"])
@@ -56,9 +53,6 @@ class GrammarRows:
 
     def potentials(self, counts: Any, params: Fields, rule: Any) -> dict[str, Any]:
         return {n: rule.pick(ROWS)(c, p).reshape(counts[n].shape) for n, c, p in self._rows(counts)}
-
-    def update(self, total: Summary, params: Fields) -> Fields:
-        return params
 
     def bound(self, total: Summary, params: Fields) -> float:
         return float(
@@ -81,9 +75,6 @@ class GrammarRows:
 
     def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
         return {n: ROWS.log_mean(c, p).reshape(counts[n].shape) for n, c, p in self._rows(counts)}
-
-    def order(self, total: Summary) -> Array | None:
-        return None
 
 
 def spans(n: int) -> Iterator[tuple[int, int]]:
@@ -145,15 +136,12 @@ class Grammar:
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(BaseStructure):
     """q(tree) of every sentence by inside-outside. Shares are of words: the category above each."""
-
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
-        return None
 
     def _grammars(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Grammar, float]]:
         """Rows, linear potentials, and the log factor taken out, of each sentence."""
-        evidence, top = to_linear(judge(potentials, block))
+        evidence, top = to_linear(row_evidence(potentials, block))
         kind, root = np.exp(potentials["kind"]), np.exp(potentials["root"])
         rule = np.exp(potentials["binary_rule"]) * kind[:, SPLIT, None, None]
         for lo, hi in pairwise(block.offsets):

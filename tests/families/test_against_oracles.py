@@ -1,4 +1,4 @@
-"""Every family against slow conjugate formulas, and the golden values of the specification."""
+"""Every family against slow conjugate formulas and golden values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.k
 # Sums of some hundred terms of size up to 1e3: rounding of a few 1e-12, with room for cancellation
 # in scatters.
 CLOSE = 1e-9
-# Printed with 16-17 digits; about ten terms of size <= 30, in a standardized frame that costs a few
+# Known to 16-17 digits; about ten terms of size <= 30, in a standardized frame that costs a few
 # more roundings.
 GOLDEN = 1e-12
 

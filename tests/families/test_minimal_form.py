@@ -1,6 +1,4 @@
-"""Identities A1-A9 of minimal exponential families, and golden values, checked on the oracle
-formulas.
-"""
+"""Identities of minimal exponential families, and golden values, checked on the oracle formulas."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def numeric_gradient(f: Any, at: np.ndarray) -> np.ndarray:
 
 
 @every_family
-def test_A1_density_is_the_textbook_density(case: Case) -> None:
+def test_density_is_the_textbook_density(case: Case) -> None:
     for phi in case.phis:
         for x in case.X:
             # A handful of terms of size <= 100: rounding of a few 1e-14.
@@ -36,7 +34,7 @@ def test_A1_density_is_the_textbook_density(case: Case) -> None:
 
 
 @every_family
-def test_A2_gradient_of_c_is_the_mean_statistic(case: Case) -> None:
+def test_gradient_of_c_is_the_mean_statistic(case: Case) -> None:
     for phi in case.phis:
         expected = case.family.expectation(case.family.s, phi)
         # The nodes are exact up to rounding, summed over at most some hundred terms.
@@ -48,7 +46,7 @@ def test_A2_gradient_of_c_is_the_mean_statistic(case: Case) -> None:
 
 
 @every_family
-def test_A2_gradients_of_cP_are_E_phi_and_minus_E_c(case: Case) -> None:
+def test_gradients_of_cP_are_E_phi_and_minus_E_c(case: Case) -> None:
     f = case.family
     for tau, nu in [(case.tau, case.nu), f.posterior(case.X, case.tau, case.nu)]:
         by_tau = numeric_gradient(lambda t, nu=nu: f.cP(t, nu), tau)
@@ -59,7 +57,7 @@ def test_A2_gradients_of_cP_are_E_phi_and_minus_E_c(case: Case) -> None:
 
 
 @every_family
-def test_A2_prior_mode_has_mean_parameter_tau_over_nu(case: Case) -> None:
+def test_prior_mode_has_mean_parameter_tau_over_nu(case: Case) -> None:
     """The gradient of tau.phi - nu c(phi) is tau - nu mu(phi)."""
     f = case.family
     mode = f.natural(case.tau / case.nu)
@@ -94,7 +92,7 @@ def scalar_integral(case: Case, limits: tuple[float, float], weight: Any) -> flo
 
 
 @pytest.mark.parametrize("name", SCALAR)
-def test_A2_cP_and_expectations_are_the_integrals(name: str) -> None:
+def test_cP_and_expectations_are_the_integrals(name: str) -> None:
     case = CASES[name]
     f = case.family
     # Adaptive quadrature asked for 1e-11; the cut tails (Poisson, below phi = -60) hold exp(-84) of
@@ -108,7 +106,7 @@ def test_A2_cP_and_expectations_are_the_integrals(name: str) -> None:
     assert e_mu == pytest.approx(case.tau[0] / case.nu, abs=1e-8)
 
 
-def test_A2_one_dimensional_cases_of_cP_agree() -> None:
+def test_one_dimensional_cases_of_cP_agree() -> None:
     zero, full, diag = minimal.ZeroMeanGaussian(1), minimal.Gaussian(1), minimal.DiagonalGaussian(1)
     # The same closed form up to the order of a few additions.
     scalar = minimal.ZeroMeanGaussian1D().cP(np.array([2.0]), 3.0)
@@ -118,7 +116,7 @@ def test_A2_one_dimensional_cases_of_cP_agree() -> None:
 
 
 @every_family
-def test_A3_chain_rule_of_predictives(case: Case) -> None:
+def test_chain_rule_of_predictives(case: Case) -> None:
     f, total, tau, nu = case.family, 0.0, case.tau, case.nu
     for x in case.X:
         total += f.log_predictive(x, tau, nu)
@@ -129,7 +127,7 @@ def test_A3_chain_rule_of_predictives(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", SCALAR)
-def test_A3_marginal_likelihood_is_the_integral(name: str) -> None:
+def test_marginal_likelihood_is_the_integral(name: str) -> None:
     case = CASES[name]
 
     def likelihood(phi: np.ndarray) -> float:
@@ -151,7 +149,7 @@ def test_A3_marginal_likelihood_is_the_integral(name: str) -> None:
 
 
 @every_family
-def test_A3_rich_and_minimal_models_agree(case: Case) -> None:
+def test_rich_and_minimal_models_agree(case: Case) -> None:
     X, w = as_rows(case), np.ones(len(case.X))
     tau, nu = case.family.posterior(case.X, case.tau, case.nu)
     # Two routes through the same few terms of size <= 100.
@@ -168,7 +166,7 @@ def test_A3_rich_and_minimal_models_agree(case: Case) -> None:
 
 
 @every_family
-def test_A3_weighted_rich_model(case: Case) -> None:
+def test_weighted_rich_model(case: Case) -> None:
     """predictive = marginal with the row added at weight 1, and d log_marginal / d w_n = E[log
     p(x_n)].
     """
@@ -186,7 +184,7 @@ def test_A3_weighted_rich_model(case: Case) -> None:
 
 
 @every_family
-def test_A4_single_cluster_bound_is_the_log_marginal(case: Case) -> None:
+def test_single_cluster_bound_is_the_log_marginal(case: Case) -> None:
     f = case.family
     best = f.posterior(case.X, case.tau, case.nu)
     exact = f.log_marginal(case.X, case.tau, case.nu)
@@ -197,7 +195,7 @@ def test_A4_single_cluster_bound_is_the_log_marginal(case: Case) -> None:
 
 
 @every_family
-def test_A5_bregman_is_the_kl_divergence(case: Case) -> None:
+def test_bregman_is_the_kl_divergence(case: Case) -> None:
     f = case.family
     for i, a in enumerate(case.phis):
         for j, b in enumerate(case.phis):
@@ -207,7 +205,7 @@ def test_A5_bregman_is_the_kl_divergence(case: Case) -> None:
             assert (divergence > 1e-3) == (i != j)
 
 
-def test_A5_closed_forms_of_the_divergence() -> None:
+def test_closed_forms_of_the_divergence() -> None:
     # Each closed form has under ten terms of order one.
     a, b = CASES["zero-mean"].family, CASES["zero-mean"].phis
     A, B = smat(a.mean(b[0]), 2), smat(a.mean(b[1]), 2)
@@ -223,7 +221,7 @@ def test_A5_closed_forms_of_the_divergence() -> None:
 
 
 @every_family
-def test_A6_nearest_mean_is_the_most_likely_cluster(case: Case) -> None:
+def test_nearest_mean_is_the_most_likely_cluster(case: Case) -> None:
     """s(x) is moved a fraction 1e-7 inwards where the dual is infinite; the shift is the same for
     every cluster.
     """
@@ -239,7 +237,7 @@ def test_A6_nearest_mean_is_the_most_likely_cluster(case: Case) -> None:
 
 
 @every_family
-def test_A6_density_from_the_divergence_where_finite(case: Case) -> None:
+def test_density_from_the_divergence_where_finite(case: Case) -> None:
     f = case.family
     for x in case.X:
         if np.isfinite(f.gam(f.s(x))):
@@ -250,7 +248,7 @@ def test_A6_density_from_the_divergence_where_finite(case: Case) -> None:
 
 
 @every_family
-def test_A7_round_trip(case: Case) -> None:
+def test_round_trip(case: Case) -> None:
     f = case.family
     for phi in case.phis:
         mu = f.mean(phi)
@@ -262,7 +260,7 @@ def test_A7_round_trip(case: Case) -> None:
 
 
 @every_family
-def test_A8_map_mean(case: Case) -> None:
+def test_map_mean(case: Case) -> None:
     f, n = case.family, len(case.X)
     S, prior_mean = f.sum_s(case.X), case.tau / case.nu
 
@@ -281,7 +279,7 @@ def test_A8_map_mean(case: Case) -> None:
 
 
 @every_family
-def test_A9_posterior_is_additive(case: Case) -> None:
+def test_posterior_is_additive(case: Case) -> None:
     f = case.family
     tau, nu = f.posterior(case.X, case.tau, case.nu)
     for order in permutations([case.X[:2], case.X[2:3], case.X[3:]]):
@@ -293,7 +291,8 @@ def test_A9_posterior_is_additive(case: Case) -> None:
         assert m == pytest.approx(nu, rel=1e-14)
 
 
-# ---- golden values: printed with 16-17 digits, so only rounding of about ten terms of size <= 30 i
+# ---- golden values -------------------------------------------------------------------------------
+# Known to 16-17 digits, so that only rounding of about ten terms of size <= 30 is allowed.
 GOLDEN = 5e-14
 WISHART_X = np.array([(1.0, 0.0), (0.0, 2.0), (1.0, -1.0)])
 

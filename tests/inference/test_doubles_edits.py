@@ -77,7 +77,7 @@ def assert_never_drops_from_here(model, state, batches, before, n_laps=3):
         ACCUMULATOR.end_lap(state)
 
 
-# ---------------------------------------------------------------------------------------------- mer
+# ------------------------------------------------------------------------------------------- merges
 
 
 def entropy_by_hand(local, offsets, pairs):
@@ -223,7 +223,7 @@ def test_sides_survive_a_checkpoint(tmp_path):
         np.testing.assert_array_equal(here.warm["counts"], there.warm["counts"])
 
 
-# ---------------------------------------------------------------------------------------------- new
+# ----------------------------------------------------------------------------------- new components
 
 
 def inserted(prior_type, n_laps):
@@ -289,7 +289,7 @@ def test_edits_of_a_log_may_be_replayed_in_any_portions():
     assert whole.local_bound == portions.local_bound
 
 
-# ---------------------------------------------------------------------------------------------- leg
+# --------------------------------------------------------------------------------------- legal sets
 
 
 @pytest.mark.parametrize("name", ["chain", "document", "tree"])

@@ -119,7 +119,7 @@ def test_own_vocabulary_changes_nothing():
     assert state.total.view()["emission"].shape == (7, 4)
 
 
-# ---------------------------------------------------------------------------------------------- wor
+# ------------------------------------------------------------------------------------------ workers
 
 
 def far(job, items):
@@ -145,7 +145,7 @@ def test_workers_do_not_change_a_bit(name, monkeypatch):
         assert results[0].bound == other.bound
 
 
-# ---------------------------------------------------------------------------------------------- mem
+# --------------------------------------------------------------------------- memory and checkpoints
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -199,7 +199,7 @@ def test_checkpoints_resume_bit_for_bit(name, at, tmp_path):
     assert whole.trace.visits == again.trace.visits
 
 
-# ---------------------------------------------------------------------------------------------- oth
+# --------------------------------------------------------------------- other rules and accumulators
 
 
 @pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree"])

@@ -9,14 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from doubles import brute, chain, document, sweep, tree
+from doubles import brute, document
 from doubles.cases import CASES, lengths_to_offsets
 from doubles.data import Ragged, random_seed, random_start
 from scipy.special import digamma, gammaln, logsumexp
 
 from stickbreak.checks import check_structure
 from stickbreak.inference import LogMean, MeanLog, MemoizedVB, Mode, run, workers
-from stickbreak.protocols import Prior, Structure, Sweeping
+from stickbreak.priors import BasePrior
+from stickbreak.structures import BaseStructure
 
 LABELLINGS = {"chain": brute.paths, "chain-gaussian": brute.paths, "tree": brute.trees}
 
@@ -43,18 +44,10 @@ def enumerate_units(name, model, potentials, batch, n_components):
         yield slice(lo, hi), found, brute.log_weights(potentials, evidence[lo:hi], found)
 
 
-def test_doubles_satisfy_the_protocols():
-    for structure in (chain.Chain(), document.Document(), tree.Tree()):
-        assert isinstance(structure, Structure)
-    for prior in (
-        chain.ChainRows(),
-        document.FiniteTopics(),
-        document.RestTopics(),
-        tree.GrammarRows(),
-    ):
-        assert isinstance(prior, Prior)
-    assert isinstance(sweep.SweepingChain(), Sweeping)
-    assert isinstance(sweep.SweepingChain(), Structure)
+def test_doubles_are_parts_of_the_contract():
+    for case in CASES.values():
+        assert isinstance(case.model.structure, BaseStructure)
+        assert isinstance(case.model.prior, BasePrior)
 
 
 @pytest.mark.parametrize("rule", [MeanLog(), LogMean(), Mode()], ids=lambda r: type(r).__name__)

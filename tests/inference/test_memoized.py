@@ -1,4 +1,4 @@
-"""Memoized variational Bayes: checks M1-M5 and M7, memory on disk, many batches."""
+"""Memoized variational Bayes: totals, bounds, order of batches, memory on disk, many batches."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def sum_over(model: Any, K: int, parts: list[Summary]) -> Summary:
 
 
 @pytest.mark.parametrize("allocation", list(MODELS))
-def test_M1_one_batch_equals_full_iterations(allocation: str) -> None:
+def test_one_batch_equals_full_iterations(allocation: str) -> None:
     """Iterate by iterate: the local step and global step of the textbook, by hand and by both
     engines.
     """
@@ -110,7 +110,7 @@ def test_M1_one_batch_equals_full_iterations(allocation: str) -> None:
 @pytest.mark.parametrize(
     "name", ["gaussian", "diagonal", "multinomial", "multinomial_sparse", "poisson"]
 )
-def test_M2_total_is_the_sum_of_memories_is_the_statistics_of_stored_shares(name: str) -> None:
+def test_total_is_the_sum_of_memories_is_the_statistics_of_stored_shares(name: str) -> None:
     case, K = FAMILIES[name], 3
     model, table = MODELS["dp"](case.family, 1.0), Table(case.rows)
     for state, stored, batches in walk(model, table, random_start(model, table, K), 5, 6):
@@ -124,7 +124,7 @@ def test_M2_total_is_the_sum_of_memories_is_the_statistics_of_stored_shares(name
 
 @pytest.mark.parametrize("name", ["gaussian", "categorical", "multinomial_sparse"])
 @pytest.mark.parametrize("allocation", list(MODELS))
-def test_M3_bound_of_the_total_is_the_brute_force_bound(name: str, allocation: str) -> None:
+def test_bound_of_the_total_is_the_brute_force_bound(name: str, allocation: str) -> None:
     case, K = FAMILIES[name], 3
     model, table = MODELS[allocation](case.family, 1.0), Table(case.rows)
     oracle, X = mixture.ConjugateModel(case.oracle), dense(case.rows).astype(float)
@@ -139,7 +139,7 @@ def test_M3_bound_of_the_total_is_the_brute_force_bound(name: str, allocation: s
 
 
 @pytest.mark.parametrize("n_batches", [2, 5, 200])
-def test_M4_bound_never_drops_after_the_first_lap(n_batches: int) -> None:
+def test_bound_never_drops_after_the_first_lap(n_batches: int) -> None:
     rows = blobs(400, 4)
     engine = MemoizedVB(n_batches=n_batches, max_iter=8, tol=0.0, trace_visits=True)
     found = fit(blob_model(rows), engine, rows, 6)
@@ -154,7 +154,7 @@ def test_M4_bound_never_drops_after_the_first_lap(n_batches: int) -> None:
     [families.Gaussian(covariance=1.0), families.DiagonalGaussian(variance=1.0)],
     ids=["full", "diagonal"],
 )
-def test_M4_bound_never_drops_when_clusters_are_far_apart(offset: float, family: Any) -> None:
+def test_bound_never_drops_when_clusters_are_far_apart(offset: float, family: Any) -> None:
     """Components get reference points of their own on the way; remembered batches follow."""
     rows = blobs(300, 4, spread=offset) + 3 * offset
     model, table = blob_model(rows, family=family), Table(rows)
@@ -166,9 +166,7 @@ def test_M4_bound_never_drops_when_clusters_are_far_apart(offset: float, family:
 
 @pytest.mark.parametrize("offset", [1e3, 1e5])
 @pytest.mark.parametrize("n_batches", [1, 4])
-def test_M3_bound_is_right_when_the_seed_has_reference_points(
-    offset: float, n_batches: int
-) -> None:
+def test_bound_is_right_when_the_seed_has_reference_points(offset: float, n_batches: int) -> None:
     """Two clusters far apart, found by seeding: the total describes its moments as the seed does,
     from lap 1 on.
     """
@@ -208,7 +206,7 @@ def test_streaming_one_batch_equals_one_lap_when_the_seed_has_reference_points()
     assert state.seed is None
 
 
-def test_M5_final_bound_does_not_depend_on_the_order_of_batches() -> None:
+def test_final_bound_does_not_depend_on_the_order_of_batches() -> None:
     rows = blobs(300, 8, spread=12.0)
     model, table = blob_model(rows, "finite"), Table(rows)
     labels = ((rows[:, None] - rows[None, [0, 1, 2]]) ** 2).sum(-1).argmin(1)
@@ -223,7 +221,7 @@ def test_M5_final_bound_does_not_depend_on_the_order_of_batches() -> None:
     assert np.ptp(bounds) < 1e-6  # one optimum, reached to rounding of the trace
 
 
-def test_M7_first_lap_total_holds_the_visited_batches_only() -> None:
+def test_first_lap_total_holds_the_visited_batches_only() -> None:
     """And the seed stands in for it: globals do not move until every batch has been seen."""
     rows = blobs(60, 3)
     model, table, K = blob_model(rows), Table(rows), 4

@@ -1,4 +1,4 @@
-"""Stochastic variational Bayes: checks S1-S4, and the bound of its result."""
+"""Stochastic variational Bayes: steps, domains, unbiased batches, rates, bound of the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.k
 
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
-def test_S1_rate_one_on_all_rows_is_a_step_of_variational_bayes(
+def test_rate_one_on_all_rows_is_a_step_of_variational_bayes(
     case: FamilyCase, allocation: str
 ) -> None:
     model, n = MODELS[allocation](case.family, 1.0), case.rows.shape[0]
@@ -41,7 +41,7 @@ def test_S1_rate_one_on_all_rows_is_a_step_of_variational_bayes(
 @pytest.mark.parametrize(
     ("kappa", "delay"), [(0.0, 0.0), (0.5, 0.0), (0.6, 10.0), (1.0, 0.0), (1.0, 1000.0)]
 )
-def test_S2_globals_stay_in_their_domain(case: FamilyCase, kappa: float, delay: float) -> None:
+def test_globals_stay_in_their_domain(case: FamilyCase, kappa: float, delay: float) -> None:
     """Any rate in (0, 1], batches of one and of seven rows: finite scores, no negative counts, a
     proper posterior.
     """
@@ -61,7 +61,7 @@ def test_S2_globals_stay_in_their_domain(case: FamilyCase, kappa: float, delay: 
 
 
 @every_family
-def test_S3_amplified_batches_average_to_the_full_statistics(case: FamilyCase) -> None:
+def test_amplified_batches_average_to_the_full_statistics(case: FamilyCase) -> None:
     """Over every batch of one lap, weighted by their sizes: unbiased because rows are drawn
     uniformly.
     """
@@ -81,7 +81,7 @@ def test_S3_amplified_batches_average_to_the_full_statistics(case: FamilyCase) -
         np.testing.assert_allclose(mean.view()[name], array, rtol=1e-11, atol=1e-11, err_msg=name)
 
 
-def test_S1_the_first_visit_sees_a_small_seed_as_it_is() -> None:
+def test_the_first_visit_sees_a_small_seed_as_it_is() -> None:
     """A few rows that were scaled to the data would be known for certain, and batch inference would
     begin elsewhere.
     """
@@ -108,7 +108,7 @@ def test_S1_the_first_visit_sees_a_small_seed_as_it_is() -> None:
     np.testing.assert_allclose(careful.counts["moments"], expected, rtol=1e-11, atol=1e-11)
 
 
-def test_S3_each_lap_draws_every_row_once_and_anew() -> None:
+def test_each_lap_draws_every_row_once_and_anew() -> None:
     rows = np.arange(103.0)[:, None]
     plan = StochasticVB(batch_size=10).plan(Table(rows))
     first, second = ([b.rows.ravel().tolist() for b in plan.lap(0, lap)] for lap in (0, 1))
@@ -119,7 +119,7 @@ def test_S3_each_lap_draws_every_row_once_and_anew() -> None:
     assert first == [b.rows.ravel().tolist() for b in plan.lap(0, 0)]
 
 
-def test_S4_schedule() -> None:
+def test_schedule() -> None:
     assert PowerDecay(kappa=0.9, delay=10.0).rate(1) == pytest.approx(11**-0.9, rel=1e-15)
     assert PowerDecay(kappa=0.6, delay=10.0).rate(5) == pytest.approx(15**-0.6, rel=1e-15)
     assert PowerDecay(kappa=1.0, delay=0.0).rate(1) == 1.0
@@ -128,7 +128,7 @@ def test_S4_schedule() -> None:
         assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))
 
 
-def test_S4_schedule_from_a_first_step_of_a_given_size() -> None:
+def test_schedule_from_a_first_step_of_a_given_size() -> None:
     held = PowerDecay(kappa=1.0, delay=40.0, first=1.0)
     assert [held.rate(t) for t in (1, 42)] == pytest.approx([1.0, 0.5], rel=1e-15)
     plain, same = PowerDecay(0.7, 5.0), PowerDecay(0.7, 5.0, first=6.0**-0.7)
@@ -137,7 +137,7 @@ def test_S4_schedule_from_a_first_step_of_a_given_size() -> None:
     )
 
 
-def test_S4_a_step_uses_the_rate_of_its_number() -> None:
+def test_a_step_uses_the_rate_of_its_number() -> None:
     rows = blobs(40, 1)
     model, table = blob_model(rows), Table(rows)
     start = random_start(model, table, 3)

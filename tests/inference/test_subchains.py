@@ -1,6 +1,4 @@
-"""Stochastic variational Bayes over sequences and over windows of long ones: checks 5.6i
-and 5.6j.
-"""
+"""Stochastic variational Bayes over sequences and over windows of long ones."""
 
 from __future__ import annotations
 

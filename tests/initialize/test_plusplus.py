@@ -1,4 +1,4 @@
-"""Seeding and Bregman k-means: checks B1-B4, and every kind of start."""
+"""Seeding, Bregman k-means, and every kind of start."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def prior_of(name: str, family: Any) -> tuple[np.ndarray, float]:
 def objective(
     name: str, case: FamilyCase, labels: np.ndarray, n_components: int, gamma: float
 ) -> float:
-    """J of the specification, section 4.2, at the best mean parameters and shares for
-    these labels.
-    """
+    """Objective of Bregman k-means at the best mean parameters and shares for these labels."""
     X, (tau, nu) = dense(case.rows).astype(float), prior_of(name, case.family)
     N = np.bincount(labels, minlength=n_components)
     share = (N + gamma / n_components) / (N.sum() + gamma)
@@ -75,7 +73,7 @@ def objective(
 
 
 @pytest.mark.parametrize("name", ["fixed_variance", "bernoulli", "poisson"])
-def test_B1_B2_objective_is_the_formula_and_never_drops(name: str) -> None:
+def test_objective_is_the_formula_and_never_drops(name: str) -> None:
     """HardEM reports J plus what depends on the rows and the prior alone: the same constant at
     every lap.
     """
@@ -109,7 +107,7 @@ def test_B1_B2_objective_is_the_formula_and_never_drops(name: str) -> None:
     )
 
 
-def test_B2_constant_is_the_density_at_the_mean_for_fixed_variance() -> None:
+def test_constant_is_the_density_at_the_mean_for_fixed_variance() -> None:
     case, K, gamma = FAMILIES["fixed_variance"], 3, 1.5
     model, table = MODELS["finite"](case.family, gamma), Table(case.rows)
     labels = np.arange(25) % K
@@ -144,7 +142,7 @@ class ScriptedChoice:
 
 
 @every_family
-def test_B3_seeding_never_repeats_a_row(case: FamilyCase) -> None:
+def test_seeding_never_repeats_a_row(case: FamilyCase) -> None:
     rows = case.family.prepare(case.rows)
     for seed in range(10):
         for K in (2, 7, 25):
@@ -153,7 +151,7 @@ def test_B3_seeding_never_repeats_a_row(case: FamilyCase) -> None:
 
 
 @every_family
-def test_B3_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
+def test_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
     chosen = choose_plusplus(
         case.family, case.family.prepare(case.rows), np.ones(25), 40, np.random.default_rng(0)
     )
@@ -163,7 +161,7 @@ def test_B3_more_components_than_rows_chooses_every_row(case: FamilyCase) -> Non
 @pytest.mark.parametrize(
     "name", ["gaussian", "fixed_variance", "poisson", "bernoulli", "categorical", "multinomial"]
 )
-def test_B3_as_many_components_as_distinct_rows_chooses_each_of_them(name: str) -> None:
+def test_as_many_components_as_distinct_rows_chooses_each_of_them(name: str) -> None:
     case = FAMILIES[name]
     distinct = np.unique(case.dense, axis=0)
     rows = np.repeat(distinct, 3, axis=0)
@@ -178,7 +176,7 @@ def test_B3_as_many_components_as_distinct_rows_chooses_each_of_them(name: str) 
         assert len(np.unique(rows[chosen], axis=0)) == len(distinct)
 
 
-def test_B3_rows_that_do_not_count_are_never_chosen() -> None:
+def test_rows_that_do_not_count_are_never_chosen() -> None:
     case = FAMILIES["gaussian"]
     repeats = np.where(np.arange(25) % 2, 0.0, 2.0)
     for seed in range(10):
@@ -189,7 +187,7 @@ def test_B3_rows_that_do_not_count_are_never_chosen() -> None:
         assert (choose_random(repeats, 30, rng) % 2 == 0).all()
 
 
-def test_B4_probabilities_are_squared_distances_over_their_sum() -> None:
+def test_probabilities_are_squared_distances_over_their_sum() -> None:
     X = blobs(30, 5, n_features=3)
     family = families.FixedVarianceGaussian(variance=1.0, mean=0.0, mean_strength=1e-12).resolve(
         measure(Table(X))
@@ -208,7 +206,7 @@ def test_B4_probabilities_are_squared_distances_over_their_sum() -> None:
     )
 
 
-def test_B4_repeats_multiply_the_divergence() -> None:
+def test_repeats_multiply_the_divergence() -> None:
     X, repeats = blobs(12, 5), np.arange(1.0, 13.0)
     family = families.FixedVarianceGaussian(variance=1.0, mean=0.0, mean_strength=1e-12).resolve(
         measure(Table(X))
@@ -221,7 +219,7 @@ def test_B4_repeats_multiply_the_divergence() -> None:
 
 
 @every_family
-def test_B4_divergence_is_the_bregman_divergence_of_smoothed_rows(case: FamilyCase) -> None:
+def test_divergence_is_the_bregman_divergence_of_smoothed_rows(case: FamilyCase) -> None:
     """What seeding computes in one pass equals `bregman` on one-row counts."""
     rows = case.family.prepare(case.rows)
     model = MODELS["finite"](case.family, 1.0)

@@ -153,7 +153,7 @@ def test_cold_start_uses_the_prior_shares():
     np.testing.assert_allclose(shares[: len(c)], c[:, None] * r)
 
 
-def test_5_3d_a_word_three_times_is_three_words():
+def test_a_word_three_times_is_three_words():
     corpus = Corpus.make(6, K=4, lengths=(9,))
     index = np.repeat(corpus.index, corpus.repeats.astype(int))
     tokens = Corpus(
@@ -170,10 +170,8 @@ def test_5_3d_a_word_three_times_is_three_words():
     np.testing.assert_allclose(once[3][:, :2].sum(), apart[3][:, :2].sum(), rtol=1e-10)
 
 
-def test_5_5c_worked_example_of_a_birth():
-    """E[log pi] before and after a topic's words are dealt out to two newborns, as printed: spec
-    2.2.11.
-    """
+def test_worked_example_of_a_birth():
+    """E[log pi] before and after a topic's words go to two newborns, to three decimals."""
 
     def expected(shares, rest, counts):
         theta = np.r_[np.array(shares) + counts, rest]

@@ -1,4 +1,4 @@
-"""Choosing a few components for each row: kernels against brute force, by the checks K1 to K6."""
+"""Sparse rows, with few components each: kernels against brute force."""
 
 from __future__ import annotations
 
@@ -132,10 +132,10 @@ def test_numbers_that_are_none_are_counted_and_never_chosen():
     assert not np.isnan(values).any()
 
 
-# ---- the checks of the specification -------------------------------------------------------------
+# ---- laws of the selection -----------------------------------------------------------------------
 @given(K=small, n=small, seed=seeds, spread=spreads, impossible=st.sampled_from([0.0, 0.6]))
 @LAW
-def test_K1_all_components_give_the_dense_result(K, n, seed, spread, impossible):
+def test_all_components_give_the_dense_result(K, n, seed, spread, impossible):
     logits, share, repeats = make(K, n, seed, spread, impossible=impossible)
     log_z, values, index = soften(logits, share, repeats, K)
     dense = logits.copy()
@@ -153,7 +153,7 @@ def test_K1_all_components_give_the_dense_result(K, n, seed, spread, impossible)
     impossible=st.sampled_from([0.0, 0.6]),
 )
 @LAW
-def test_K2_no_other_set_of_components_does_better(K, L, seed, spread, tied, impossible):
+def test_no_other_set_of_components_does_better(K, L, seed, spread, tied, impossible):
     """The value is the logsumexp of the best, and that of the shares themselves."""
     logits, share, _ = make(K, 1, seed, spread, tied, impossible)
     weights = logits[:, 0] + share
@@ -167,7 +167,7 @@ def test_K2_no_other_set_of_components_does_better(K, L, seed, spread, tied, imp
 
 @given(K=small, n=small, seed=seeds, spread=spreads, tied=st.booleans())
 @LAW
-def test_K3_more_components_never_lower_the_objective(K, n, seed, spread, tied):
+def test_more_components_never_lower_the_objective(K, n, seed, spread, tied):
     logits, share, repeats = make(K, n, seed, spread, tied)
     found = [soften(logits, share, repeats, L)[0] for L in range(1, K + 1)]
     assert np.diff(found).min(initial=0.0) >= -CLOSE * max(1.0, np.abs(found).max())
@@ -175,7 +175,7 @@ def test_K3_more_components_never_lower_the_objective(K, n, seed, spread, tied):
 
 @given(K=small, n=small, seed=seeds, spread=spreads, tied=st.booleans())
 @LAW
-def test_K4_one_component_is_the_best_label_without_entropy(K, n, seed, spread, tied):
+def test_one_component_is_the_best_label_without_entropy(K, n, seed, spread, tied):
     logits, share, repeats = make(K, n, seed, spread, tied)
     log_z, values, index = soften(logits, share, repeats, 1)
     best, value = slow.best_rows(logits, share)
@@ -186,7 +186,7 @@ def test_K4_one_component_is_the_best_label_without_entropy(K, n, seed, spread, 
 
 @given(K=st.integers(2, 9), L=small, seed=seeds)
 @LAW
-def test_K6_ties_do_not_change_the_objective(K, L, seed):
+def test_ties_do_not_change_the_objective(K, L, seed):
     """Whatever order the components come in, the value is the same, and equal components are as
     good as each other.
     """
@@ -227,7 +227,7 @@ def some_shares(n: int, K: int, L: int, seed: int) -> tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize(
     ("n", "K", "L", "P"), [(1, 1, 1, 1), (7, 5, 2, 3), (19, 6, 6, 70), (40, 9, 3, 150)]
 )
-def test_K5_statistics_are_those_of_the_dense_table(n, K, L, P):
+def test_statistics_are_those_of_the_dense_table(n, K, L, P):
     rng = np.random.default_rng(n)
     values, index = some_shares(n, K, L, n)
     table, start = rng.normal(size=(n, P)), rng.normal(size=(K, P))
@@ -248,7 +248,7 @@ def full_features(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("D", [1, 2, 7, 13])
-def test_K5_full_features_are_made_on_the_way(D):
+def test_full_features_are_made_on_the_way(D):
     rng = np.random.default_rng(D)
     features = full_features(rng.normal(size=(17, D)))
     P, K = len(features), 5

@@ -1,6 +1,4 @@
-"""Dirichlet process mixtures on the library: checks P1-P10 and the golden numbers of the
-specification.
-"""
+"""Dirichlet process mixtures on the library: laws of the bound and the sticks, golden numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from stickbreak.inference import BatchVB, MeanLog
 from stickbreak.priors import Sticks
 from stickbreak.stats import Field, Fields, Insert, Permute, Summary
 
-# Printed with 16-17 digits; some fifty terms of size <= 40 in a standardized frame, exp good to
+# Known to 16-17 digits; some fifty terms of size <= 40 in a standardized frame, exp good to
 # 1e-14: 1e-11 after a few steps.
 GOLDEN = 1e-11
 TABLE = Table(GOLDEN_X)
@@ -83,7 +81,7 @@ def test_golden_iterations() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("reorder", [True, False])
-def test_P1_bound_never_decreases(seed: int, reorder: bool) -> None:
+def test_bound_never_decreases(seed: int, reorder: bool) -> None:
     rows = blobs(60, seed)
     model = blob_model(rows, "dp")
     engine = BatchVB(max_iter=40, tol=0.0, reorder=reorder)
@@ -92,7 +90,7 @@ def test_P1_bound_never_decreases(seed: int, reorder: bool) -> None:
     )
 
 
-def test_P2_general_bound_at_the_optimum_is_the_simplified_one() -> None:
+def test_general_bound_at_the_optimum_is_the_simplified_one() -> None:
     """At a fixed point the globals are optimal for the shares that they give, so both forms name
     one number.
     """
@@ -108,7 +106,7 @@ def test_P2_general_bound_at_the_optimum_is_the_simplified_one() -> None:
     assert general == pytest.approx(MODEL.bound(found.counts, PARAMS), abs=GOLDEN)
 
 
-def test_P2_general_bound_away_from_the_optimum_equals_the_oracle_with_slack() -> None:
+def test_general_bound_away_from_the_optimum_equals_the_oracle_with_slack() -> None:
     other = np.roll(golden_shares(), 1, axis=1)
     q, sticks = (
         mixture.global_step(RICH, GOLDEN_X, other),
@@ -127,7 +125,7 @@ def test_P2_general_bound_away_from_the_optimum_equals_the_oracle_with_slack() -
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_P3_appending_empty_components_changes_nothing(count: int) -> None:
+def test_appending_empty_components_changes_nothing(count: int) -> None:
     seed = start_from(MODEL, TABLE, golden_shares()).seed
     grown = Insert("component", count)(seed)
     params = MODEL.start_params(4 + count)
@@ -138,7 +136,7 @@ def test_P3_appending_empty_components_changes_nothing(count: int) -> None:
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_P4_empty_component_in_the_middle_costs_what_the_formula_says(counts: np.ndarray) -> None:
+def test_empty_component_in_the_middle_costs_what_the_formula_says(counts: np.ndarray) -> None:
     for j in range(len(counts) + 1):
         cost = np.log((GOLDEN_GAMMA + counts[j:].sum()) / GOLDEN_GAMMA)
         change = prior_bound(np.insert(counts, j, 0.0)) - prior_bound(counts)
@@ -146,7 +144,7 @@ def test_P4_empty_component_in_the_middle_costs_what_the_formula_says(counts: np
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_P5_closed_form_equals_the_sum_of_beta_terms(counts: np.ndarray) -> None:
+def test_closed_form_equals_the_sum_of_beta_terms(counts: np.ndarray) -> None:
     terms = mixture.l_dp(counts, *mixture.global_dp(counts, GOLDEN_GAMMA), GOLDEN_GAMMA)
     assert prior_bound(counts) == pytest.approx(terms, abs=rounding(counts))
     assert prior_bound(counts) == pytest.approx(
@@ -155,7 +153,7 @@ def test_P5_closed_form_equals_the_sum_of_beta_terms(counts: np.ndarray) -> None
 
 
 @pytest.mark.parametrize("counts", [*COUNTS, np.array([0.1, 5.0, 2.0, 2.0, 9.0, 0.7])], ids=str)
-def test_P6_descending_order_is_the_best(counts: np.ndarray) -> None:
+def test_descending_order_is_the_best(counts: np.ndarray) -> None:
     order = PRIOR.order(shares_of(counts))
     best = prior_bound(counts if order is None else counts[order])
     every = [prior_bound(counts[list(p)]) for p in permutations(range(len(counts)))]
@@ -163,7 +161,7 @@ def test_P6_descending_order_is_the_best(counts: np.ndarray) -> None:
     assert (np.diff(counts if order is None else counts[order]) <= 0).all()
 
 
-def test_P6_order_is_an_edit_of_everything() -> None:
+def test_order_is_an_edit_of_everything() -> None:
     seed = start_from(
         MODEL, TABLE, golden_shares()[:, [2, 0, 3, 1]] * np.array([0.2, 3.0, 1.0, 0.7])
     ).seed
@@ -174,7 +172,7 @@ def test_P6_order_is_an_edit_of_everything() -> None:
     assert MODEL.order(sorted_seed) is None
 
 
-def test_P7_one_component_is_the_joint_with_all_rows_in_it() -> None:
+def test_one_component_is_the_joint_with_all_rows_in_it() -> None:
     found = fit(
         MODEL, BatchVB(max_iter=3, tol=0.0), TABLE, start_from(MODEL, TABLE, np.ones((8, 1)))
     )
@@ -186,7 +184,7 @@ def test_P7_one_component_is_the_joint_with_all_rows_in_it() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 8])
-def test_P8_bound_below_the_evidence(n: int) -> None:
+def test_bound_below_the_evidence(n: int) -> None:
     """Bell(4) = 15 and Bell(8) = 4140 partitions."""
     table = Table(GOLDEN_X[:n])
     exact = evidence(ORACLE, table.rows, "dp", 0, GOLDEN_GAMMA)
@@ -200,7 +198,7 @@ def test_P8_bound_below_the_evidence(n: int) -> None:
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_P9_expected_shares_and_the_rest_sum_to_one(counts: np.ndarray) -> None:
+def test_expected_shares_and_the_rest_sum_to_one(counts: np.ndarray) -> None:
     share = PRIOR.mean(shares_of(counts), Fields({}, {}))
     expected, rest = mixture.expected_weights(*mixture.global_dp(counts, GOLDEN_GAMMA))
     np.testing.assert_allclose(share, expected, rtol=1e-12)  # exp of a sum of logs
@@ -208,7 +206,7 @@ def test_P9_expected_shares_and_the_rest_sum_to_one(counts: np.ndarray) -> None:
     assert rest > 0
 
 
-def test_P10_mean_log_matches_draws_of_sticks() -> None:
+def test_mean_log_matches_draws_of_sticks() -> None:
     counts = COUNTS[0]
     eta1, eta0 = mixture.global_dp(counts, GOLDEN_GAMMA)
     u = np.random.default_rng(12).beta(eta1, eta0, size=(200_000, len(counts)))

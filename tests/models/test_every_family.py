@@ -32,7 +32,7 @@ def model_of(case: FamilyCase, allocation: str) -> Any:
     "reorder",
     [pytest.param(True, id="reorder"), pytest.param(False, id="fixed", marks=pytest.mark.slow)],
 )
-def test_M4_bound_never_drops(
+def test_bound_never_drops(
     case: FamilyCase, allocation: str, n_batches: int, reorder: bool
 ) -> None:
     """At any visit, once every batch has been seen; no moves."""
@@ -59,7 +59,7 @@ def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
 
 @every_family
 @both
-def test_M1_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> None:
+def test_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> None:
     model = model_of(case, allocation)
     batch = fit(model, BatchVB(max_iter=8, tol=0.0), case.rows, 4)
     memoized = fit(model, MemoizedVB(n_batches=1, max_iter=8, tol=0.0), case.rows, 4)

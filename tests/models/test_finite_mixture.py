@@ -1,4 +1,4 @@
-"""Finite mixtures on the library: checks F1-F4 and the golden numbers of the specification."""
+"""Finite mixtures on the library: laws of the bound, and golden numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stickbreak.data import Table
 from stickbreak.inference import BatchVB, MeanLog
 from stickbreak.stats import Permute
 
-# Printed with 16-17 digits; some fifty terms of size <= 40 in a standardized frame, exp good to
+# Known to 16-17 digits; some fifty terms of size <= 40 in a standardized frame, exp good to
 # 1e-14: 1e-11 after a few steps.
 GOLDEN = 1e-11
 TABLE = Table(GOLDEN_X)
@@ -79,7 +79,7 @@ def test_local_step_bound_equals_the_oracle_bound() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_F1_bound_never_decreases(seed: int) -> None:
+def test_bound_never_decreases(seed: int) -> None:
     rows = blobs(60, seed)
     model = blob_model(rows, "finite")
     found = fit(
@@ -88,7 +88,7 @@ def test_F1_bound_never_decreases(seed: int) -> None:
     assert_never_drops(found.trace.bound)
 
 
-def test_F2_one_component_gives_the_exact_evidence() -> None:
+def test_one_component_gives_the_exact_evidence() -> None:
     found = fit(MODEL, STEPS, TABLE, start_from(MODEL, TABLE, np.ones((8, 1))))
     # Entropy and L_Dir vanish; what is left is one log marginal.
     assert found.bound == pytest.approx(ORACLE.log_marginal(GOLDEN_X, np.ones(8)), abs=GOLDEN)
@@ -99,7 +99,7 @@ def test_F2_one_component_gives_the_exact_evidence() -> None:
 
 @pytest.mark.parametrize("n_components", [2, 3])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_F3_bound_below_the_evidence(n_components: int, seed: int) -> None:
+def test_bound_below_the_evidence(n_components: int, seed: int) -> None:
     table = Table(GOLDEN_X[[0, 1, 3, 5, 6, 7]])
     exact = evidence(ORACLE, table.rows, "finite", n_components, GOLDEN_GAMMA)
     start = random_start(MODEL, table, n_components, seed)
@@ -109,7 +109,7 @@ def test_F3_bound_below_the_evidence(n_components: int, seed: int) -> None:
     assert found.bound >= exact - 6 * np.log(n_components)
 
 
-def test_F4_bound_is_permutation_invariant() -> None:
+def test_bound_is_permutation_invariant() -> None:
     seed, params = start_from(MODEL, TABLE, golden_shares()).seed, MODEL.start_params(4)
     base = MODEL.bound(seed, params)
     traced = fit(MODEL, STEPS, TABLE, start_from(MODEL, TABLE, golden_shares())).trace.bound

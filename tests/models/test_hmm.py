@@ -22,8 +22,8 @@ from stickbreak.moves import Birth, Delete, Merge
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("n_batches", [1, 3])
-def test_5_4_bound_never_drops(prior, n_batches):
-    """Check 5.4 c, d: over all local and global steps."""
+def test_bound_never_drops(prior, n_batches):
+    """Neither at local nor at global steps."""
     data, _ = segments()
     model = gaussian_model(prior, data)
     engine = MemoizedVB(n_batches=n_batches, max_iter=15, tol=0.0, trace_visits=True)
@@ -33,10 +33,8 @@ def test_5_4_bound_never_drops(prior, n_batches):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_5_4_totals_are_sums_of_batches(prior):
-    """Check 5.4 a, b: at fixed potentials counts and local bound of batches add up to those of all
-    data.
-    """
+def test_totals_are_sums_of_batches(prior):
+    """At fixed potentials, counts and local bounds of batches add up to those of all data."""
     data = symbols(1)
     model = symbol_model(prior, data)
     start = random_labels_start(model, data, 3)
@@ -52,7 +50,7 @@ def test_5_4_totals_are_sums_of_batches(prior):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_5_4_one_batch_is_batch_vb(prior):
+def test_one_batch_is_batch_vb(prior):
     data = symbols(2)
     model = symbol_model(prior, data)
     start = random_labels_start(model, data, 3)
@@ -158,7 +156,7 @@ def test_EM_of_an_HDP_needs_modes():
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_5_6i_a_stochastic_step_at_rate_one_is_a_step_of_vb(prior):
+def test_a_stochastic_step_at_rate_one_is_a_step_of_vb(prior):
     data = symbols(5)
     model = symbol_model(prior, data)
     start = random_labels_start(model, data, 3)
@@ -172,7 +170,7 @@ def test_5_6i_a_stochastic_step_at_rate_one_is_a_step_of_vb(prior):
         np.testing.assert_allclose(state.total.view()[name], expected[name], atol=1e-10)
 
 
-def test_5_6i_scaled_counts_of_batches_are_unbiased():
+def test_scaled_counts_of_batches_are_unbiased():
     """Unequal lengths: the mean over sequences of n_sequences times its counts is the whole."""
     data = symbols(6)
     model = symbol_model("finite", data)

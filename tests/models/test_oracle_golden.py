@@ -18,7 +18,7 @@ MODEL = mixture.MinimalModel(FAMILY, TAU, NU)
 ROWS = np.array(X)[:, None]
 RICH = mixture.ConjugateModel(conjugate.FixedVarianceGaussian(np.array([V]), np.array([0.0]), NU))
 
-# Printed with 16-17 digits; sums of about fifty terms of size <= 40 keep 1e-12 after a few
+# Known to 16-17 digits; sums of about fifty terms of size <= 40 keep 1e-12 after a few
 # iterations.
 GOLDEN = 1e-11
 BOTH = pytest.mark.parametrize("allocation", ["dp", "finite"])
@@ -92,7 +92,7 @@ GAINS = {
 @pytest.mark.parametrize("pair", GAINS)
 def test_golden_merge_gains(pair: tuple[int, int]) -> None:
     gain = mixture.merge_gain(MODEL, X, initial(), *pair, GAMMA, "dp")
-    # Printed with eight decimals: half a unit of the last one, and rounding.
+    # Known to eight decimals: half a unit of the last one, and rounding.
     np.testing.assert_allclose(gain, GAINS[pair], rtol=0, atol=5.1e-9)
 
 
@@ -105,19 +105,19 @@ def test_rich_model_gives_the_same_trace(allocation: str) -> None:
 
 
 @BOTH
-def test_F1_P1_bound_never_decreases(allocation: str) -> None:
+def test_bound_never_decreases(allocation: str) -> None:
     # Each block update is an exact maximiser; 1e-9 covers rounding near convergence.
     assert np.diff(trace(MODEL, X, allocation, 30)).min() >= -1e-9
 
 
-def test_F2_finite_with_one_cluster_is_exact() -> None:
+def test_finite_with_one_cluster_is_exact() -> None:
     bound = mixture.bound_at_optimum(MODEL, X, np.ones((len(X), 1)), GAMMA, "finite")
     # L_Dir and the entropy vanish; the data term is one log marginal.
     assert bound.total == pytest.approx(subset(list(range(len(X)))), abs=GOLDEN)
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
-def test_F3_finite_bound_below_the_evidence(components: int) -> None:
+def test_finite_bound_below_the_evidence(components: int) -> None:
     n = 6
     exact = mixture.finite_log_evidence(subset, n, components, GAMMA)
     r = initial()[:n, :components]
@@ -128,7 +128,7 @@ def test_F3_finite_bound_below_the_evidence(components: int) -> None:
         r = mixture.vb_step(MODEL, X[:n], r, GAMMA, "finite")
 
 
-def test_F3_finite_evidence_tends_to_the_dp_evidence() -> None:
+def test_finite_evidence_tends_to_the_dp_evidence() -> None:
     """Dirichlet(gamma/K) labelings, blocks forgotten, tend to the CRP with an error of
     order 1/K.
     """
@@ -139,7 +139,7 @@ def test_F3_finite_evidence_tends_to_the_dp_evidence() -> None:
     assert gaps[0] > 1.7 * gaps[1] > 1.7**2 * gaps[2] > 0
 
 
-def test_F4_finite_bound_is_permutation_invariant() -> None:
+def test_finite_bound_is_permutation_invariant() -> None:
     base = mixture.bound_at_optimum(MODEL, X, initial(), GAMMA, "finite").total
     for order in permutations(range(K)):
         # Re-ordered sums only.
@@ -149,7 +149,7 @@ def test_F4_finite_bound_is_permutation_invariant() -> None:
 
 @BOTH
 @pytest.mark.parametrize(("model", "rows"), [(MODEL, X), (RICH, ROWS)], ids=["minimal", "rich"])
-def test_P2_general_bound_is_the_expected_log_joint(
+def test_general_bound_is_the_expected_log_joint(
     allocation: str, model: object, rows: object
 ) -> None:
     """Away from the optimum: E[log p(x,z,pi,phi)] - E[log q], summed term by term, equals the bound
@@ -184,7 +184,7 @@ def test_P2_general_bound_is_the_expected_log_joint(
     assert bound.total < mixture.bound_at_optimum(model, rows, r, GAMMA, allocation).total
 
 
-def test_P3_empty_cluster_at_the_end_is_free() -> None:
+def test_empty_cluster_at_the_end_is_free() -> None:
     r = initial()
     longer = np.hstack([r, np.zeros((len(X), 1))])
     before = mixture.bound_at_optimum(MODEL, X, r, GAMMA, "dp").total
@@ -193,7 +193,7 @@ def test_P3_empty_cluster_at_the_end_is_free() -> None:
 
 
 @pytest.mark.parametrize("position", range(K + 1))
-def test_P4_empty_cluster_inside_costs_a_logarithm(position: int) -> None:
+def test_empty_cluster_inside_costs_a_logarithm(position: int) -> None:
     r = initial()
     tail = float(r.sum(axis=0)[position:].sum())
     before = mixture.bound_at_optimum(MODEL, X, r, GAMMA, "dp").total
@@ -206,7 +206,7 @@ def test_P4_empty_cluster_inside_costs_a_logarithm(position: int) -> None:
 
 @pytest.mark.parametrize("N", COUNTS, ids=str)
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 1.5, 30.0])
-def test_P5_closed_form_of_the_allocation_term(N: np.ndarray, gamma: float) -> None:
+def test_closed_form_of_the_allocation_term(N: np.ndarray, gamma: float) -> None:
     eta1, eta0 = mixture.global_dp(N, gamma)
     # About twenty log-gammas of size <= 100.
     general = mixture.l_dp(N, eta1, eta0, gamma)
@@ -217,7 +217,7 @@ def test_P5_closed_form_of_the_allocation_term(N: np.ndarray, gamma: float) -> N
 
 @pytest.mark.parametrize("N", [*COUNTS, np.array([2.0, 9.0, 0.4, 5.0, 5.0, 1.0])], ids=str)
 @pytest.mark.parametrize("gamma", [0.1, 1.5, 30.0])
-def test_P6_descending_order_is_best(N: np.ndarray, gamma: float) -> None:
+def test_descending_order_is_best(N: np.ndarray, gamma: float) -> None:
     def value(counts: np.ndarray) -> float:
         return mixture.l_dp(counts, *mixture.global_dp(counts, gamma), gamma)
 
@@ -226,7 +226,7 @@ def test_P6_descending_order_is_best(N: np.ndarray, gamma: float) -> None:
     assert value(np.sort(N)[::-1]) == pytest.approx(best, abs=1e-12)
 
 
-def test_P7_one_dp_cluster_is_the_joint_of_all_ones() -> None:
+def test_one_dp_cluster_is_the_joint_of_all_ones() -> None:
     """p(z all 1) = E[u_1^N] = B(1 + N, gamma)/B(1, gamma)."""
     n = len(X)
     bound = mixture.bound_at_optimum(MODEL, X, np.ones((n, 1)), GAMMA, "dp").total
@@ -235,7 +235,7 @@ def test_P7_one_dp_cluster_is_the_joint_of_all_ones() -> None:
 
 
 @pytest.mark.parametrize(("n", "bell"), [(1, 1), (2, 2), (3, 5), (4, 15), (8, 4140)])
-def test_P8_dp_bound_below_the_evidence(n: int, bell: int) -> None:
+def test_dp_bound_below_the_evidence(n: int, bell: int) -> None:
     partitions = [tuple(sorted(map(tuple, p))) for p in mixture.set_partitions(n)]
     assert len(partitions) == len(set(partitions)) == bell
     exact = mixture.dp_log_evidence(subset, n, GAMMA)
@@ -245,7 +245,7 @@ def test_P8_dp_bound_below_the_evidence(n: int, bell: int) -> None:
         r = mixture.vb_step(MODEL, X[:n], r, GAMMA, "dp")
 
 
-def test_P8_priors_of_partitions_and_labelings_sum_to_one() -> None:
+def test_priors_of_partitions_and_labelings_sum_to_one() -> None:
     # With every marginal equal to one the evidence is the total prior mass.
     assert mixture.dp_log_evidence(lambda rows: 0.0, 6, GAMMA) == pytest.approx(0.0, abs=1e-13)
     assert mixture.finite_log_evidence(lambda rows: 0.0, 6, 3, GAMMA) == pytest.approx(
@@ -254,7 +254,7 @@ def test_P8_priors_of_partitions_and_labelings_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize("N", COUNTS, ids=str)
-def test_P9_expected_weights_and_leftover_sum_to_one(N: np.ndarray) -> None:
+def test_expected_weights_and_leftover_sum_to_one(N: np.ndarray) -> None:
     weights, leftover = mixture.expected_weights(*mixture.global_dp(N, GAMMA))
     # A telescoping product.
     assert weights.sum() + leftover == pytest.approx(1.0, abs=1e-14)
@@ -263,7 +263,7 @@ def test_P9_expected_weights_and_leftover_sum_to_one(N: np.ndarray) -> None:
     )
 
 
-def test_P9_prior_weights() -> None:
+def test_prior_weights() -> None:
     """E[pi_k] = gamma^(k-1) / (1 + gamma)^k under the prior."""
     weights, _ = mixture.expected_weights(np.ones(5), np.full(5, GAMMA))
     np.testing.assert_allclose(
@@ -271,7 +271,7 @@ def test_P9_prior_weights() -> None:
     )
 
 
-def test_P10_expected_log_weights_match_sampling() -> None:
+def test_expected_log_weights_match_sampling() -> None:
     rng, draws = np.random.default_rng(20), 200_000
     N = np.array([3.2, 0.5, 4.1, 1.7])
     eta1, eta0 = mixture.global_dp(N, GAMMA)

@@ -59,7 +59,7 @@ def test_at_the_same_globals_fewer_states_never_give_a_higher_bound(prior):
             found.counts,
             found.params,
             potentials,
-            model.limited(L).local_step(potentials, data.whole())[0],
+            model.sparse(L).local_step(potentials, data.whole())[0],
         )
         for L in (1, 2, 3, 4, 5, 6, None)
     ]
@@ -93,7 +93,7 @@ def test_every_family(case: FamilyCase) -> None:
     assert np.isfinite(found.trace.bound).all()
     assert found.counts["transition"].sum() == pytest.approx(data.n_rows - 2)
     potentials = model.potentials(found.counts, found.params, MeanLog())
-    shares = model.limited(2).shares(potentials, data.whole())
+    shares = model.sparse(2).shares(potentials, data.whole())
     assert np.count_nonzero(shares, axis=1).max() == 2
     np.testing.assert_allclose(shares.sum(1), 1.0, rtol=1e-12)
 
@@ -149,7 +149,7 @@ def test_all_lanes_and_batches_are_checked(monkeypatch):
     engine = LIMITED["batch"]
     potentials = model.potentials(start.seed, start.params, MeanLog())
     watches = [watch.at(model, start.seed, data.whole(), MeanLog()) for watch in engine.watches()]
-    found, _ = engine.limit(model).local_step(potentials, data.whole(), watches=watches)
+    found, _ = engine.adapt(model).local_step(potentials, data.whole(), watches=watches)
     assert len(data.whole().lanes()) == 6
     # of each lane, as many rows as its few are worth
     assert found.sides["candidates"]["checked"] == 6 * 16

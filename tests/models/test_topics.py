@@ -23,7 +23,6 @@ from stickbreak.moves import Birth, Delete
 from stickbreak.moves import Merge as MergeMove
 from stickbreak.moves.merge import MergeWatch
 from stickbreak.priors import GammaPrior, HDPTopics
-from stickbreak.protocols import Mergeable, Movable, Prior, Structure
 from stickbreak.stats import Merge
 from stickbreak.structures import Document
 
@@ -43,11 +42,8 @@ def fitted(kind: str, engine=None, n_components: int = 4, seed: int = 0, **setti
     )
 
 
-def test_parts_follow_the_protocols():
-    assert isinstance(Document(), Structure)
-    assert isinstance(Document(), Mergeable)
-    assert not isinstance(Document(), Movable)
-    assert all(isinstance(make_model(kind).prior, Prior) for kind in MODELS)
+def test_documents_track_merges_alone():
+    assert Document().tracks == {"merge"}
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -210,7 +206,7 @@ def test_a_batch_has_its_own_vocabulary(kind):
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("pairs", [[(0, 2)], [(0, 2), (1, 3)]])
-def test_5_5b_merges_are_what_the_watch_said(kind, pairs):
+def test_merges_are_what_the_watch_said(kind, pairs):
     """Counts, E[log pi] and bound of documents relabelled by hand; several merges do not touch each
     other.
     """
@@ -240,7 +236,7 @@ def test_5_5b_merges_are_what_the_watch_said(kind, pairs):
 
 
 def test_an_empty_topic_lowers_the_surrogate_and_raises_the_point_estimate():
-    """Spec E2: documents as they are, with 0 to 3 topics more that nobody uses."""
+    """The same documents, with 0 to 3 additional topics that no word uses."""
     model, documents, found = fitted(
         "hdp", BatchVB(max_iter=10, tol=0), n_components=3, top_concentration=10.0
     )

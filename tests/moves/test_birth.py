@@ -1,6 +1,4 @@
-"""Births: mass, entropy, gains and lazily replayed memory equal brute force on dense
-responsibilities (checks H1 to H6).
-"""
+"""Births: mass, entropy, gains and lazily replayed memory equal brute force on dense shares."""
 
 from __future__ import annotations
 
@@ -32,7 +30,8 @@ from stickbreak.data import Table
 from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
 from stickbreak.inference.proposals import Attempts
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.moves.redistribute import RedistributionProposal, rows_of
+from stickbreak.moves.little_fits import rows_of
+from stickbreak.moves.redistribute import RedistributionProposal
 from stickbreak.stats import Insert
 
 priors = pytest.mark.parametrize("allocation", MODELS)
@@ -47,7 +46,7 @@ def proposals(twin, *targets, n_newborn=3, seed=0):
 
 
 @several
-def test_H1_mass_is_conserved(name):
+def test_mass_is_conserved(name):
     twin = make_twin(name)
     (proposal,), deals = proposals(twin, (1,))
     mover = watched_lap(twin, [proposal])
@@ -65,7 +64,7 @@ def test_H1_mass_is_conserved(name):
 
 @several
 @priors
-def test_H2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
+def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     """Of one target, and of several whose rows are dealt out together."""
     twin = make_twin(name, allocation, n_components=5)
     made, deals = proposals(twin, (1,), (0, 3), (4, 2, 1))
@@ -79,7 +78,7 @@ def test_H2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
 
 @pytest.mark.parametrize("n_batches", [1, 2, 5])
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
-def test_H2_holds_for_any_batches_and_repeats(name, n_batches):
+def test_gains_hold_for_any_batches_and_repeats(name, n_batches):
     n = CASES[name].rows.shape[0]
     repeats = np.random.default_rng(2).integers(0, 4, n).astype(float)
     twin = make_twin(name, n_batches=n_batches, repeats=repeats)
@@ -93,7 +92,7 @@ def test_H2_holds_for_any_batches_and_repeats(name, n_batches):
 
 
 @several
-def test_H3_entropy_rises_by_that_of_the_dealing(name):
+def test_entropy_rises_by_that_of_the_dealing(name):
     """sum_j H_j = H_t + sum_n r_nt H(p_n), so a birth from one target always raises the
     local part.
     """
@@ -111,7 +110,7 @@ def test_H3_entropy_rises_by_that_of_the_dealing(name):
 
 
 @several
-def test_H4_empty_newborns_change_nothing_under_a_dirichlet_process(name):
+def test_empty_newborns_change_nothing_under_a_dirichlet_process(name):
     twin = make_twin(name)
     before = twin.bound
     twin.state.edit(Insert(twin.model.axis, 3))
@@ -122,7 +121,7 @@ def test_H4_empty_newborns_change_nothing_under_a_dirichlet_process(name):
 
 
 @several
-def test_H5_memory_replayed_late_equals_memory_updated_at_once(name):
+def test_memory_replayed_late_equals_memory_updated_at_once(name):
     twin = make_twin(name, n_components=5, n_batches=4)
     for round_ in range(2):
         made, deals = proposals(twin, (1,), (0, 3), seed=round_)
@@ -147,7 +146,7 @@ def test_H5_memory_replayed_late_equals_memory_updated_at_once(name):
 
 @pytest.mark.parametrize("n_batches", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
-def test_H6_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):
+def test_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):
     rows = blobs(300, seed, spread=8.0)
     model = blob_model(rows)
     engine = MemoizedVB(n_batches=n_batches, moves=(Birth(),), reorder=False, trace_visits=True)

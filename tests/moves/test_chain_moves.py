@@ -1,6 +1,4 @@
-"""Moves of chains: merges are exact (checks 5.5 b, f), trials keep what raises the bound and leave
-the rest alone.
-"""
+"""Moves of chains: merges are exact; trials keep what raises the bound and leave the rest alone."""
 
 from __future__ import annotations
 
@@ -28,10 +26,12 @@ from stickbreak.inference.proposals import Attempts, Scene
 from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.moves.birth import Way
+from stickbreak.moves.birth import MAKERS
+from stickbreak.moves.blocks import count_rows, worth_of_blocks
+from stickbreak.moves.blocks import from_blocks as newborns_from_blocks
 from stickbreak.moves.merge import MergeWatch
-from stickbreak.moves.segments import count_rows, segments_of, worth_of_blocks
-from stickbreak.moves.trials import clusters_of, join, split
+from stickbreak.moves.newborns import from_rows
+from stickbreak.moves.trials import join, split
 from stickbreak.stats import Merge as MergeEdit
 from stickbreak.structures.chain import structure as chain_module
 
@@ -70,7 +70,7 @@ def merged_entropy(model, data: Sequences, potentials, merged) -> float:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_5_5b_a_merge_is_what_the_watch_said(prior):
+def test_a_merge_is_what_the_watch_said(prior):
     """Counts, local bound and bound after the edit equal those of the merged posterior, one pair
     and then both.
     """
@@ -101,7 +101,7 @@ def test_5_5b_a_merge_is_what_the_watch_said(prior):
     )
 
 
-def test_5_5f_two_merges_need_their_crossing_term():
+def test_two_merges_need_their_crossing_term():
     """Without the cross term the two gains alone are not the joint one: the term is needed, and is
     not zero.
     """
@@ -142,21 +142,19 @@ def scene_of(model, data: Sequences, n_components: int) -> Scene:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("make", [clusters_of, segments_of])
+@pytest.mark.parametrize("make", [from_rows, newborns_from_blocks])
 def test_a_split_shares_out_what_the_target_had(prior, make):
     data, _ = segments(1, n_states=3, n_sequences=6)
     scene = scene_of(gaussian_model(prior, data), data, 2)
-    changed, newborn = make(scene, 0, 3, 20)
-    counts, params = split(changed, 0, newborn)
-    J = newborn.size("component")
+    newborns = make(scene, 0, 3, 20)
+    counts, params = split(scene, 0, newborns)
+    J = len(newborns.sizes)
     assert counts.size("component") == 1 + J
     np.testing.assert_allclose(counts["start"].sum(), scene.total["start"].sum())
     np.testing.assert_allclose(counts["transition"].sum(), scene.total["transition"].sum())
     inner = counts["transition"][1:, 1:]
     np.testing.assert_allclose(inner.sum(), scene.total["transition"][0, 0])
-    np.testing.assert_allclose(
-        inner.sum(1) / inner.sum(), newborn["share"] / newborn["share"].sum()
-    )
+    np.testing.assert_allclose(inner.sum(1) / inner.sum(), newborns.sizes / newborns.sizes.sum())
     assert (np.trace(inner) > 0.9 * inner.sum()) & (inner > 0.0).all()  # most stay, some go
     if "root" in params:
         np.testing.assert_allclose(params["root"].sum(), scene.params["root"].sum())
@@ -210,9 +208,9 @@ def test_states_that_are_left_at_once_are_found():
 def test_one_cluster_is_halved():
     data, _ = segments(1, n_states=1, n_sequences=4)
     scene = scene_of(gaussian_model("hdp", data), data, 1)
-    _, newborn = clusters_of(scene, 0, 8, 20)
-    assert newborn.size("component") == 2
-    np.testing.assert_allclose(newborn["share"].sum(), data.n_rows)
+    newborns = from_rows(scene, 0, 8, 20)
+    assert len(newborns.sizes) == 2
+    np.testing.assert_allclose(newborns.sizes.sum(), data.n_rows)
 
 
 def test_the_worth_of_a_block_is_that_of_counting_anew():
@@ -260,7 +258,7 @@ def test_a_stretch_that_two_states_share_becomes_a_state():
 
 def test_nothing_is_worth_a_state_where_rows_are_alike():
     data, _ = segments(1, n_states=1, n_sequences=4)
-    assert segments_of(scene_of(gaussian_model("hdp", data), data, 1), 0, 4, 20) is None
+    assert newborns_from_blocks(scene_of(gaussian_model("hdp", data), data, 1), 0, 4, 20) is None
 
 
 def test_gaps_are_completed_by_those_who_have_the_rows():
@@ -290,10 +288,10 @@ def test_gaps_are_completed_by_those_who_have_the_rows():
 
 
 def test_counts_that_take_much_room_are_of_one_block_at_a_time(monkeypatch):
-    monkeypatch.setattr("stickbreak.moves.segments.NUMBERS", 1)
+    monkeypatch.setattr("stickbreak.moves.blocks.NUMBERS", 1)
     data, _ = segments(6, n_states=3, n_sequences=3)
-    _, newborn = segments_of(scene_of(gaussian_model("hdp", data), data, 1), 0, 8, 20)
-    assert newborn.size("component") <= 4  # the target, and one of each length
+    newborns = newborns_from_blocks(scene_of(gaussian_model("hdp", data), data, 1), 0, 8, 20)
+    assert len(newborns.sizes) <= 4  # the target, and one of each length
 
 
 def test_rows_with_a_label_stay_where_they_are():
@@ -303,9 +301,9 @@ def test_rows_with_a_label_stay_where_they_are():
     sets = np.where(np.arange(scene.sample.batch.n_rows) % 2, 1, 0)
     labelled = replace(scene, ids=scene.ids)
     labelled.sample = replace(scene.sample, batch=replace(scene.sample.batch, sets=sets))
-    _, newborn = segments_of(labelled, 0, 3, 20)
-    assert newborn["share"][1:].sum() <= (sets == 0).sum()
-    assert np.all(newborn["share"][1:] <= 40)  # half of the longest block
+    newborns = newborns_from_blocks(labelled, 0, 3, 20)
+    assert newborns.sizes[1:].sum() <= (sets == 0).sum()
+    assert np.all(newborns.sizes[1:] <= 40)  # half of the longest block
 
 
 def test_a_start_that_cannot_be_computed_is_a_trial_that_failed(monkeypatch):
@@ -315,7 +313,7 @@ def test_a_start_that_cannot_be_computed_is_a_trial_that_failed(monkeypatch):
     def fail(*_):
         raise NumericalError("a component's scatter matrix is not positive definite")
 
-    monkeypatch.setattr("stickbreak.moves.birth.WAYS", (Way(fail, 1),))
+    monkeypatch.setitem(MAKERS, "blocks", fail)
     assert Birth().try_out(scene, (0,)) is None
 
 
@@ -360,7 +358,7 @@ def test_a_trial_that_fails_leaves_everything_alone():
         np.testing.assert_array_equal(scene.total[name], values)
 
 
-def test_5_5e_deleting_a_state_without_rows_raises_the_bound():
+def test_deleting_a_state_without_rows_raises_the_bound():
     data, _ = segments(3, n_states=2)
     scene = scene_of(gaussian_model("hdp", data), data, 5)
     idle = [

@@ -1,6 +1,4 @@
-"""Deletes: mass, gains and their kinship with merges by brute force, and the state that only they
-get out of (checks I1 to I4).
-"""
+"""Deletes: mass, gains and relation to merges by brute force; a state that only deletes leave."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ every = pytest.mark.parametrize("name", CASES)
 
 
 @several
-def test_I1_mass_is_conserved(name):
+def test_mass_is_conserved(name):
     twin = make_twin(name, n_components=5)
     proposal, deal = delete_proposal(twin, 3, (4, 0), np.random.default_rng(0))
     mover = watched_lap(twin, [proposal])
@@ -56,7 +54,7 @@ def test_I1_mass_is_conserved(name):
 
 @every
 @priors
-def test_I2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
+def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     """With one, two and all others as absorbers, before and after the target."""
     twin = make_twin(name, allocation, n_components=5)
     upkeep(twin)  # absorbers have reference points of their own where a family needs them
@@ -74,7 +72,7 @@ def test_I2_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
 
 
 @several
-def test_I2_accepted_deletes_are_replayed_exactly(name):
+def test_accepted_deletes_are_replayed_exactly(name):
     n = CASES[name].rows.shape[0]
     twin = make_twin(
         name, n_components=6, repeats=np.random.default_rng(3).integers(1, 4, n).astype(float)
@@ -93,7 +91,7 @@ def test_I2_accepted_deletes_are_replayed_exactly(name):
 
 @several
 @priors
-def test_I3_one_absorber_before_the_target_is_a_merge(name, allocation):
+def test_one_absorber_before_the_target_is_a_merge(name, allocation):
     twin = make_twin(name, allocation)
     proposal, _ = delete_proposal(twin, 3, (1,), np.random.default_rng(0))
     by_delete, by_merge = gains(twin, [proposal, *pair_proposals([(1, 3)])])
@@ -157,13 +155,13 @@ def check_stuck(seed: int, max_iter: int) -> None:
     assert all(m.gain > 0 for m in patient.trace.moves if m.is_accepted)
 
 
-def test_I4_delete_leaves_the_stuck_state_with_enough_refinement_only():
+def test_delete_leaves_the_stuck_state_with_enough_refinement_only():
     check_stuck(0, 60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6, 7, 8, 9, 10])  # from 4, merges find the way out
-def test_I4_delete_leaves_the_stuck_state_of_every_seed(seed):
+def test_delete_leaves_the_stuck_state_of_every_seed(seed):
     check_stuck(seed, 300)
 
 

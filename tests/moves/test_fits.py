@@ -1,5 +1,6 @@
-"""Fits with moves: the bound never drops (check M4), books are kept, and what generated the data is
-found from one component.
+"""Fits with moves: the bound never drops, moves are recorded, and the true components are found.
+
+The last from a start with one component.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def check_history(result, n_batches: int) -> None:
 
 @pytest.mark.parametrize(("n_batches", "n_components"), [(1, 6), (3, 1), (10, 6)])
 @pytest.mark.parametrize("name", FAMILY_CASES)
-def test_M4_bound_never_drops_with_moves(name, n_batches, n_components):
+def test_bound_never_drops_with_moves(name, n_batches, n_components):
     """From one component, which births must split, and from six, which merges and deletes must
     join.
     """
@@ -73,14 +74,14 @@ def test_M4_bound_never_drops_with_moves(name, n_batches, n_components):
 
 
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide", "poisson"])
-def test_M4_bound_never_drops_while_priors_are_learned(name):
+def test_bound_never_drops_while_priors_are_learned(name):
     case = FAMILY_CASES[name]
     model, table = MODELS["dp"](case.family, GammaPrior(), learns=True), Table(case.rows)
     engine = MemoizedVB(n_batches=3, moves=QUICK, trace_visits=True, max_iter=12)
     check_history(run(model, engine, table, random_start(model, table, 6), seed=1), 3)
 
 
-def test_M4_bound_never_drops_for_a_finite_mixture():
+def test_bound_never_drops_for_a_finite_mixture():
     """concentration / K changes with K, for all components; moves are judged with that."""
     rows = blobs(150, 3, spread=8.0)
     model, table = blob_model(rows, "finite"), Table(rows)
@@ -98,7 +99,7 @@ def test_M4_bound_never_drops_for_a_finite_mixture():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n_batches", BATCHES)
 @pytest.mark.parametrize("name", NAMES)
-def test_M4_bound_never_drops_for_many_fits(name, n_batches, seed):
+def test_bound_never_drops_for_many_fits(name, n_batches, seed):
     table = Table(CASES[name].rows)
     family = make_family(name).resolve(measure(table))
     for n_components in (1, 8):

@@ -1,6 +1,4 @@
-"""Merges: gains, scores and accepted sequences equal brute force on dense responsibilities (checks
-G1 to G7).
-"""
+"""Merges: gains, scores and accepted sequences equal brute force on dense shares."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ GOLDEN = {  # data, entropy, allocation at the golden responsibilities
 }
 
 
-def test_G1_golden_gains_of_every_pair():
+def test_golden_gains_of_every_pair():
     model, pairs = golden_model("dp"), list(GOLDEN)
     total = collected(model, golden_shares(), pairs)
     found, scores = pair_scores(model, total, model.start_params(4))
@@ -87,7 +85,7 @@ def test_G1_golden_gains_of_every_pair():
 @several
 @priors
 @pytest.mark.parametrize("n_batches", [1, 3])
-def test_G1_gains_equal_the_difference_of_brute_force_bounds(name, allocation, n_batches):
+def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation, n_batches):
     twin = make_twin(name, allocation, n_batches=n_batches)
     found = gains(twin, pair_proposals(PAIRS))
     before = twin.brute_bound()
@@ -97,7 +95,7 @@ def test_G1_gains_equal_the_difference_of_brute_force_bounds(name, allocation, n
     assert_exact(twin)  # nothing was accepted, nothing has changed, nothing is left
 
 
-def test_G1_holds_for_repeats():
+def test_gains_hold_for_repeats():
     twin = make_twin("gaussian", repeats=np.random.default_rng(1).integers(0, 4, 25).astype(float))
     found = gains(twin, pair_proposals(PAIRS))
     for (a, b), gain in zip(PAIRS, found, strict=True):
@@ -106,7 +104,7 @@ def test_G1_holds_for_repeats():
 
 
 @several
-def test_G2_entropy_falls_by_no_more_than_log_two_a_row(name):
+def test_entropy_falls_by_no_more_than_log_two_a_row(name):
     twin = make_twin(name)
     watched_lap(twin, pair_proposals(PAIRS))
     changes, N = twin.total.sides["merge"]["gain"], twin.total["share"]
@@ -120,7 +118,7 @@ def test_G2_entropy_falls_by_no_more_than_log_two_a_row(name):
 
 @several
 @priors
-def test_G3_the_score_is_an_upper_bound_of_the_gain(name, allocation):
+def test_the_score_is_an_upper_bound_of_the_gain(name, allocation):
     """Entropy only falls, so a pair whose score is not positive is left out without loss."""
     twin = make_twin(name, allocation)
     found = gains(twin, pair_proposals(PAIRS))
@@ -141,7 +139,7 @@ def test_G3_the_score_is_an_upper_bound_of_the_gain(name, allocation):
         assert gain >= score - (N[a] + N[b]) * np.log(2) - 1e-9 * abs(before)
 
 
-def test_G3_no_pair_is_left_out_that_could_be_accepted():
+def test_no_pair_is_left_out_that_could_be_accepted():
     """What `plan` does not propose gains nothing."""
     for seed in range(5):
         twin = make_twin("gaussian", n_components=6, seed=seed)
@@ -167,7 +165,7 @@ def test_G3_no_pair_is_left_out_that_could_be_accepted():
                 assert twin.brute_bound(brute.merge(twin.shares, a, b)) - base < 1e-9 * abs(base)
 
 
-def test_G4_two_exact_duplicates():
+def test_two_exact_duplicates():
     """r_a = r_b: the entropy falls by (N_a + N_b) log 2, the data term is that of the doubled
     counts.
     """
@@ -195,7 +193,7 @@ def test_G4_two_exact_duplicates():
 # ---- several merges in one lap -------------------------------------------------------------------
 @several
 @priors
-def test_G5_several_disjoint_merges_equal_one_after_another(name, allocation):
+def test_several_disjoint_merges_equal_one_after_another(name, allocation):
     twin = make_twin(name, allocation, n_components=7, n_batches=4)
     mover = watched_lap(twin, pair_proposals([(0, 4), (1, 6), (2, 3)]))
     # each gain is compared with brute force there, in the order of acceptance
@@ -208,7 +206,7 @@ def test_G5_several_disjoint_merges_equal_one_after_another(name, allocation):
     assert_exact(twin)
 
 
-def test_G6_a_pair_that_shares_a_component_with_an_accepted_one_is_skipped():
+def test_a_pair_that_shares_a_component_with_an_accepted_one_is_skipped():
     twin = make_twin("gaussian", n_components=6)
     pairs = [(0, 1), (1, 2), (2, 3), (0, 3), (4, 5)]
     mover = watched_lap(twin, pair_proposals(pairs))
@@ -221,7 +219,7 @@ def test_G6_a_pair_that_shares_a_component_with_an_accepted_one_is_skipped():
     assert_exact(twin)
 
 
-def test_G6_a_rejected_pair_leaves_its_components_free():
+def test_a_rejected_pair_leaves_its_components_free():
     twin = make_twin("gaussian", n_components=5)
     mover = watched_lap(twin, pair_proposals([(0, 1), (0, 2), (1, 2)]))
     with accepting(False):
@@ -232,7 +230,7 @@ def test_G6_a_rejected_pair_leaves_its_components_free():
 
 
 # ---- what the formula needs ----------------------------------------------------------------------
-def test_G7_without_the_prior_cumulant_the_gain_is_wrong():
+def test_without_the_prior_cumulant_the_gain_is_wrong():
     """cP(a + b) - cP(a) - cP(b) + cP(prior): the last term shifts every decision if it is
     left out.
     """

@@ -1,6 +1,4 @@
-"""HDP roots, slowly: normalizers, surrogates and bounds written term by term as the specification
-has them.
-"""
+"""HDP roots, slowly: normalizers, surrogates and bounds, written term by term."""
 
 from __future__ import annotations
 

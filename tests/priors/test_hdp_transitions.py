@@ -33,8 +33,7 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.models import Model
-from stickbreak.priors import DirichletRows, GammaPrior, HDPRows, linear_term
-from stickbreak.protocols import Prior, PseudoCounts
+from stickbreak.priors import BasePrior, DirichletRows, GammaPrior, HDPRows, linear_term
 from stickbreak.stats import Fields, Insert, Merge, Permute, Remove, Summary
 
 AXIS = "state"
@@ -99,8 +98,7 @@ def test_travels_to_other_processes(prior: HDPRows) -> None:
 
 @every_prior
 def test_keeps_the_contract(prior: HDPRows) -> None:
-    assert isinstance(prior, Prior)
-    assert isinstance(prior, PseudoCounts)
+    assert isinstance(prior, BasePrior)
     counts = random_counts(4)
     params = settled(prior, counts, times=1)
     for rule in (MeanLog(), LogMean(), Mode()):
@@ -128,9 +126,7 @@ def test_pseudo_counts_are_those_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["plain", "sticky"])
 def test_bound_is_the_explicit_one(name: str) -> None:
-    """Every term of the specification, states listed by decreasing share; other posteriors of the
-    rows give less.
-    """
+    """Term by term, with states by decreasing share; other posteriors of the rows give less."""
     prior, rng = PRIORS[name], np.random.default_rng(3)
     settings = {"alpha0": 4.0, "alpha": 0.6, "kappa": prior.stickiness, "gamma": 5.0}
     for K in (1, 2, 5):
@@ -293,7 +289,7 @@ def test_the_posterior_of_a_learned_top_concentration(settings: dict[str, Any]) 
     )
     params = settled(prior(0.5), counts)
     slope = (prior(0.5 + h).bound(counts, params) - prior(0.5 - h).bound(counts, params)) / (2 * h)
-    found = prior(0.5).top(params)
+    found = prior(0.5).top(None, params)
     assert isinstance(found, GammaPrior)
     assert found.shape == 10.0
     assert found.mean == pytest.approx(8.0 - slope, rel=1e-6)
@@ -305,8 +301,8 @@ def test_the_posterior_of_a_learned_top_concentration(settings: dict[str, Any]) 
 
 def test_a_given_top_concentration_is_as_given() -> None:
     prior = PRIORS["sticky"]
-    assert prior.top(settled(prior, random_counts(4))) == 5.0
-    assert prior.for_draws().top(prior.for_draws().start(4, AXIS)) == 5.0
+    assert prior.top(None, settled(prior, random_counts(4))) == 5.0
+    assert prior.for_draws().top(None, prior.for_draws().start(4, AXIS)) == 5.0
 
 
 def test_learned_concentrations_follow_the_counts() -> None:

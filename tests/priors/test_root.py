@@ -124,7 +124,7 @@ def test_learned_top_concentration_is_integrated_out(shape: float, rate: float) 
     )
 
 
-# ---- surrogates (checks 5.1) ---------------------------------------------------------------------
+# ---- surrogates ----------------------------------------------------------------------------------
 def many_rows(seed: int, n: int = 1500) -> Any:
     """10,500 cases: shares (n, K + 1) for K = 1 .. 7, and concentrations and stickiness (n,) from
     1e-3 to 1e3.
@@ -177,8 +177,9 @@ def test_closed_form_of_a_chain_is_the_sum_over_rows(kappa: float) -> None:
 
 
 def test_printed_sticky_coefficient_without_the_one_is_no_bound() -> None:
-    """The coefficient of log(1 - u) as printed: without the + 1 it exceeds the exact value in most
-    small cases.
+    """The coefficient of log(1 - u) as in [H16, eq. 6.33], without the + 1.
+
+    The surrogate then exceeds the exact value in most small cases.
     """
     rng, above = np.random.default_rng(4), 0
     for _ in range(500):
@@ -251,7 +252,7 @@ def test_slope_of_truncated_documents() -> None:
     )
 
 
-# ---- derivatives (checks 5.2, 5.6g) --------------------------------------------------------------
+# ---- derivatives ---------------------------------------------------------------------------------
 @every_groups
 def test_derivatives_of_normalizers(groups: Any) -> None:
     """Along the simplex, where alone they are used: slopes less that of the rest."""
@@ -350,7 +351,7 @@ def test_density_of_a_point_is_in_share_coordinates() -> None:
 
 @pytest.mark.parametrize("kappa", [0.0, 6.0])
 def test_gradient_of_rows_under_a_point(kappa: float) -> None:
-    """E[log p(row | b)] for fixed posteriors, in free coordinates b_1 .. b_K (check 5.6g)."""
+    """E[log p(row | b)] for fixed posteriors, in free coordinates b_1 .. b_K."""
     rng, K, alpha = np.random.default_rng(11), 4, 0.9
     at, b = rng.gamma(2.0, 3.0, size=(K, K + 1)), rng.dirichlet(np.ones(K + 1))
     mean_log = digamma(at) - digamma(at.sum(1))[:, None]
@@ -367,9 +368,7 @@ def test_gradient_of_rows_under_a_point(kappa: float) -> None:
 
 
 def test_gradient_of_segment_rows_under_a_point() -> None:
-    """Rows without their own entry: also b_i moves row i, through its total and the rest (check
-    5.6g).
-    """
+    """Rows without their own entry: b_i moves row i too, through its total and the rest."""
     rng, K, alpha = np.random.default_rng(12), 4, 0.9
     at, b = rng.gamma(2.0, 3.0, size=(K, K + 1)), rng.dirichlet(np.ones(K + 1))
     others = [np.arange(K + 1) != i for i in range(K)]
@@ -390,7 +389,7 @@ def test_gradient_of_segment_rows_under_a_point() -> None:
     slope = SegmentGroups(1.0, alpha).normalizers(b).slope + alpha * mean_log.sum(0)
     found = slope[:-1] - slope[-1]
     np.testing.assert_allclose(found, oracle.differences(rows, b[:-1]), rtol=1e-6)
-    # The formula of the specification, k != i and k = i, for the transition rows.
+    # The formula for the transition rows, term by term, for k != i and k = i.
     rest, psi = b[-1], digamma
     for k in range(K):
         value = -psi(b[k]) + psi(rest)  # the start row, concentration one and no posterior
@@ -406,7 +405,7 @@ def test_gradient_of_segment_rows_under_a_point() -> None:
         assert found[k] == pytest.approx(value, rel=1e-9)
 
 
-# ---- solves (checks 5.4c, 5.6h) ------------------------------------------------------------------
+# ---- solves --------------------------------------------------------------------------------------
 @every_root
 @every_groups
 def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, groups: Any) -> None:
@@ -483,7 +482,7 @@ def test_precision_must_be_known() -> None:
         BetaRoot(1.0, precision="heuristic")
 
 
-# ---- model selection (experiment E2, check 5.5e) -------------------------------------------------
+# ---- model selection -----------------------------------------------------------------------------
 def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> None:
     """100 documents of 100 tokens, 10 topics with fixed labels, then 1, 2, 3 empty topics."""
     rng, K, alpha, gamma = np.random.default_rng(16), 10, 0.5, 10.0
@@ -507,7 +506,7 @@ def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> N
     changes = np.array(
         [best(BetaRoot(gamma), extra) - best(BetaRoot(gamma), 0) for extra in (1, 2, 3)]
     )
-    # The specification measured -3.45, -6.76, -10.03 on other random documents of this kind.
+    # Values that were measured on other random documents of this kind.
     np.testing.assert_allclose(changes, [-3.45, -6.76, -10.03], atol=0.7)
     points = np.array(
         [best(PointRoot(gamma), extra) - best(PointRoot(gamma), 0) for extra in (1, 2, 3)]

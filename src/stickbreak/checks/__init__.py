@@ -1,4 +1,4 @@
-"""Public batteries: what a family, structure, model or estimator, ours or yours, must pass."""
+"""Public test batteries for families, structures, models and estimators, ours or yours."""
 
 from .estimators import check_estimator
 from .families import check_family

@@ -30,16 +30,16 @@ SEQUENCE_CHECKS = {
     "rows of one different weights",
     "check_sample_weight_equivalence_on_dense_data": "the check repeats and shuffles rows, which "
     "makes another sequence of them",
-}  # which cannot hold for ordered rows
+}  # cannot hold for ordered rows
 
 
 def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
-    """Check an estimator on some rows; AssertionError says what does not hold.
+    """Check an estimator on some rows; an AssertionError says what fails.
 
-    scikit-learn's own checks (only the equivalence of weights and repeats may fail, for more than
-    one component, and for sequences what cannot hold for ordered rows); then
-    labels_ equals predict, score is the mean of score_samples, probabilities sum to one, results do
-    not depend on n_jobs, and files and pickles give the same model back.
+    First scikit-learn's own checks. Only the equivalence of weights and repeats may fail, for more
+    than one component, and for sequences whatever cannot hold for ordered rows. Then: labels_
+    equals predict, score is the mean of score_samples, probabilities sum to one, results do not
+    depend on n_jobs, and files and pickles restore the same model.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
 
     Returns
     -------
-    What scikit-learn's checks found, one dict for each.
+    Results of scikit-learn's checks, one dict for each.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the checks fit tiny data on purpose
+        warnings.simplefilter("ignore")  # the checks use tiny data on purpose
         expected = (
             SEQUENCE_CHECKS if isinstance(estimator, SequenceEstimator) else SAMPLE_WEIGHT_CHECKS
         )

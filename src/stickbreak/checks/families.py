@@ -7,30 +7,32 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Table, is_sparse, measure
-from stickbreak.protocols import Array, LearningFamily, QuickScores
+from stickbreak.protocols import Array
 from stickbreak.stats import Fields, SparseShares
 
 __all__ = ["check_family"]
 
 
 def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0) -> None:
-    """Check a family on some rows; AssertionError says what does not hold.
+    """Check a family on some rows; an AssertionError says what fails.
 
     Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its
-    difference is the log_mean evidence; the derivative of log_mode is the mode evidence. Then:
-    statistics add up, merge by axis name and pair with the potentials, also where rows have shares
-    of a few components only; divergences are those of smoothed means; samples and summaries have
-    their shapes; a prior that is learned (`learn`) never makes the counts less probable, and can be
-    carried over. A family that knows missing entries (`family.missing`) must do with them what it
-    says: a row without entries has no evidence and no statistics; an entry that does not count
-    leaves all laws as they are, and its term out of the evidence; one that is completed is
-    integrated over, and counts what it is expected to be.
+    difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
+
+    Statistics add up, merge by axis name and pair with the potentials, also for sparse shares.
+    Divergences are those of smoothed means. Samples and summaries have the right shapes. Learned
+    priors (`learn`) never make the counts less probable, and can be transferred.
+
+    A family that accepts missing entries must treat them as `family.missing` says. A row without
+    entries has no evidence and no statistics. An entry that is left out keeps all laws, and its
+    term is missing from the evidence. An entry that is completed is integrated out, and adds its
+    expected statistics.
 
     Parameters
     ----------
-    family : the family; priors left open are set from the rows.
+    family : the family; open priors are set from the rows.
     rows : array or CSR (n, D), n at least 4, complete.
-    n_components, seed : of the random counts that the laws are checked at.
+    n_components, seed : for the random counts at which the laws are checked.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     _check_sparse(family, rows, counts, n_components, rng)
     _check_divergence(family, rows)
     _check_readers(family, counts, n_components, rng)
-    if isinstance(family, LearningFamily):
+    if family.can_learn:
         _check_learning(family, counts)
     if family.missing != "refused":
         whole = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=float)
@@ -88,7 +90,7 @@ def _check_laws(family: Any, counts: dict[str, Array], row: Any, n_components: i
         }
         slope = (8 * (at[h / 2] - at[-h / 2]) - (at[h] - at[-h])) / (6 * h)
         found = getattr(family, rule)(counts).evidence(prepared)[0]
-        # extrapolated differences: rounding of the values over the step
+        # tolerance: rounding of the values over the step of the extrapolated differences
         _assert_close(slope, found, 1e-6, f"the derivative of {value} must be the {rule} evidence")
     difference = family.log_marginal(
         _plus(family, counts, row, 1.0, n_components)
@@ -147,23 +149,22 @@ def _check_sparse(
             1e-10,
             f"{name} of SparseShares must be that of the dense table",
         )
-    if isinstance(scores, QuickScores):
-        evidence = scores.evidence(prepared)
-        chosen = np.take_along_axis(evidence, few.index, axis=1)
-        _assert_close(
-            scores.evidence_at(prepared, few.index),
-            chosen,
-            1e-9,
-            "evidence_at must be the evidence of those components",
-        )
-        rough, scale = scores.rough(prepared), max(1.0, float(np.abs(evidence).max()))
-        apart = (rough - rough[:, :1]) - (evidence - evidence[:, :1])
-        _assert_close(
-            apart / scale,
-            np.zeros_like(apart),
-            1e-3,
-            "rough evidence must differ from evidence by a constant of each row",
-        )
+    evidence = scores.evidence(prepared)
+    chosen = np.take_along_axis(evidence, few.index, axis=1)
+    _assert_close(
+        scores.evidence_at(prepared, few.index),
+        chosen,
+        1e-9,
+        "evidence_at must be the evidence of those components",
+    )
+    rough, scale = scores.rough(prepared), max(1.0, float(np.abs(evidence).max()))
+    apart = (rough - rough[:, :1]) - (evidence - evidence[:, :1])
+    _assert_close(
+        apart / scale,
+        np.zeros_like(apart),
+        1e-3,
+        "rough evidence must differ from evidence by a constant of each row",
+    )
 
 
 def _check_merge(
@@ -219,7 +220,7 @@ def _check_learning(family: Any, counts: dict[str, Array]) -> None:
     assert same, "with_hyperparameters(hyperparameters()) must give the learned family back"
 
 
-# ---------------------------------------------------------------------------------------------- mis
+# ---------------------------------------------------------------------------------- missing entries
 
 
 def _check_nothing(
@@ -288,7 +289,7 @@ def _check_completed(
                 1e-6,
                 f"a missing entry must be integrated over in the {rule} evidence",
             )
-            if rule != "log_mean":  # whose moments need not exist
+            if rule != "log_mean":  # its moments need not exist
                 expected, completed = _zeros_like(family, counts), _zeros_like(family, counts)
                 scores.collect(
                     family.prepare(dense), np.asfortranarray(np.exp(log_mass - integral)), expected
@@ -304,8 +305,9 @@ def _check_completed(
 
 
 def _fill_densely(rows: Array, column: int, n_points: int = 400) -> tuple[Array, Array]:
-    """The first row with many values in a column, x = mean + sd tan(pi t / 2), and their log
-    weights by Gauss-Legendre in t.
+    """The first row with many values in a column, and their log weights.
+
+    The values are x = mean + sd tan(pi t / 2), with weights by Gauss-Legendre in t.
     """
     at, weight = np.polynomial.legendre.leggauss(n_points)
     width, dense = rows[:, column].std() + 1e-3, np.repeat(rows[:1], n_points, axis=0)
@@ -322,6 +324,6 @@ def _zeros_like(family: Any, counts: dict[str, Array]) -> dict[str, Array]:
 
 
 def _assert_close(found: Any, expected: Any, tolerance: float, what: str) -> None:
-    """Within tolerance of the larger of 1 and the value."""
+    """Assert equality within tolerance times the larger of 1 and the value."""
     gap = np.abs(np.asarray(found) - expected) / np.maximum(1.0, np.abs(expected))
     assert gap.size == 0 or gap.max() <= tolerance, f"{what}: off by {gap.max():.2e}"

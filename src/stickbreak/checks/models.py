@@ -28,24 +28,23 @@ from stickbreak.inference import (
 __all__ = ["check_model"]
 
 TOLERANCE = 1e-10
-"""The bound never drops by more than this share of the larger of 1 and itself."""
+"""The bound never drops by more than this fraction of the larger of 1 and itself."""
 
 
 def check_model(
     model: Any, data: Any, start: Start, *, n_batches: int = 4, max_iter: int = 6
 ) -> None:
-    """Check a model on some data; AssertionError says what does not hold.
+    """Check a model on some data; an AssertionError says what fails.
 
-    The bound never drops at a batch or memoized step from lap 2 on, nor EM's objective; one
-    memoized batch equals batch; results do not depend on the number of threads; a fit resumed from
-    any checkpoint continues bit for bit; the bound of globals that are optimal is the same by both
-    formulas.
+    From lap 2 on, the bound never drops at a batch or memoized step, nor does EM's objective. One
+    memoized batch equals batch. Results do not depend on the number of threads. A fit resumed from
+    any checkpoint continues bit for bit. Both formulas give the same bound at optimal globals.
 
     Parameters
     ----------
     model : a Model.
     data : a Table, or any container that engines can read.
-    start : where the fits begin (see `stickbreak.initialize`).
+    start : start of the fits (see `stickbreak.initialize`).
     n_batches, max_iter : of the memoized fits.
     """
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": 0.0, "trace_visits": True}
@@ -95,7 +94,7 @@ class _StopAt(Callback):
         self.step = step
 
     def on_step(self, info: Info) -> None:
-        """Interrupt at the chosen step, after the checkpoint of the step before."""
+        """Interrupt at the given step, after the checkpoint of the step before."""
         if info.step == self.step:
             raise KeyboardInterrupt
 

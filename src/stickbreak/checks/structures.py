@@ -22,18 +22,18 @@ def check_structure(
     batch: Batch,
     enumerate_log_z: Callable[[Any, Batch], float] | None = None,
 ) -> None:
-    """Check a model's structure on a small batch; AssertionError says what does not hold.
+    """Check a model's structure on a small batch; an AssertionError says what fails.
 
-    Two laws: log_z equals brute-force enumeration (when you give one), and the derivative of log_z
-    with respect to a log potential is the expected count. Then: shares sum to the repeats, log_z
-    adds up over units, the best labelling is no better than the sum over all, and `best` gives it.
+    Two laws: log_z equals brute-force enumeration (if you give one), and the derivative of log_z
+    with respect to a log potential is the expected count. Also: shares sum to the repeats, log_z
+    adds up over units, the best labeling is no better than the sum over all, and `best` returns it.
 
     Parameters
     ----------
-    model, potentials : a model that uses the structure, and potentials of it
+    model, potentials : a model that uses the structure, and its potentials
         (`model.potentials(...)`).
     batch : a few units; rows in the user's form.
-    enumerate_log_z : function of (potentials, prepared batch) that sums over all labellings.
+    enumerate_log_z : function of (potentials, prepared batch) that sums over all labelings.
     """
     block = batch.with_rows(model.family.prepare(batch.rows))
     local, out = _infer(model, potentials, block)
@@ -77,7 +77,7 @@ def _check_derivative(
             changed = replace(potentials, tables={**potentials.tables, name: moved})
             values.append(_infer(model, changed, block)[0].log_z)
         slope = (values[0] - values[1]) / (2 * h)
-        # central difference: rounding of log_z over the step
+        # tolerance: rounding of log_z over the step of the central difference
         _assert_close(
             slope, counts[at], 1e-5, f"d log_z / d {name}{list(at)} must be the expected count"
         )

@@ -1,5 +1,6 @@
-"""The `stickbreak` command: fit, predict, score, show, resume, warmup. Nothing heavy is imported
-before it is needed.
+"""The `stickbreak` command: fit, predict, score, show, resume, warmup.
+
+Nothing heavy is imported before it is needed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The commands, as typer reads them. What they do is in modules that are imported when they are
-called.
-"""
+"""The commands as typer reads them; their bodies are in modules that are imported when called."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ __all__ = ["app"]
 
 
 class _InOrder(TyperGroup):
-    """Commands in the order in which they are used."""
+    """Commands in the order of their use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""
@@ -99,7 +97,7 @@ WriteTo = Annotated[
 
 
 def teach(*lines: str) -> str:
-    """The example at the end of a help page, as it is typed."""
+    """The example at the end of a help page, as typed by the user."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -132,7 +130,7 @@ def _add_fit(entry: ModelEntry) -> None:
 
 
 def _fit_rows(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
-    """The command for a model of rows, and the tables of its options besides the model's own."""
+    """The command for a model of rows, and the option tables besides the model's own."""
 
     def command(
         data: DataFile, out: SaveTo = None, stream: _Stream = False, **options: Any
@@ -148,7 +146,7 @@ def _fit_sequences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
     def command(data: DataFile, out: SaveTo = None, **options: Any) -> None:
         from .fitting import fit_model
 
-        fit_model(entry, data, out, False, options)  # the pieces of a stream would cut them
+        fit_model(entry, data, out, False, options)  # pieces of a stream would cut sequences
 
     return command, (ENGINE, DATA, SEQUENCES)
 

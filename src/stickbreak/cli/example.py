@@ -1,4 +1,4 @@
-"""`example`: the table of the README, as a file; and documents."""
+"""`example`: the table of the README, or documents, as a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .output import check_target, print_json, print_lines
 __all__ = ["write_documents", "write_example"]
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
-MOST_WORDS, DOCUMENT_WORDS = 300, 100  # of a help page, and of a document
-# documents, and the share of them, that a word of the vocabulary has at least and at most
+MOST_WORDS, DOCUMENT_WORDS = 300, 100  # words of a help page, and of a document
+# vocabulary: a word must be in at least RARE documents, and in at most this fraction of them
 RARE, COMMON = 8, 0.2
 
 
 def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
-    """900 rows in two columns, of three groups; or 10 sequences of 90 rows, which stay in a group
-    for a while.
+    """900 rows in two columns from three groups; or 10 sequences of 90 rows.
+
+    Sequences stay in a group for a while.
     """
     check_target(path, (".csv",))
     rng = np.random.default_rng(0)
@@ -49,9 +50,7 @@ def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
 
 
 def write_documents(path: Path, options: dict[str, Any]) -> None:
-    """The beginnings of Python's help pages as about 150 documents (LDA-C), and their vocabulary
-    beside them.
-    """
+    """Starts of Python's help pages as about 150 documents (LDA-C), with their vocabulary."""
     check_target(path, (".ldac",))
     beside = path.with_suffix(".vocab.txt")
     check_target(beside)
@@ -65,7 +64,7 @@ def write_documents(path: Path, options: dict[str, Any]) -> None:
         for bag in bags
         if bag
     ]
-    with replacing(path) as corpus, replacing(beside) as vocabulary:  # both, or none
+    with replacing(path) as corpus, replacing(beside) as vocabulary:  # both or none
         corpus.write(("\n".join(lines) + "\n").encode())
         vocabulary.write(("\n".join(words) + "\n").encode())
     if options["json"]:
@@ -84,8 +83,9 @@ def write_documents(path: Path, options: dict[str, Any]) -> None:
 
 
 def _help_pages() -> list[list[str]]:
-    """Words of at least four letters of what `help("topics")` lists, the beginning of each page cut
-    into documents.
+    """Words of at least four letters from the pages of `help("topics")`.
+
+    The start of each page is cut into documents.
     """
     from pydoc_data.topics import topics
 

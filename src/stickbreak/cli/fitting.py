@@ -31,7 +31,7 @@ __all__ = [
 
 
 def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
-    """The table of a command's DATA."""
+    """The table in a command's DATA."""
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         return sb.open_table(
             path,
@@ -43,15 +43,16 @@ def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -
 
 
 def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
-    """The documents of a command's CORPUS. words: file of the vocabulary, or the words; n_words:
-    how many, where they have none.
+    """The documents in a command's CORPUS.
+
+    words : the vocabulary, or its file. n_words : its size if there are no words.
     """
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
         return sb.read_corpus(path, words=words, n_words=n_words, report=phase.update)
 
 
 def refuse_table_options(what: str, options: dict[str, Any]) -> None:
-    """Options of tables say nothing of documents. what: where the model of these is."""
+    """Refuse options of tables for documents. what : where the model of documents comes from."""
     for name in ("sequence_id", "array", "header"):
         if options[name] is not None:
             raise ValueError(
@@ -62,8 +63,9 @@ def refuse_table_options(what: str, options: dict[str, Any]) -> None:
 def find_sequences(
     data: Path, columns: list[str] | None, identity: str | None, options: dict[str, Any]
 ) -> tuple[list[str] | None, dict[str, Any]]:
-    """The columns to read besides those that name sequences, and what `fit` and `predict` must know
-    of these.
+    """The columns to read besides those that name sequences, and arguments of `fit` and `predict`.
+
+    The arguments say where sequences are.
     """
     if identity is None:
         return columns, {}
@@ -76,13 +78,14 @@ def find_sequences(
 
 
 def split_columns(text: str | None) -> list[str] | None:
-    """Names with commas between."""
+    """Names separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
-    """The engine that the options describe; one that it does not have is refused. has_moves: where
-    nothing is said of them.
+    """The engine that the options describe; an option that it does not have is refused.
+
+    has_moves : whether to use moves by default.
     """
     name = options["inference"] or "memoized"
     if name not in ENGINES:
@@ -105,13 +108,11 @@ def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
 
 
 def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
-    """The estimator that the options describe; settings that make no sense are refused before a
-    long file is read.
-    """
+    """The estimator that the options describe; invalid settings fail before a long file is read."""
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
-    # a number that `show` tells, so that a fit can be repeated
+    # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
-    # the bound of a point estimate cannot choose
+    # the bound of a point estimate cannot decide moves
     has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"
     model = getattr(sb, entry.estimator)(
         **arguments, inference=make_engine(options, has_moves), verbose=verbose
@@ -123,7 +124,7 @@ def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
 def fit_model(
     entry: ModelEntry, data: Path, out: Path | None, stream: bool, options: dict[str, Any]
 ) -> None:
-    """Fit, save, and say what was found."""
+    """Fit, save, and report."""
     check_target(out)
     verbose = configure_logs(options)
     model = make_model(entry, options, verbose)
@@ -140,7 +141,7 @@ def fit_model(
 
 
 def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
-    """Fit, save, and say what was found."""
+    """Fit, save, and report."""
     check_target(out)
     verbose = configure_logs(options)
     model = make_model(entry, options, verbose)
@@ -153,8 +154,9 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
 def _stream(
     model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int
 ) -> int:
-    """One pass, each piece a step of streaming variational Bayes. Options of laps and starts have
-    no meaning here.
+    """One pass in which each piece is a step of streaming variational Bayes.
+
+    Options of laps and starts have no meaning here.
     """
     for key in (
         "max_iter",
@@ -187,7 +189,7 @@ def _stream(
 
 
 def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[str, Any]) -> None:
-    """Continue, save, and say what was found."""
+    """Continue, save, and report."""
     check_target(out)
     verbose = configure_logs(options)
     began = time.monotonic()
@@ -207,8 +209,9 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
 def _open_again(
     checkpoint: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> tuple[Any, int, dict[str, Any]]:
-    """The data of a checkpoint, their number of rows or documents, and what `resume` must know of
-    sequences.
+    """The data of a checkpoint, their number of rows or documents, and arguments of `resume`.
+
+    The arguments say where sequences are.
     """
     settings, _ = read_checkpoint(checkpoint)
     names = settings.get("columns")
@@ -222,7 +225,7 @@ def _open_again(
 
 
 def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
-    """Ctrl-C says how to go on."""
+    """Run `act`; Ctrl-C says how to go on."""
     try:
         return act()
     except KeyboardInterrupt:

@@ -1,6 +1,4 @@
-"""The models that `fit` knows, and the options of all commands, as tables: a new model is one more
-entry.
-"""
+"""Tables of the models that `fit` knows and of all options; a new model is one more entry."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ __all__ = [
 
 
 class Stopped(Exception):  # noqa: N818
-    """Ctrl-C or a closed pipe, under a name that typer has no words of its own for."""
+    """Ctrl-C or a closed pipe, as an exception that typer has no message for."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(str(cause))
@@ -29,7 +27,7 @@ class Stopped(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Option:
-    """One option. flags: further names; the first is made from the Python argument's name."""
+    """One option. flags : other names; the first is made from the name of the Python argument."""
 
     kind: Any
     help: str
@@ -40,12 +38,12 @@ class Option:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model of `fit`. estimator: its public name; options: names in ESTIMATOR or TOPICS;
-    defaults: words for those that differ.
+    """A model that `fit` knows.
 
-    has_moves : whether the number of components is found unless the user says otherwise
-    reads : "rows", "sequences" (rows that have an order, and may be of several sequences) or
-        "documents"
+    estimator : its public name. options : names in ESTIMATOR or TOPICS. defaults : texts for
+    options whose default differs.
+    has_moves : whether the number of components is found, unless the user says otherwise
+    reads : "rows", "sequences" (ordered rows, of one or several sequences) or "documents"
     """
 
     name: str
@@ -348,7 +346,7 @@ MODELS = (
 
 
 def reads_documents(estimator: str | None) -> bool:
-    """Whether an estimator, by its public name, is a model of documents."""
+    """Whether an estimator, given by its public name, is a model of documents."""
     return any(entry.estimator == estimator and entry.reads == "documents" for entry in MODELS)
 
 
@@ -357,10 +355,9 @@ def with_options(
     tables: Iterable[dict[str, Option]],
     words: dict[str, str] | None = None,
 ) -> Any:
-    """The function with one keyword argument for each option, as typer reads them; it takes the
-    options as `**options`.
+    """The function with one keyword argument for each option, as typer reads them.
 
-    words: what to add to the help of an option.
+    The function takes the options as `**options`. words : additions to the help of options.
     """
     own = [
         p

@@ -1,5 +1,6 @@
-"""What commands print and write: text for people, one JSON object for machines, files whole or not
-at all.
+"""What commands print and write: text for people, one JSON object for programs, and files.
+
+Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ __all__ = [
 
 
 def configure_logs(options: dict[str, Any]) -> int:
-    """Who gets progress: the terminal as a live line (returns 1, for `verbose`), anything else as
-    log lines (returns 0).
+    """Send progress to the terminal as a live line (returns 1, for `verbose`), else to log lines.
+
+    For log lines it returns 0.
     """
     quiet, verbose = bool(options.get("quiet")), bool(options.get("verbose"))
     if quiet and verbose:
@@ -45,7 +47,7 @@ def configure_logs(options: dict[str, Any]) -> int:
 
 
 def check_target(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
-    """A clear error now for a file that could not be written later."""
+    """Raise a clear error now for a file that could not be written later."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
@@ -60,7 +62,7 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON has it: arrays become lists, what is not finite becomes null."""
+    """The value as JSON has it: arrays become lists, and numbers that are not finite null."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):
@@ -75,18 +77,18 @@ def plain(value: Any) -> Any:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One object, one line."""
+    """Print an object on one line."""
     print_lines([json.dumps(plain(value), allow_nan=False)])
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout."""
+    """Print lines to stdout."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
 
 
 def format_table(header: list[str], rows: list[list[str]]) -> list[str]:
-    """Columns as wide as they need to be, numbers to the right."""
+    """A table with columns of the width they need, numbers on the right."""
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     return [
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -95,8 +97,9 @@ def format_table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def write_rows(path: Path | None, parts: Iterator[Array], header: list[str], n_rows: int) -> None:
-    """Parts (n,) or (n, K), one after another, as text (with a header) to stdout or a `.csv` file,
-    or to a `.npy` file.
+    """Write parts (n,) or (n, K), one after another.
+
+    As text with a header to stdout or a `.csv` file, or to a `.npy` file.
     """
     if path is None:
         sys.stdout.write(",".join(header) + "\n")
@@ -114,7 +117,7 @@ def write_rows(path: Path | None, parts: Iterator[Array], header: list[str], n_r
 
 
 def _text(part: Array) -> str:
-    """Lines of numbers, each with as many digits as it needs to be read back exactly."""
+    """Lines of numbers, each with the digits needed to read it back exactly."""
     rows = part[:, None] if part.ndim == 1 else part
     return "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
 

@@ -1,4 +1,4 @@
-"""From the command line to a command, and from what went wrong to one line and an exit code."""
+"""Runs a command, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ _CommandProblem: Any = next(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The command `stickbreak`: exit code 0, 2 after an error (one line on stderr), 130 after
-    Ctrl-C.
-    """
+    """The command `stickbreak`: exit code 0, 2 after an error (a line on stderr), 130 on Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # names of columns may hold what this terminal cannot show
+            # column names may have characters that this terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and give its exit code."""
+    """Run one command and return its exit code."""
     handler = _Stderr()
     logger = logging.getLogger("stickbreak")
     logger.addHandler(handler)
@@ -45,14 +43,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", StickbreakWarning)
-            warnings.showwarning = _show_warning  # where it was raised is of no use here
+            warnings.showwarning = _show_warning  # without the place in the code
             found = typer.main.get_command(app).main(
                 list(arguments), prog_name="stickbreak", standalone_mode=False
             )
             return found if isinstance(found, int) else 0
     except _CommandProblem as problem:
         message = problem.format_message()
-        if message.startswith("Usage:"):  # nothing was asked for: the help page
+        if message.startswith("Usage:"):  # called without a command: print the help page
             sys.stderr.write(f"{message}\n")
             return USAGE
         return _complain(message)
@@ -70,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, with the file that it is about."""
+    """The message of an error, with the file it is about."""
     if isinstance(error, OSError) and error.strerror is not None:
         return (
             f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
@@ -79,7 +77,7 @@ def _words(error: BaseException) -> str:
 
 
 def _complain(message: str, code: int = USAGE) -> int:
-    """One line on stderr."""
+    """Print one line to stderr."""
     sys.stderr.write(f"stickbreak: {' '.join(message.split())}\n")
     return code
 
@@ -89,14 +87,14 @@ def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
 
 
 def _leave_pipe() -> int:
-    """Whoever read our output has seen enough."""
-    # so that closing it says nothing
+    """Leave quietly: the reader of our output has closed the pipe."""
+    # so that closing stdout raises no error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 class _Stderr(logging.Handler):
-    """Log lines on stderr as it is now: a live line may have put itself in its place."""
+    """Log lines to the current stderr, which a live line may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""

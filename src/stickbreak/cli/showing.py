@@ -18,12 +18,12 @@ from .topic_words import topic_lines, topics
 
 __all__ = ["component_lines", "facts", "show_model"]
 
-MOST_COLUMNS, MOST_COMPONENTS = 8, 50  # of a table for people; JSON has all
+MOST_COLUMNS, MOST_COMPONENTS = 8, 50  # in a table for people; JSON has all
 TOP_WORDS = 10
 
 
 def show_model(path: Path, top_words: int | None, options: dict[str, Any]) -> None:
-    """Components, bound, settings."""
+    """Print components, bound and settings."""
     model = sb.load(path)
     if top_words is not None and not reads_documents(type(model).__name__):
         raise ValueError(f"--top-words is for topic models; {path} holds a {type(model).__name__}")
@@ -38,7 +38,7 @@ def show_model(path: Path, top_words: int | None, options: dict[str, Any]) -> No
 
 
 def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
-    """What is known of the whole model; of topics also the n_words most probable words."""
+    """Facts about the whole model; for topics also the n_words most probable words."""
     is_of_documents = reads_documents(type(model).__name__)
     return {
         "model": type(model).__name__,
@@ -60,7 +60,7 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
 
 
 def _chain_facts(model: Any) -> dict[str, Any]:
-    """Start and transitions, of models that have them."""
+    """Start and transition probabilities, for models that have them."""
     return (
         {"start": model.startprob_, "transition": model.transmat_}
         if isinstance(model, SequenceModel)
@@ -69,7 +69,7 @@ def _chain_facts(model: Any) -> dict[str, Any]:
 
 
 def _moves(model: Any) -> dict[str, dict[str, int]]:
-    """How many moves of each kind were tried on all data, and accepted."""
+    """How many moves of each kind were tried on all data, and how many accepted."""
     found: dict[str, dict[str, int]] = {}
     for record in model.trace_.moves:
         entry = found.setdefault(record.kind, {"tried": 0, "accepted": 0})
@@ -79,7 +79,7 @@ def _moves(model: Any) -> dict[str, dict[str, int]]:
 
 
 def column_names(model: Any) -> list[str]:
-    """Names of the columns; positions where they have none."""
+    """Names of the columns, or their positions if they have none."""
     if hasattr(model, "feature_names_in_"):
         return [str(name) for name in model.feature_names_in_]
     return [str(i) for i in range(model.n_features_in_)]
@@ -97,7 +97,7 @@ def settings(model: Any) -> dict[str, Any]:
 
 
 def components(model: Any) -> list[dict[str, Any]]:
-    """Each component with everything that is known of it."""
+    """Each component with all that is known of it."""
     posterior = model.posterior_
     return [
         {
@@ -115,14 +115,14 @@ def components(model: Any) -> list[dict[str, Any]]:
 
 
 def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
-    """A table of the components that hold rows, the largest first, then the bound and the moves."""
+    """A table of the components that hold rows, the largest first; then the bound and the moves."""
     lines = (
         topic_lines(model, n_words, MOST_COMPONENTS)
         if reads_documents(type(model).__name__)
         else _table_lines(model)
     )
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
-    if np.isfinite(model.lower_bound_):  # a stream has no laps, one of stochastic steps no bound
+    if np.isfinite(model.lower_bound_):  # stochastic steps have no bound, streams no laps
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")
     return lines + move_lines(model)
 
@@ -163,7 +163,7 @@ def _table_lines(model: Any) -> list[str]:
 
 
 def move_lines(model: Any) -> list[str]:
-    """What moves were tried on all data, in a line; none when there were none."""
+    """A line on the moves tried on all data; no line if there were none."""
     found = [
         f"{own['accepted']} of {own['tried']} {kind}s"
         for kind, own in _moves(model).items()
@@ -173,9 +173,7 @@ def move_lines(model: Any) -> list[str]:
 
 
 def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
-    """What the table shows of each component and column, in words, and the numbers (K, D)
-    as text.
-    """
+    """What the table shows for each component and column, and the numbers (K, D) as text."""
     posterior = model.posterior_
     spread = _deviation(posterior)
     for name in ("mean", "rate", "probability"):
@@ -193,7 +191,7 @@ def _cells(model: Any) -> tuple[str, list[list[str]] | None]:
 
 
 def _deviation(posterior: dict[str, Array]) -> Array | None:
-    """(K, D) standard deviations, where there are variances."""
+    """(K, D) standard deviations; None without variances."""
     if "variance" in posterior:
         return np.sqrt(posterior["variance"])
     if "covariance" in posterior:

@@ -12,8 +12,9 @@ __all__ = ["topic_lines", "topics"]
 
 
 def topics(model: Any, n_words: int) -> list[dict[str, Any]]:
-    """Topics that have words, the largest first, each with its n_words most probable words and
-    their probabilities.
+    """Topics that have words, the largest first, with n_words most probable words each.
+
+    Each word comes with its probability.
     """
     order = np.argsort(-model.weights_, kind="stable")
     order = order[model.counts_[order] >= 1.0]

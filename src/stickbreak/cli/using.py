@@ -1,4 +1,4 @@
-"""`predict` and `score`: part by part, so that the answer is never held whole."""
+"""`predict` and `score`, part by part, so that the answer is never held as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIXES = (".csv", ".npy")
 def predict_rows(
     path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]
 ) -> None:
-    """Labels, or probabilities, of all rows; largest topics, or shares of all, of documents."""
+    """Labels or probabilities of all rows; largest topics or all shares of documents."""
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
     model = _load(path, options)
@@ -67,8 +67,9 @@ def predict_rows(
 def score_rows(
     path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]
 ) -> None:
-    """The mean log density, or that of all rows; of documents that of a word, or a lower bound for
-    each.
+    """The mean log density, or that of each row.
+
+    For documents, that of a word, or a lower bound for each document.
     """
     check_target(out, SUFFIXES)
     if out is not None and not per_row:
@@ -90,7 +91,7 @@ def score_rows(
     if per_row:
         _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
         return
-    # rows that are context only have none
+    # rows that serve only as context have no density
     sums = np.sum([(np.nansum(part), np.isfinite(part).sum()) for part in parts], axis=0)
     mean = float(sums[0] / sums[1])
     if options["json"]:
@@ -133,10 +134,9 @@ def _open_documents(
 def _open(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> tuple[FileTable, Array | None]:
-    """The data as a table that is fit for the model: all rows are checked before anything is
-    written.
+    """The data as a table for the model; all rows are checked before anything is written.
 
-    The second says where sequences end, for models of such.
+    The second value says where sequences end, for models of sequences.
     """
     if options["words"] is not None:
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
@@ -194,8 +194,9 @@ def _answer(
     name: str,
     options: dict[str, Any],
 ) -> None:
-    """To the file; or to stdout, as text or as JSON. size: how many of what, by its name
-    in JSON.
+    """Write to the file; or to stdout, as text or as JSON.
+
+    size : the number of rows or documents, with its name in JSON.
     """
     if out is not None or not options["json"]:
         write_rows(out, parts, header, next(iter(size.values())))

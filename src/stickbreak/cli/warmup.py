@@ -1,4 +1,4 @@
-"""`warmup`: every kernel compiled once, in the forms that fits of arrays and of files need."""
+"""`warmup`: compiles every kernel once, in the forms that fits of arrays and of files need."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compile_kernels(families: list[str] | None, options: dict[str, Any]) -> None
 def _use(name: str, path: Path) -> None:
     rows = np.array(sb.open_table(path).rows)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sb.StickbreakWarning)  # a toy table settles nothing
+        warnings.simplefilter("ignore", sb.StickbreakWarning)  # a toy table does not converge
         for X in (rows, path):
             for inference in ("batch", "memoized", "stochastic", "em", "hard-em"):
                 engine = type(sb.Mixture(inference=inference)._engine(False))(max_iter=2)

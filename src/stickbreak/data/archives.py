@@ -1,6 +1,4 @@
-"""NumPy's own files (`.npy`, `.npz`), read with care: nothing is unpickled, and no claim of a
-header is believed unchecked.
-"""
+"""NumPy files (`.npy`, `.npz`), read safely: nothing is unpickled, and headers are checked."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
 PIECE_VALUES = 1 << 18  # values read at once
-MAX_MEMBERS = 10_000  # arrays of an archive
+MAX_MEMBERS = 10_000  # arrays in an archive
 MAX_HEADER = 10_000
 DAMAGE = (
     ValueError,
@@ -55,7 +53,7 @@ ZIP_DAMAGE = (
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of an array says."""
+    """Layout of an array as its header states it."""
 
     shape: tuple[int, ...]
     is_fortran: bool
@@ -71,12 +69,13 @@ class Header:
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """The header of an array in NumPy's format; ValueError for anything else. Objects are refused
-    by their type alone.
+    """The header of an array in NumPy's format; ValueError for anything else.
+
+    Arrays of objects are refused by their type alone.
     """
     try:
         with warnings.catch_warnings():
-            # headers of old releases, and types that NumPy would rather not see
+            # headers of old releases, and types that NumPy warns about
             warnings.simplefilter("ignore")
             version = np.lib.format.read_magic(stream)
             if version == (1, 0):
@@ -127,7 +126,7 @@ def open_npy(path: Path) -> Array:
 
 @dataclass(frozen=True)
 class ArraySource:
-    """One table of an archive."""
+    """One table in an archive."""
 
     path: Path
     member: str
@@ -135,16 +134,16 @@ class ArraySource:
 
     @property
     def n_columns(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return self.header.shape[1]
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self.header.shape[0]
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece."""
+        """Numbers (n, D) of the columns at positions `wanted`, piece by piece."""
         n_rows, n_columns = self.header.shape
         if not self.header.is_fortran:
             for values in self._values(n_columns, report):
@@ -159,9 +158,7 @@ class ArraySource:
         yield from (rows[lo : lo + step, wanted] for lo in range(0, n_rows, step))
 
     def _values(self, unit: int, report: Report | None) -> Iterator[Array]:
-        """The stored values in the order of the file, as float64, some at a time: a multiple of
-        `unit`.
-        """
+        """Stored values in file order, as float64, in pieces whose size is a multiple of `unit`."""
         count, seen = math.prod(self.header.shape), 0
         step = max(1, PIECE_VALUES // unit) * unit
         with _open_archive(self.path) as archive, archive.open(self.member) as stream:
@@ -182,7 +179,7 @@ class ArraySource:
 
 
 def find_array(path: Path, name: str | None = None) -> ArraySource:
-    """The array of that name, or the only table, of a `.npz` file."""
+    """The array called `name` in a `.npz` file; without a name, its only table."""
     with _open_archive(path) as archive:
         members = archive.infolist()
         if len(members) > MAX_MEMBERS:
@@ -220,7 +217,7 @@ def find_array(path: Path, name: str | None = None) -> ArraySource:
 def _member_header(
     path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, *, is_named: bool
 ) -> Header | None:
-    """The header of a member; None for one that is no array and was not asked for."""
+    """The header of a member; None for a member that is no array, unless it was asked for."""
     try:
         with archive.open(member) as stream:
             header = read_header(stream)

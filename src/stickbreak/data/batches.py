@@ -1,7 +1,6 @@
-"""Units cut into batches, lanes and blocks by fixed rules: by the data alone, never by the number
-of workers.
+"""Batches, lanes and blocks of units, cut by the data alone, never by the number of workers.
 
-A batch is what one visit sees; a lane is the unit of parallel work and of ordered summation; a
+A batch is what one visit sees. A lane is the unit of parallel work and of ordered summation. A
 block bounds memory.
 """
 
@@ -18,23 +17,24 @@ __all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Windows"]
 
 Array = npt.NDArray[Any]
 
-LANE_ROWS = 8192  # smaller lanes are not worth cutting: one costs about 0.1 ms of Python
-# the same of sequences, whose lanes cost 0.3 ms, part of it while others wait
+LANE_ROWS = 8192  # smaller lanes do not pay: each costs about 0.1 ms of Python
+# the same for sequences, whose lanes cost 0.3 ms, partly while other lanes wait
 ORDERED_ROWS = 49_152
-LANE_UNITS = 32  # sequences are inferred side by side: a lane of few is slow
-MAX_LANES = 16  # caps the number of useful workers inside one batch
+LANE_UNITS = 32  # sequences are inferred side by side, so a lane with few of them is slow
+MAX_LANES = 16  # limits the number of useful workers in a batch
 
 
 class Windows(NamedTuple):
-    """Units that are windows of longer sequences, with rows around them that are looked at but do
-    not count (buffers).
+    """Units that are windows of longer sequences, with buffers around them.
+
+    Rows in a buffer are read but do not count.
 
     lead, trail (S,) : buffer rows before and after each window
-    is_first (S,) : whether the unit begins where its sequence does
+    is_first (S,) : whether the unit starts where its sequence starts
     n_windows, n_sequences : windows that all data were cut into, and sequences
-    pair_share : the part of all pairs of neighbouring rows that such windows hold on average
-    edge_tol : use only as much of the buffers as it takes for the window's edges to change by less
-        than this; None: all of them
+    pair_share : average fraction of all pairs of neighboring rows that lie inside such windows
+    edge_tol : use only as much of the buffers as is needed for the window's edges to change by less
+        than this; None: use all
     """
 
     lead: Array
@@ -46,7 +46,7 @@ class Windows(NamedTuple):
     edge_tol: float | None = None
 
     def part(self, lo: int, hi: int) -> Windows:
-        """Those of units lo..hi."""
+        """The windows of units lo:hi."""
         return self._replace(
             lead=self.lead[lo:hi], trail=self.trail[lo:hi], is_first=self.is_first[lo:hi]
         )
@@ -59,20 +59,18 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Some units. Unit u owns rows offsets[u]:offsets[u + 1]; every row is a unit when offsets is
-    None.
+    """Some units; unit u owns rows offsets[u]:offsets[u + 1]. Without offsets each row is a unit.
 
     rows : (n, D) array or memory map, (n,) symbols, or a CSR matrix; in the user's units until a
         family prepares them
-    repeats : (n,) how often each row counts, or None for once
-    sets : (n,) which legal set restricts each row (index into the parameter "legal"; 0 allows every
-        component), or None
-    symbols : the batch's own vocabulary; rows then count positions in it. None for all symbols
-    row_at, unit_at : where this part begins inside the batch it was cut from
-    windows : what is known of units that are windows of longer sequences; repeats are then 0 in
-        their buffers
-    times : (S,) how often each unit counts, where repeats belong to its rows alone (words of
-        documents); None for once
+    repeats : (n,) how often each row counts; None for once
+    sets : (n,) legal set of each row (index into the parameter "legal"; 0 allows every component),
+        or None
+    symbols : the batch's own vocabulary; rows are then positions in it. None for all symbols
+    row_at, unit_at : where this part starts inside the batch it was cut from
+    windows : facts about units that are windows of longer sequences; repeats are 0 in their buffers
+    times : (S,) how often each unit counts, if repeats are those of rows (words of documents);
+        None for once
     """
 
     id: int
@@ -98,32 +96,32 @@ class Batch:
 
     @property
     def n_units(self) -> float:
-        """Number of units; where these are rows, a repeated one counted as often as it repeats."""
+        """Number of units; if units are rows, each counts as often as it repeats."""
         if self.times is not None:
             return float(self.times.sum())
         return self.n_observations if self.offsets is None else float(self.n_spans)
 
     @property
     def n_observations(self) -> float:
-        """Number of rows, a repeated one counted as often as it repeats."""
+        """Number of rows; each counts as often as it repeats."""
         if self.times is not None and self.offsets is not None:
             return float(self.repeats_or_ones() @ np.repeat(self.times, np.diff(self.offsets)))
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
     def cut(self) -> dict[str, slice]:
-        """Where warm-start fields of the batch keep this part."""
+        """Slices of this part in the batch's warm-start fields."""
         return {
             "row": slice(self.row_at, self.row_at + self.n_rows),
             "unit": slice(self.unit_at, self.unit_at + self.n_spans),
         }
 
     def repeats_or_ones(self) -> Array:
-        """(n,) repeats, ones when there are none."""
+        """(n,) repeats, or ones if there are none."""
         return np.ones(self.n_rows) if self.repeats is None else self.repeats
 
     def alone(self) -> Batch:
-        """The same part, as its own origin."""
+        """The same part as a batch of its own."""
         return self._with(
             self.rows,
             self.offsets,
@@ -144,7 +142,7 @@ class Batch:
         )
 
     def part(self, lo: int, hi: int) -> Batch:
-        """Units lo..hi, as views where the rows allow it."""
+        """Units lo:hi, as views where the rows allow it."""
         a, b = (lo, hi) if self.offsets is None else (int(self.offsets[lo]), int(self.offsets[hi]))
         offsets = None if self.offsets is None else self.offsets[lo : hi + 1] - a
         repeats = None if self.repeats is None else self.repeats[a:b]
@@ -164,7 +162,7 @@ class Batch:
         )
 
     def rows_between(self, begin: int, end: int) -> Batch:
-        """Some rows of one unit, which the rest of it surrounds."""
+        """Rows begin:end of a batch that holds a single unit."""
         repeats = None if self.repeats is None else self.repeats[begin:end]
         sets = None if self.sets is None else self.sets[begin:end]
         offsets = np.array([0, end - begin])
@@ -181,8 +179,9 @@ class Batch:
         )
 
     def _with(self, rows: Any, *rest: Any) -> Batch:
-        """A part of this batch; spelled out because `replace` would be a tenth of a small block's
-        time.
+        """A part of this batch.
+
+        Spelled out because `replace` would take a tenth of the time of a small block.
         """
         offsets, repeats, sets, row_at, unit_at, n_rows, windows, times = rest
         return Batch(
@@ -200,19 +199,20 @@ class Batch:
         )
 
     def lanes(self, count: int | None = None) -> list[Batch]:
-        """Nearly equal parts, as many as the rows are worth."""
+        """Nearly equal parts; by default as many as pay for this number of rows."""
         if count is None:
             count = self.n_rows // LANE_ROWS
             if self.offsets is not None:
                 count = min(self.n_rows // ORDERED_ROWS, self.n_spans // LANE_UNITS)
-                count -= count % 2 if count > 1 else 0  # two workers would wait for the third lane
+                # with two workers, one would wait for the third lane
+                count -= count % 2 if count > 1 else 0
             count = min(MAX_LANES, max(1, count))
         return (
             [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
         )
 
     def blocks(self, max_rows: int) -> list[Batch]:
-        """Parts of about max_rows rows, never splitting a unit."""
+        """Parts of about max_rows rows; units are never split."""
         return (
             [self]
             if self.n_rows <= max_rows

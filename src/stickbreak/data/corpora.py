@@ -1,8 +1,7 @@
-"""Files of documents: LDA-C (`n id:count ...`, a line for each document), UCI's docword, and words
-as they are; and word lists.
+"""Files of documents, and word lists.
 
-A text is read in pieces that end at the end of a line, so that what is held besides the counts
-stays small.
+Documents come as LDA-C (`n id:count ...`, one line per document), UCI docword, or plain words. Text
+is read in pieces that end at a line end, so that little is held besides the counts.
 """
 
 from __future__ import annotations
@@ -30,15 +29,16 @@ Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
 PIECE_BYTES = 1 << 24
-MAX_WORDS = 50_000_000  # a vocabulary larger than this is a damaged file
-MARK = b"\xef\xbb\xbf"  # with which some programs begin a text
+MAX_WORDS = 50_000_000  # a larger vocabulary is a sign of a damaged file
+MARK = b"\xef\xbb\xbf"  # byte-order mark, with which some programs start a text
 LDAC_LINE = re.compile(rb"\s*(\d+)((?:\s+\d+:\d+)+)\s*")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """counts (S, V), a CSR matrix; words (V,), or None where the file has none. `fit` and
-    `transform` take it like a matrix.
+    """Documents as a matrix of counts; `fit` and `transform` take it like a matrix.
+
+    counts (S, V) : CSR matrix. words (V,) : None if the file has none.
     """
 
     counts: Any
@@ -46,7 +46,7 @@ class Corpus:
 
     @property
     def n_documents(self) -> int:
-        """Documents."""
+        """Number of documents."""
         return int(self.counts.shape[0])
 
 
@@ -61,17 +61,17 @@ def read_corpus(
 
     Parameters
     ----------
-    path : LDA-C (a line `n id:count id:count ...` for each document, ids from 0), UCI docword
-        (three lines with the numbers of documents, words and entries; then lines `document word
-        count`, from 1), or words (a document on each line, its words with blanks between, UTF-8);
-        also compressed (`.gz`). A file of words is named `.txt` or `.txt.gz`, and neither begins as
-        docword files do nor has a name that begins with "docword"; which of the others it is, the
-        first line says.
-    words : file with a word on each line, in the order of their ids; or the words. Other words of a
-        `.txt` are left out, with a warning. Default: all words of a `.txt`, sorted.
-    n_words : size of the vocabulary of numbered words; default: that of `words`, of the file, or
+    path : one of three formats, also compressed (`.gz`). LDA-C: a line `n id:count id:count ...`
+        for each document, ids from 0. UCI docword: three lines with the numbers of documents, words
+        and entries, then lines `document word count`, from 1. Words: a document on each line, its
+        words separated by blanks, UTF-8. A file of words is named `.txt` or `.txt.gz`; it must not
+        start like a docword file, and its name must not start with "docword". The first line tells
+        the other two formats apart.
+    words : the words in the order of their ids, or a file with one word per line. Other words of a
+        `.txt` file are left out, with a warning. Default: all words of a `.txt` file, sorted.
+    n_words : size of the vocabulary of numbered words. Default: that of `words`, of the file, or
         the largest id plus one.
-    report : called with the bytes read and all bytes, now and then.
+    report : called with bytes read and total bytes, now and then.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def read_corpus(
 
 
 def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Words of a vocabulary file, one on each line."""
+    """Words of a vocabulary file, one per line."""
     path = _require_file(path)
     try:
         with _open(path) as file:
@@ -124,7 +124,7 @@ def _require_file(path: str | os.PathLike[str]) -> Path:
 
 
 def _read_known(words: Any) -> tuple[str, ...] | None:
-    """The vocabulary that the user gave, as a file or as words."""
+    """The user's vocabulary, given as a file or as words."""
     if words is None:
         return None
     return (
@@ -139,9 +139,7 @@ def _name_list(words: Any) -> str:
 
 
 def _holds_words(path: Path, head: list[bytes]) -> bool:
-    """Whether a file is one of words: its name says so, unless it is docword, whose files are named
-    docword.*.txt.
-    """
+    """Whether a file holds words: by its name, unless it is docword (named docword.*.txt)."""
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(".txt") or name.startswith("docword"):
         return False
@@ -155,7 +153,7 @@ def _holds_words(path: Path, head: list[bytes]) -> bool:
 
 
 def _shown(text: bytes) -> str:
-    """The beginning of a line, in quotes."""
+    """The start of a line, in quotes."""
     shown = text[:40].decode("utf-8", "replace").strip()
     return repr(shown + ("..." if len(text.strip()) > 40 else ""))
 
@@ -165,7 +163,7 @@ def _open(path: Path) -> Any:
 
 
 def _pieces(path: Path, file: IO[bytes], report: Report | None) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, some at a time, with the number of the first (from 1)."""
+    """Whole lines in pieces, each with the number of its first line (from 1)."""
     line, left, size = 1, b"", path.stat().st_size
     while True:
         piece = file.read(PIECE_BYTES)
@@ -183,16 +181,17 @@ def _pieces(path: Path, file: IO[bytes], report: Report | None) -> Iterator[tupl
 
 
 def _numbers(text: bytes) -> Array | None:
-    """All whole numbers of a text; None if it holds anything else."""
+    """All whole numbers in a text; None if it holds anything else."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # what cannot be read to its end
+        # raised for a text that cannot be read to its end
+        warnings.simplefilter("error", DeprecationWarning)
         try:
             return np.fromstring(text.decode("ascii"), dtype=np.int64, sep=" ")
         except (DeprecationWarning, ValueError, UnicodeDecodeError):
             return None
 
 
-# ---------------------------------------------------------------------------------------------- LDA
+# -------------------------------------------------------------------------------------------- LDA-C
 
 
 def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -211,9 +210,7 @@ def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report 
 
 
 def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
-    """Numbers of entries (L,) of the lines, ids and counts (E,) of all; None if the text is not of
-    this form.
-    """
+    """Entries per line (L,), ids and counts (E,) of all entries; None if the text is invalid."""
     lines = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
     ends = np.flatnonzero(lines == ord("\n"))
     colons = np.searchsorted(np.flatnonzero(lines == ord(":")), ends)
@@ -233,14 +230,14 @@ def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
 
 
 def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
-    """Where a piece is not of the form that it should have."""
+    """Message that names the first line of a piece that cannot be read."""
     for i, text in enumerate(piece.splitlines()):
         if read(text) is None:
             return f"line {line + i} is {_shown(text)}"
     return f"line {line} and those after it do not fit together"
 
 
-# ---------------------------------------------------------------------------------------------- doc
+# ------------------------------------------------------------------------------------------ docword
 
 
 def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
@@ -272,7 +269,7 @@ def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Repo
 
 
 def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
-    """Documents, words and entries, as the first three lines say."""
+    """Numbers of documents, words and entries from the first three lines."""
     if not header[0]:
         raise ValueError(f"{path} is empty; expected a line for each document")
     sizes = [_numbers(line) for line in header]
@@ -288,17 +285,17 @@ def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
 
 
 def _triples(text: bytes) -> Array | None:
-    """Documents, words and counts (E, 3) of the lines; None if a line is not of this form."""
+    """Documents, words and counts (E, 3) of the lines; None if a line is invalid."""
     numbers = _numbers(text)
     if numbers is None or len(numbers) % 3 or (len(numbers) and numbers.min() < 0):
         return None
     if not np.isin(_numbers_of_lines(text), (0, 3)).all():
-        return None  # a number of one line would be taken for one of the next
+        return None  # a number of one line would be read as part of the next
     return numbers.reshape(-1, 3)
 
 
 def _numbers_of_lines(text: bytes) -> Array:
-    """(L,) how many words, with blanks between, each line has."""
+    """(L,) number of words, separated by blanks, on each line."""
     letters = np.frombuffer(b"\n" + text + b"\n", dtype=np.uint8)
     is_blank = letters <= ord(" ")
     begins = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])
@@ -306,7 +303,7 @@ def _numbers_of_lines(text: bytes) -> Array:
     return np.diff(np.searchsorted(begins, ends), prepend=0)
 
 
-# ---------------------------------------------------------------------------------------------- wor
+# -------------------------------------------------------------------------------------------- words
 
 
 def _read_texts(
@@ -341,7 +338,7 @@ def _read_texts(
 
 
 def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
-    """Ids of a vocabulary's words."""
+    """Ids of the words of a vocabulary."""
     ids: dict[bytes, int] = {}
     for i, word in enumerate(known or ()):
         if ids.setdefault(word.encode("utf-8"), i) != i:
@@ -365,8 +362,9 @@ def _require_utf8(path: Path, text: bytes, line: int) -> None:
 def _count_piece(
     text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None
 ) -> tuple[Array, Array, Array]:
-    """Numbers of distinct words (L,) of the lines, ids and counts (E,) of all. New words get ids,
-    or go to left_out.
+    """Distinct words per line (L,), and ids and counts (E,) of all.
+
+    New words get ids, or go to left_out.
     """
     found, ends = array("q"), [0]
     for line in text.removesuffix(b"\n").split(b"\n"):

@@ -1,6 +1,4 @@
-"""Documents as the engines see them: units of words, each word with the number of times that it
-occurs.
-"""
+"""Documents as the engines see them: units of words, each word with its number of occurrences."""
 
 from __future__ import annotations
 
@@ -17,17 +15,17 @@ from .sequences import Sequences
 
 __all__ = ["Documents"]
 
-BATCH_WORDS = 100_000  # distinct words of documents, of a batch when nobody says
-STEP_DOCUMENTS = 256  # of a step of stochastic inference when nobody says
+BATCH_WORDS = 100_000  # default: distinct words (summed over documents) of a batch
+STEP_DOCUMENTS = 256  # default: documents of a step of stochastic inference
 
 
 @dataclass(frozen=True)
 class Documents(Sequences):
-    """Symbols (n, 1), each with its number of occurrences `repeats` (n,); document d owns rows
-    offsets[d]:offsets[d + 1].
+    """Symbols (n, 1) with their occurrences; document d owns rows offsets[d]:offsets[d + 1].
 
-    Rows may also be vectors, which then are groups that mix the same components.
+    Rows may also be vectors. Documents are then groups that mix the same components.
 
+    repeats (n,) : number of occurrences of each symbol
     times (S,) : how often each document counts; None for once
     """
 
@@ -35,8 +33,8 @@ class Documents(Sequences):
 
     @classmethod
     def from_counts(cls, counts: Any, times: Array | None = None) -> Documents:
-        """Documents of a matrix (S, V) of counts, dense or sparse."""
-        matrix = sparse.csr_array(counts, dtype=float, copy=True)  # what follows changes it
+        """Documents from a matrix (S, V) of counts, dense or sparse."""
+        matrix = sparse.csr_array(counts, dtype=float, copy=True)  # it is changed below
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         offsets = matrix.indptr.astype(np.int64)
@@ -44,26 +42,27 @@ class Documents(Sequences):
 
     @property
     def n_units(self) -> float:
-        """Documents."""
+        """Number of documents."""
         return float(self.n_spans) if self.times is None else float(self.times.sum())
 
     @property
     def n_observations(self) -> float:
-        """Words, with all their occurrences."""
+        """Number of words, all occurrences counted."""
         return self.whole().n_observations
 
     @property
     def step_size(self) -> int:
-        """Documents of a step of stochastic inference when nobody says."""
+        """Default number of documents in a step of stochastic inference."""
         return min(STEP_DOCUMENTS, self.n_spans)
 
     def whole(self) -> Batch:
-        """Everything as one batch."""
+        """All documents as one batch."""
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets, times=self.times)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches with nearly equal numbers of distinct words, each with its own
-        vocabulary; "auto": 100,000 each.
+        """Contiguous batches with nearly equal numbers of distinct words; "auto": 100,000 each.
+
+        Each batch has its own vocabulary.
         """
         if n_batches == "auto":
             n_batches = max(1, round(self.n_rows / BATCH_WORDS))
@@ -79,7 +78,7 @@ class Documents(Sequences):
         )
 
     def take(self, indices: Array, id: int = 0) -> Batch:
-        """Some documents, in their order, with their own vocabulary."""
+        """The documents `indices`, in their order, with their own vocabulary."""
         chosen = np.sort(indices)
         found = super().take(chosen, id)
         return own_vocabulary(
@@ -87,9 +86,7 @@ class Documents(Sequences):
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Random documents that count, of about `size` distinct words in all; all of them where
-        there are no more.
-        """
+        """Random documents with positive weight, about `size` distinct words in total, or all."""
         assert self.offsets is not None
         possible = np.arange(self.n_spans) if self.times is None else np.flatnonzero(self.times > 0)
         if self.n_rows <= size:
@@ -99,14 +96,15 @@ class Documents(Sequences):
         return self.take(order[: max(n_documents, 1)])
 
     def fingerprint(self) -> str:
-        """A digest that tells these data from others."""
+        """A digest that identifies these data."""
         times = b"" if self.times is None else np.ascontiguousarray(self.times).tobytes()
         return hashlib.blake2b(super().fingerprint().encode() + times, digest_size=16).hexdigest()
 
 
 def own_vocabulary(batch: Batch) -> Batch:
-    """The batch with symbols of its own, so that its counts and potentials are as small as its
-    data; vectors as they are.
+    """The batch with its own vocabulary, so that counts and potentials are as small as its data.
+
+    Vectors stay as they are.
     """
     if batch.rows.dtype.kind not in "iu":
         return batch

@@ -1,4 +1,4 @@
-"""Rows that carry their past: what a family of autoregressions reads."""
+"""Rows that carry the rows before them, for autoregressive families."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def lag_rows(rows: Any, offsets: Any = None, order: int = 1) -> tuple[Array, Arr
     """Rows (x_t, x_{t-1}, ..., x_{t-order}) of sequences, as `AutoregressiveGaussian` reads them.
 
     The first `order` rows of every sequence are context only. A missing entry (NaN) is missing
-    wherever its row occurs: as a value, and as context of the next `order` rows.
+    wherever its row occurs: as a value, and in the context of the next `order` rows.
 
     Parameters
     ----------
     rows : (n, D) sequences, one after another.
     offsets : (S + 1,) sequence s owns rows offsets[s] to offsets[s + 1]; default: one sequence.
-    order : how many rows back.
+    order : how many rows back the context reaches.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def lag_rows(rows: Any, offsets: Any = None, order: int = 1) -> tuple[Array, Arr
 
 
 def _check_offsets(offsets: Any, n_rows: int) -> Array:
-    """Offsets as an array of whole numbers from 0 to n_rows that do not fall."""
+    """Offsets as an array of whole numbers from 0 to n_rows, never decreasing."""
     ends = np.array([0, n_rows]) if offsets is None else np.asarray(offsets)
     is_whole = ends.ndim == 1 and len(ends) >= 2 and ends.dtype.kind in "iu"
     if (

@@ -19,13 +19,13 @@ __all__ = ["ParquetSource", "open_parquet"]
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
-# values decoded at once; a row group may be larger, and polars then holds one
+# values decoded at once; a row group may be larger, and polars then holds all of it
 PIECE_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """An examined file: the lazy frame, names and number of its columns, and its rows."""
+    """An examined file: lazy frame, names and number of columns, number of rows."""
 
     path: Path
     frame: Any
@@ -34,11 +34,11 @@ class ParquetSource:
 
     @property
     def n_columns(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.names)
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece; nulls are NaN."""
+        """Numbers (n, D) of the columns at positions `wanted`, piece by piece; nulls are NaN."""
         import polars as pl
 
         chosen = [self.names[i] for i in wanted]
@@ -54,7 +54,7 @@ class ParquetSource:
             yield piece.to_numpy().astype(np.float64, copy=False)
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
-        """Ids in a column: of any kind but lists and the like."""
+        """Ids in a column of any type except nested ones such as lists."""
         import polars as pl
 
         name = self.names[column]
@@ -74,7 +74,7 @@ class ParquetSource:
         )
 
     def _slices(self, frame: Any, width: int, report: Report | None) -> Iterator[Any]:
-        """A lazy frame of so many columns, piece by piece."""
+        """A lazy frame with `width` columns, piece by piece."""
         step = max(1, PIECE_VALUES // width)
         for lo in range(0, self.n_rows, step):
             yield _run(self.path, frame.slice(lo, step).collect)
@@ -104,9 +104,7 @@ def open_parquet(path: Path) -> ParquetSource:
 
 
 def _run(path: Path, act: Callable[[], Any]) -> Any:
-    """Polars at work: whatever goes wrong in it, a panic of its own included, is a ValueError that
-    names the file.
-    """
+    """Run polars; any failure in it, even a panic, becomes a ValueError that names the file."""
     import polars as pl
 
     try:

@@ -1,8 +1,8 @@
-"""Files as tables of numbers: `.npy` mapped as they are; `.npz`, `.csv`, `.tsv` and `.parquet`
-streamed once and mapped.
+"""Files as tables of numbers.
 
-Text and archives cannot be read at random places. They go, in bounded memory, to a temporary file
-of float64 without a name, and every later pass runs at the speed of a memory map.
+`.npy` files are mapped as they are. `.npz`, `.csv`, `.tsv` and `.parquet` files cannot be read at
+random places. They are streamed once, in bounded memory, into an unnamed temporary file of float64,
+and every later pass runs at the speed of a memory map.
 """
 
 from __future__ import annotations
@@ -38,34 +38,36 @@ PIECE_ROWS = 1 << 16
 
 
 class Source(Protocol):
-    """An examined file that is read from the beginning to the end."""
+    """An examined file that is read from start to end."""
 
     @property
     def n_columns(self) -> int:
-        """Columns of the file."""
+        """Number of columns in the file."""
 
     @property
     def n_rows(self) -> int | None:
-        """Rows, where they are known before the end."""
+        """Number of rows; None if unknown before the end."""
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told what is
-        done, and of how much.
+        """Numbers (n, D) of the columns at positions `wanted`, piece by piece.
+
+        report : called with the work done and the total work.
         """
 
 
 @runtime_checkable
 class NamedSource(Source, Protocol):
-    """One whose columns may have names, and hold words."""
+    """A source whose columns may have names and hold words."""
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
-        """Ids, numbers or words, of a column by position."""
+        """Runs of ids, numbers or words, in the column at position `column`."""
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """Rows (n, D) of a file, mapped; the names of their columns, if it has any. `fit` and `predict`
-    take it like an array.
+    """Rows (n, D) of a file, mapped, with column names if it has any.
+
+    `fit` and `predict` take it like an array.
     """
 
     rows: Array
@@ -74,7 +76,7 @@ class FileTable:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.rows)
 
     def parts(self, size: int) -> Iterator[FileTable]:
@@ -98,10 +100,10 @@ def open_table(
     path : `.npy`, `.npz`, `.csv`, `.tsv` or `.parquet` (needs the extra `parquet`). Empty cells, NA
         and NaN are missing values.
     columns : names of the columns to read, in this order, or their positions from 0; default all.
-    array : name of the array of a `.npz` file; default its only table.
+    array : name of the array in a `.npz` file; default: its only table.
     header : whether the first row of text holds names; default: it does if it has words and no
         number.
-    report : called with the work done and all work, now and then.
+    report : called with the work done and the total work, now and then.
 
     Returns
     -------
@@ -139,8 +141,9 @@ def open_like(
     array: str | None = None,
     header: bool | None = None,
 ) -> FileTable:
-    """Open a file for a model that was fitted to columns of these names: found by name where the
-    file has names, else all.
+    """Open a file for a model that was fitted to columns with these names.
+
+    Columns are found by name if the file has names; otherwise all are read.
     """
     path = _check_path(path)
     has_names = (
@@ -153,7 +156,7 @@ def open_like(
 def read_names(
     path: str | os.PathLike[str], *, array: str | None = None, header: bool | None = None
 ) -> tuple[str, ...] | None:
-    """Names of a file's columns; None where it has none."""
+    """Names of a file's columns; None if it has none."""
     path = _check_path(path)
     return None if path.suffix.lower() == ".npy" else _examine(path, array, header)[1]
 
@@ -166,11 +169,11 @@ def read_runs(
     header: bool | None = None,
     report: Report | None = None,
 ) -> Runs:
-    """A column of ids, numbers or words, of a file whose columns have names, by its runs.
+    """Runs of ids, numbers or words, in a column of a file whose columns have names.
 
     Parameters
     ----------
-    column : its name.
+    column : name of the column.
     path, array, header, report : as in `open_table`.
 
     Returns
@@ -195,8 +198,7 @@ def read_pieces(
     header: bool | None = None,
     report: Report | None = None,
 ) -> Iterator[FileTable]:
-    """A file piece by piece, from the beginning to the end, in bounded memory and without a
-    temporary file: for `partial_fit`.
+    """Read a file piece by piece in bounded memory, without a temporary file: for `partial_fit`.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ def read_pieces(
 
     Returns
     -------
-    Iterator over FileTable, some ten thousand rows each.
+    Iterator over FileTable, about ten thousand rows each.
     """
     path = _check_path(path)
     if path.suffix.lower() == ".npy":
@@ -246,7 +248,7 @@ def _check_path(path: str | os.PathLike[str]) -> Path:
 def _examine(
     path: Path, array: str | None, header: bool | None
 ) -> tuple[Source, tuple[str, ...] | None]:
-    """The source for a path by its suffix, and the names of its columns."""
+    """The source for a path, chosen by its suffix, and the names of its columns."""
     kind = path.suffix.lower()
     _refuse_options(
         path,
@@ -301,7 +303,7 @@ def _open_npy(
 def _choose(
     path: Path, names: tuple[str, ...] | None, n_columns: int, columns: Sequence[str | int] | None
 ) -> Array:
-    """(D,) positions of the wanted columns."""
+    """(D,) positions of the requested columns."""
     if names is not None and len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"{path} has two columns named {twice!r}; rename one")

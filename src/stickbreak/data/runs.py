@@ -1,4 +1,4 @@
-"""A column of ids by its runs: what is held is one id for each run of rows that share it."""
+"""A column of ids as runs: one id is held for each run of rows that share it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Array = npt.NDArray[Any]
 
 
 class Runs(NamedTuple):
-    """ids: that of each run, None where it is missing; starts (S,): the first row of each; n_rows:
-    rows in all.
+    """Runs of equal ids.
+
+    ids : one per run, None if missing. starts (S,) : first row of each run. n_rows : total rows.
     """
 
     ids: list[Any]
@@ -23,13 +24,13 @@ class Runs(NamedTuple):
     n_rows: int
 
     def with_ids(self, ids: list[Any]) -> Runs:
-        """The same runs under other names; neighbours that are now equal are one."""
+        """The same runs with other ids; neighbors that are now equal become one run."""
         kept = [i for i, value in enumerate(ids) if i == 0 or value != ids[i - 1]]
         return Runs([ids[i] for i in kept], self.starts[kept], self.n_rows)
 
 
 def find_runs(ids: Array) -> Runs:
-    """Runs of equal ids (n,); None and what does not equal itself (NaN) are missing."""
+    """Runs of equal ids (n,). None, and values that do not equal themselves (NaN), are missing."""
     if ids.dtype.kind in "fO":
         ids = np.array(
             [value if _is_there(value) else None for value in ids.tolist()], dtype=object
@@ -43,12 +44,12 @@ def find_runs(ids: Array) -> Runs:
 
 
 def _is_there(value: Any) -> bool:
-    is_same = value == value  # pandas answers with its own NA, which is no truth value
+    is_same = value == value  # pandas returns its own NA, which has no truth value
     return value is not None and isinstance(is_same, bool | np.bool_) and bool(is_same)
 
 
 def join_runs(parts: Iterable[Runs]) -> Runs:
-    """Parts of a column, one after another; a run that goes on in the next part is one."""
+    """Join parts of a column; a run that continues in the next part stays one run."""
     ids: list[Any] = []
     starts: list[Array] = [np.zeros(0, dtype=np.int64)]
     n_rows = 0

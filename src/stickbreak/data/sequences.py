@@ -17,32 +17,27 @@ __all__ = ["Sequences", "span_rows"]
 Array = npt.NDArray[Any]
 
 BATCH_UNITS = 64
-# rows of an average sequence from which on it is faster to copy sequence by sequence than row by
-# row
+# average rows per sequence from which copying sequence by sequence is faster than row by row
 LONG = 32
-# of a step of stochastic inference when nobody says: whichever comes first
+# default size of a step of stochastic inference: whichever limit is reached first
 STEP_SEQUENCES, STEP_ROWS = 64, 8192
 
 
 def span_offsets(begins: Array, ends: Array) -> Array:
-    """(S + 1,) where the spans begins[s] to ends[s] begin and end when they stand one after
-    another.
-    """
+    """(S + 1,) offsets of the spans begins[s]:ends[s] when placed one after another."""
     offsets = np.zeros(len(begins) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
     return offsets
 
 
 def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
-    """All whole numbers of the spans begins[s] to ends[s], one after another, and offsets (S + 1,)
-    of the spans in them.
-    """
+    """All positions in the spans begins[s]:ends[s], and offsets (S + 1,) of the spans in them."""
     offsets = span_offsets(begins, ends)
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], ends - begins), offsets
 
 
 def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
-    """Values of the spans, one after another; of a single one without a copy."""
+    """Values of the spans, one after another; a single span is not copied."""
     parts = [values[begin:end] for begin, end in spans]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -51,8 +46,7 @@ def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
 class Sequences(Table):
     """Stacked rows (n, D); sequence s owns rows offsets[s]:offsets[s + 1], at least one.
 
-    repeats (n,) is the same for all rows of a sequence: a sequence counts as often as its weight
-    says.
+    repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
     """
 
     offsets: Array | None = None
@@ -62,31 +56,31 @@ class Sequences(Table):
 
     @property
     def n_spans(self) -> int:
-        """Sequences, repeats not counted."""
+        """Number of sequences, repeats not counted."""
         assert self.offsets is not None
         return len(self.offsets) - 1
 
     @property
     def n_units(self) -> float:
-        """Sequences."""
+        """Number of sequences."""
         return float(self.n_spans)
 
     @property
     def step_size(self) -> int:
-        """Sequences of a step of stochastic inference when nobody says: 64, or fewer that hold
-        about 8,192 rows.
+        """Default number of sequences in a stochastic step: 64, or fewer with about 8,192 rows.
 
-        Larger steps say little more: it is their number that a pass needs.
+        Larger steps tell little more; it is their number that a pass needs.
         """
         return max(1, min(STEP_SEQUENCES, round(STEP_ROWS * self.n_spans / self.n_rows)))
 
     def whole(self) -> Batch:
-        """Everything as one batch."""
+        """All sequences as one batch."""
         return Batch(0, self.rows, self.offsets, self.repeats, self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Contiguous batches of whole sequences with nearly equal numbers of rows; "auto": about
-        20,000 rows and at least 64 sequences each, which are inferred side by side.
+        """Contiguous batches of whole sequences with nearly equal numbers of rows.
+
+        "auto": about 20,000 rows and at least 64 sequences each, which are inferred side by side.
         """
         if n_batches == "auto":
             n_batches = max(1, min(round(self.n_rows / BATCH_ROWS), self.n_spans // BATCH_UNITS))
@@ -94,11 +88,11 @@ class Sequences(Table):
         return [replace(part.alone(), id=i) for i, part in enumerate(self.whole().lanes(count))]
 
     def parts(self) -> list[Table]:
-        """The batches, as sequences of their own."""
+        """The batches as separate tables of sequences."""
         return [Sequences(b.rows, b.repeats, b.sets, b.offsets) for b in self.batches()]
 
     def take(self, indices: Array, id: int = 0) -> Batch:
-        """Some sequences, in their order."""
+        """The sequences `indices`, in their order."""
         assert self.offsets is not None
         chosen = np.sort(indices)
         begins, ends = self.offsets[chosen], self.offsets[chosen + 1]
@@ -115,8 +109,9 @@ class Sequences(Table):
         return Batch(id, rows, offsets, repeats, sets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Random sequences that count, of `size` rows in all at most; of one that is longer, a
-        window.
+        """Random sequences with positive weight, at most `size` rows in total.
+
+        Of a longer sequence, a window is taken.
         """
         assert self.offsets is not None
         counts = np.ones(self.n_spans) if self.repeats is None else self.repeats[self.offsets[:-1]]
@@ -134,11 +129,11 @@ class Sequences(Table):
         return unit.rows_between(begin, begin + size).alone()
 
     def cut_windows(self, length: int, rng: np.random.Generator) -> Array:
-        """(W, 2) first row and end of windows that hold every row once: each sequence is cut every
-        `length` rows.
+        """(W, 2) begin and end of windows that cover every row once, cut every `length` rows.
 
-        The first cut falls after 1 to `length` rows, so that every pair of neighbours is cut with
-        the same probability 1 / length. Sequences are left whole when none is longer.
+        The first cut of a sequence falls after 1 to `length` rows, so that every pair of neighbors
+        is cut with the same probability 1 / length. If no sequence is longer than `length`, all
+        stay whole.
         """
         assert self.offsets is not None
         bounds, lengths = self.offsets, np.diff(self.offsets)
@@ -152,8 +147,9 @@ class Sequences(Table):
         return np.column_stack([bounds[:-1], bounds[1:]])
 
     def take_windows(self, bounds: Array, buffer: int, id: int = 0, **of_all: Any) -> Batch:
-        """Windows (m, 2) of rows as units, each with up to `buffer` rows on both sides that do not
-        count; of_all: see Windows.
+        """Windows (m, 2) of rows as units, with up to `buffer` uncounted rows on both sides.
+
+        of_all : see Windows.
         """
         assert self.offsets is not None
         begins, ends = bounds[np.argsort(bounds[:, 0])].T
@@ -178,7 +174,7 @@ class Sequences(Table):
         )
 
     def fingerprint(self) -> str:
-        """A digest that tells these data from others."""
+        """A digest that identifies these data."""
         assert self.offsets is not None
         ends = np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes()
         return hashlib.blake2b(super().fingerprint().encode() + ends, digest_size=16).hexdigest()

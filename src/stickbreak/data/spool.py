@@ -1,6 +1,4 @@
-"""Tables that live in temporary files without a name: nothing is left of them, even after
-SIGKILL.
-"""
+"""Tables in unnamed temporary files, which leave nothing behind, even after SIGKILL."""
 
 from __future__ import annotations
 
@@ -20,14 +18,12 @@ __all__ = ["MAX_COLUMNS", "Shelf", "require_room", "scratch", "spool", "spool_fo
 
 Array = npt.NDArray[Any]
 
-MAX_COLUMNS = 1 << 20  # of a file: one row must fit a piece
-LARGE_FILES = "/var/tmp"  # on disk, where /tmp is often a part of memory
+MAX_COLUMNS = 1 << 20  # of a file: one row must fit into a piece
+LARGE_FILES = "/var/tmp"  # on disk; /tmp is often held in memory
 
 
 def spool_folder() -> str:
-    """Where temporary tables go: the folder that TMPDIR (TEMP, TMP) names, else /var/tmp if there
-    is one, else the system's.
-    """
+    """Folder for temporary tables: TMPDIR (TEMP, TMP), else /var/tmp, else the system's default."""
     if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")) or not os.access(
         LARGE_FILES, os.W_OK
     ):
@@ -36,7 +32,7 @@ def spool_folder() -> str:
 
 
 def require_room(n_bytes: int, what: str) -> None:
-    """A clear error before the disk is full, not after."""
+    """Raise a clear error before the disk is full, not after."""
     free = shutil.disk_usage(spool_folder()).free
     if n_bytes > free:
         raise ValueError(
@@ -46,7 +42,7 @@ def require_room(n_bytes: int, what: str) -> None:
 
 
 def spool(pieces: Iterable[Array], n_columns: int) -> Array:
-    """Pieces (n, D), written one after another as float64 and mapped as one read-only table."""
+    """Pieces (n, D), written as float64 one after another and mapped as one read-only table."""
     with tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder()) as file:
         n_rows = 0
         try:
@@ -65,7 +61,7 @@ def spool(pieces: Iterable[Array], n_columns: int) -> Array:
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros in a temporary file: memory that can be written back to disk."""
+    """Zeros in a temporary file: memory that the system can write back to disk."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     require_room(size, f"an array of shape {shape}")
     with tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder()) as file:
@@ -74,8 +70,9 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 class Shelf(MutableMapping[str, Array]):
-    """Arrays by name: in memory up to a limit in bytes, the others in a temporary file, read when
-    they are asked for.
+    """Arrays by name: in memory up to a limit in bytes, the rest in a temporary file.
+
+    Arrays in the file are read when requested.
     """
 
     def __init__(self, limit: int) -> None:
@@ -90,7 +87,8 @@ class Shelf(MutableMapping[str, Array]):
             self._held[name] = array
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder())  # noqa: SIM115  # it lives as long as this
+            # not in a with statement: it lives as long as this object
+            self._file = tempfile.TemporaryFile(prefix="stickbreak-", dir=spool_folder())  # noqa: SIM115
             weakref.finalize(self, self._file.close)
         self._stored[name] = (self._file.seek(0, os.SEEK_END), array.shape, array.dtype)
         self._file.write(np.ascontiguousarray(array).tobytes())
@@ -116,7 +114,7 @@ class Shelf(MutableMapping[str, Array]):
 
 
 def _mapped(file: IO[bytes], mode: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """The mapping keeps the file alive after it is closed."""
+    """Map a file; the mapping keeps it alive after it is closed."""
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(file, dtype=dtype, mode=mode, shape=shape)

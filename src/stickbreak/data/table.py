@@ -32,12 +32,12 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-# rows of a batch when nobody says: large enough to hide a visit's overhead, small enough to learn
-# often
+# default rows of a batch: large enough to hide the overhead of a visit, small enough for frequent
+# updates
 BATCH_ROWS = 20_000
-STEP_ROWS = 1024  # rows of a step of stochastic inference when nobody says
-SCAN_VALUES = 1 << 20  # values read at once by a pass over the whole table
-HASH_BYTES = 1 << 28  # data up to this size are hashed whole, larger ones at evenly spaced places
+STEP_ROWS = 1024  # default rows of a step of stochastic inference
+SCAN_VALUES = 1 << 20  # values read at once in a pass over the whole table
+HASH_BYTES = 1 << 28  # up to this size data are hashed whole, larger ones at evenly spaced places
 
 
 def is_sparse(rows: Any) -> bool:
@@ -56,7 +56,7 @@ def is_on_disk(rows: Any) -> bool:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with their repeats and legal sets. rows (n, D), memory-mapped or not, or CSR."""
+    """Rows with their repeats and legal sets. rows (n, D), in memory or memory-mapped, or CSR."""
 
     rows: Any
     repeats: Array | None = None
@@ -64,31 +64,31 @@ class Table:
 
     @property
     def n_rows(self) -> int:
-        """Rows, repeats not counted."""
+        """Number of rows, repeats not counted."""
         return int(self.rows.shape[0])
 
     @property
     def n_spans(self) -> int:
-        """Units, repeats not counted: every row is one."""
+        """Number of units, repeats not counted; each row is one."""
         return self.n_rows
 
     @property
     def n_units(self) -> float:
-        """Rows, repeats counted."""
+        """Number of rows, repeats counted."""
         return self.n_observations
 
     @property
     def n_observations(self) -> float:
-        """Rows, repeats counted: what bounds and tolerances are given for."""
+        """Number of rows, repeats counted; bounds and tolerances are per observation."""
         return float(self.n_rows) if self.repeats is None else float(self.repeats.sum())
 
     @property
     def step_size(self) -> int:
-        """Units of a step of stochastic inference when nobody says."""
+        """Default number of units in a step of stochastic inference."""
         return STEP_ROWS
 
     def whole(self) -> Batch:
-        """Everything as one batch."""
+        """All rows as one batch."""
         return Batch(0, self.rows, repeats=self.repeats, sets=self.sets)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
@@ -102,11 +102,11 @@ class Table:
         return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
 
     def parts(self) -> list[Table]:
-        """The batches, as tables of their own."""
+        """The batches as separate tables."""
         return [Table(batch.rows, batch.repeats, batch.sets) for batch in self.batches()]
 
     def take(self, indices: Array, id: int = 0) -> Batch:
-        """Some rows, in the order of the table."""
+        """The rows `indices`, in the order of the table."""
         at = np.sort(indices)
         repeats = None if self.repeats is None else self.repeats[at]
         return compact(
@@ -119,8 +119,9 @@ class Table:
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """At most `size` rows that count, drawn without replacement; rows with a legal set of their
-        own are well represented.
+        """At most `size` rows with positive weight, drawn without replacement.
+
+        Rows with a legal set of their own are well represented.
         """
         possible = None if self.repeats is None else np.flatnonzero(self.repeats > 0)
         n = self.n_rows if possible is None else len(possible)
@@ -135,7 +136,7 @@ class Table:
         )
 
     def _of_sets(self, size: int, rng: np.random.Generator) -> Array:
-        """Up to `size` rows, spread evenly over the sets other than 0 (which allows everything)."""
+        """Up to `size` rows, spread evenly over the sets other than 0 (which allows all)."""
         assert self.sets is not None
         found = []
         counts = np.ones(self.n_rows) if self.repeats is None else self.repeats
@@ -148,9 +149,7 @@ class Table:
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def fingerprint(self) -> str:
-        """A digest that tells these data from others; large tables are read at evenly spaced places
-        only.
-        """
+        """A digest that identifies these data; large tables are read at evenly spaced places."""
         digest = hashlib.blake2b(f"{self.rows.shape}{self.rows.dtype}".encode(), digest_size=16)
         for part in (self.repeats, self.sets):
             digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
@@ -175,14 +174,12 @@ class Table:
 
 
 def compact(batch: Batch) -> Batch:
-    """A sparse batch with its own vocabulary, so that its Summary and potentials are as small as
-    its data.
-    """
+    """A sparse batch with its own vocabulary, so that its counts and potentials are small."""
     if not is_sparse(batch.rows) or batch.symbols is not None:
         return batch
     symbols = np.unique(batch.rows.indices)
     if 2 * len(symbols) > batch.rows.shape[1]:
-        return batch  # most symbols occur: renaming them would not pay
+        return batch  # most symbols occur: renumbering them would not pay
     renamed = np.searchsorted(symbols, batch.rows.indices)
     rows: Any = sparse.csr_array(
         (batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols))
@@ -192,13 +189,16 @@ def compact(batch: Batch) -> Batch:
 
 @dataclass(frozen=True)
 class Scale:
-    """What default priors are made from: weighted moments of each column, repeats counted, missing
-    entries (NaN) left out.
+    """Weighted moments of each column, for default priors.
 
-    seen (D,): weight of the entries that are there. mean, variance, square (D,): square is the mean
-    of x**2; variance is about the mean, 0 for a constant column. largest (D,): the largest value of
-    each column, that of rows without weight included (they are read all the same). A column without
-    entries has mean, variance and square 0 and largest -1.
+    Repeats are counted; missing entries (NaN) are left out.
+
+    seen (D,) : weight of the entries present.
+    mean, variance, square (D,) : variance is about the mean, 0 for a constant column; square is the
+        mean of x**2.
+    largest (D,) : largest value of each column. It includes rows without weight, which are read all
+        the same.
+    A column without entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
     look_again : measures columns that are made from these; see `of`.
     """
@@ -216,11 +216,12 @@ class Scale:
     )
 
     def of(self, change: Callable[[Any], Any]) -> Scale:
-        """The scale of other columns: change(rows) (n, C) is made from rows (n, D), row by row; NaN
-        is left out.
+        """The scale of columns derived from the rows; NaN is left out.
 
-        For default priors that need more than moments of single columns: two more passes over the
-        table.
+        For default priors that need more than moments of single columns. It makes two more passes
+        over the table.
+
+        change : makes columns (n, C) from rows (n, D), row by row.
         """
         if self.look_again is None:
             raise ValueError(
@@ -234,7 +235,7 @@ class Scale:
         return str(column) if self.names is None else repr(self.names[column])
 
     def take(self, columns: Sequence[int]) -> Scale:
-        """The scale of some columns, under the names that they have here."""
+        """The scale of some columns, with the names they have here."""
         at = list(columns)
         own = {
             f.name: getattr(self, f.name)[at]
@@ -249,8 +250,9 @@ class Scale:
 def check_table(
     table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False
 ) -> None:
-    """One pass over the table that raises ValueError for values that are not finite, and for what
-    `check` finds.
+    """Check a table in one pass.
+
+    Values that are not finite raise ValueError, and so does what `check` refuses.
     """
     for lo, rows, _ in _scan(table):
         _find_missing(rows, lo, allow_missing)
@@ -260,11 +262,13 @@ def check_table(
 def measure(
     table: Table, check: Callable[[Any, int], None] | None = None, *, allow_missing: bool = False
 ) -> Scale:
-    """Two passes over the table; a value that is not finite is an error that names its row, and so
-    is what `check` finds.
+    """The scale of a table, in two passes.
 
-    allow_missing : NaN is a missing entry and left out; a column that has no others is warned
-        about.
+    A value that is not finite raises an error that names its row, and so does one that `check`
+    refuses.
+
+    allow_missing : NaN is a missing entry and left out; a column with no other entries gets a
+        warning.
     """
     scale = _moments(table, _same, check, allow_missing)
     _warn_of_empty_columns(scale.seen == 0)
@@ -281,7 +285,7 @@ def _moments(
     check: Callable[[Any, int], None] | None = None,
     allow_missing: bool = True,
 ) -> Scale:
-    """The scale of the columns that `change` makes of the rows."""
+    """The scale of the columns that `change` makes from the rows."""
     n_columns = int(change(table.rows[:1]).shape[1])
     first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
     seen = np.zeros_like(first)
@@ -328,7 +332,7 @@ def _warn_of_empty_columns(empty: Array) -> None:
 
 
 def name_columns(chosen: Array) -> str:
-    """Words for the columns that are marked: "columns 3, 4, 7"."""
+    """Text for the marked columns: "columns 3, 4, 7"."""
     where = np.flatnonzero(chosen)
     shown = ", ".join(map(str, where[:5])) + ("..." if len(where) > 5 else "")
     return f"column{'s' if len(where) > 1 else ''} {shown}"
@@ -347,16 +351,17 @@ def _column_sums(rows: Any, repeats: Array) -> Array:
 
 
 def _filled(rows: Any, missing: Array | None) -> Any:
-    """The rows with 0 where an entry is missing."""
+    """Rows with 0 where an entry is missing."""
     return rows if missing is None else np.where(missing, 0.0, rows)
 
 
 def _find_missing(rows: Any, lo: int, allow_missing: bool) -> Array | None:
-    """(n, D) where rows lack an entry, None when they are complete; other values that are not
-    finite are an error.
+    """(n, D) where entries are missing; None if rows are complete.
+
+    Other values that are not finite are an error.
     """
     values = rows.data if is_sparse(rows) else rows
-    # infinities of both signs, and sums of large values, have no sum
+    # infinities of both signs have no sum, and sums of large values may overflow
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(values.sum(dtype=float)):
             return None

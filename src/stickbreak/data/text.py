@@ -1,5 +1,6 @@
-"""Separated text (`.csv`, `.tsv`) as pieces of numbers: one pass in bounded memory, and errors that
-name the row and the column.
+"""Separated text (`.csv`, `.tsv`) as pieces of numbers, in one pass and bounded memory.
+
+Errors name the row and the column.
 """
 
 from __future__ import annotations
@@ -35,21 +36,20 @@ Report = Callable[[int, int], None]
 _Piece = TypeVar("_Piece")
 
 CHUNK = 1 << 22  # bytes read at once
-MAX_RECORD = 1 << 24  # bytes of one row
-MAX_CELL = 1000  # bytes of a number, or of an id
-MAX_ODD = 4096  # cells that are looked at one by one, at once
-MAX_WORDS = 1 << 16  # ids that are compared at once
+MAX_RECORD = 1 << 24  # bytes in a row
+MAX_CELL = 1000  # bytes in a number or id
+MAX_ODD = 4096  # unusual cells that are read one by one, per piece
+MAX_WORDS = 1 << 16  # ids compared at once
 MISSING = frozenset({"", "na", "nan"})
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """An examined file: its separator, the names of its columns (None without a header), their
-    number, and where the data begin.
+    """An examined file: separator, column names (None without a header) and number, data start.
 
-    begin, row : first byte of the data, and the row of the file (counted from 1, header and blank
-        lines too) that it belongs to
+    begin : first byte of the data
+    row : row of the file at `begin`, counted from 1, header and blank lines included
     has_returns : whether lines end in a carriage return alone
     """
 
@@ -60,18 +60,19 @@ class TextSource:
     begin: int
     row: int
     has_returns: bool = False
-    n_rows = None  # not known before the end
+    n_rows = None  # unknown before the end
 
     def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the wanted columns, by position, piece by piece. report: told bytes
-        read, and bytes in all.
+        """Numbers (n, D) of the columns at positions `wanted`, piece by piece.
+
+        report : called with bytes read and total bytes.
         """
         slots = np.full(self.n_columns, SKIPPED)
         slots[wanted] = np.arange(len(wanted))
         return self._read(slots, self._numbers, report)
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
-        """Ids in a column: numbers where all are, else words as they are written."""
+        """Ids in a column: numbers if all of them are, else words as written."""
         slots = np.full(self.n_columns, SKIPPED)
         slots[column] = WORDS
         found = join_runs(self._read(slots, self._words, report))
@@ -80,7 +81,7 @@ class TextSource:
     def _read(
         self, slots: Array, settle: Callable[..., _Piece], report: Report | None
     ) -> Iterator[_Piece]:
-        """What `settle` makes of the records, piece by piece."""
+        """The records as `settle` converts them, piece by piece."""
         text, row, is_last = b"", self.row, False
         with self.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -109,9 +110,7 @@ class TextSource:
     def _parse(
         self, text: bytes, row: int, slots: Array, is_last: bool, settle: Callable[..., _Piece]
     ) -> Iterator[tuple[_Piece, int]]:
-        """Pieces of the whole records of a text that begins in row `row`, and where each
-        one ends.
-        """
+        """Pieces of the whole records of a text that starts in row `row`, and where each ends."""
         symbols, at = np.frombuffer(text, dtype=np.uint8), 0
         n_wanted = int((slots >= 0).sum())
         odd = np.empty((max(MAX_WORDS if WORDS in slots else MAX_ODD, n_wanted), 4), dtype=np.int64)
@@ -137,13 +136,13 @@ class TextSource:
             at = end
 
     def _numbers(self, text: bytes, row: int, slots: Array, out: Array, odd: Array) -> Array:
-        """A piece of numbers (n, D), odd cells read."""
+        """A piece of numbers (n, D), with odd cells read."""
         for i, field, first, last in odd.tolist():
             out[i, slots[field]] = self._read_odd(text, row, field, first, last)
         return out
 
     def _words(self, text: bytes, row: int, slots: Array, out: Array, odd: Array) -> Runs:
-        """The runs of a piece of a column."""
+        """Runs of ids in a piece of a column."""
         is_new = np.empty(len(odd), dtype=np.bool_)
         find_changes(np.frombuffer(text, dtype=np.uint8), odd[:, 2:], is_new)
         cells = odd[is_new, 2:]
@@ -161,8 +160,9 @@ class TextSource:
         )
 
     def _read_odd(self, text: bytes, row: int, field: int, first: int, last: int) -> float:
-        """A cell that the kernel leaves to Python: a number with very many digits, a quoted one, an
-        infinity; or no number.
+        """A number that the kernel leaves to Python: very many digits, quoted, or infinite.
+
+        A cell that is no number is an error.
         """
         cell = _cell(text, first, last)
         value = read_number(cell)
@@ -184,7 +184,7 @@ class TextSource:
 
 
 def _cell(text: bytes, first: int, last: int) -> str:
-    """A cell as it is meant, cut where it is longer than any may be."""
+    """The text of a cell without doubled quotes, cut just above the largest length allowed."""
     return (
         text[first : min(last, first + MAX_CELL + 1)]
         .decode("utf-8", "backslashreplace")
@@ -194,14 +194,15 @@ def _cell(text: bytes, first: int, last: int) -> str:
 
 
 def _lines_before(text: bytes, at: int) -> int:
-    """Lines before the record that is found at `at` or, after blank lines, later."""
+    """Number of lines before the record that starts at `at`, or later after blank lines."""
     rest = text[at:]
     return text.count(b"\n", 0, at + len(rest) - len(rest.lstrip()))
 
 
 def read_ids(cells: list[str]) -> list[Any]:
-    """Ids that cells spell, None for missing ones: numbers where all are, so that 7 and 7.0 are the
-    same; else words.
+    """Ids from cells, None for missing ones.
+
+    Numbers if all cells are numbers, so that 7 and 7.0 are the same; else words.
     """
     words = [None if cell.lower() in MISSING else cell for cell in cells]
     numbers = [None if word is None else _read_exactly(word) for word in words]
@@ -213,14 +214,12 @@ def read_ids(cells: list[str]) -> list[Any]:
 
 
 def _read_exactly(cell: str) -> float | None:
-    """As `read_number`, but whole numbers of any size are kept apart."""
+    """Like `read_number`, but whole numbers of any size stay distinct."""
     return int(cell) if cell.isascii() and cell.isdigit() else read_number(cell)
 
 
 def read_number(cell: str) -> float | None:
-    """The number that a cell spells, NaN for a missing one; None for anything else, and for more
-    than MAX_CELL characters.
-    """
+    """The number in a cell, NaN if missing; None for anything else or above MAX_CELL characters."""
     if cell.lower() in MISSING:
         return np.nan
     if len(cell) > MAX_CELL or not cell.isascii() or "_" in cell:
@@ -232,8 +231,9 @@ def read_number(cell: str) -> float | None:
 
 
 def open_text(path: Path, separator: str, header: bool | None = None) -> TextSource:
-    """Examine the first row. header: whether it holds names; None: it does if it has words and no
-    number.
+    """Examine the first row of a file.
+
+    header : whether it holds names. None: it does if it has words and no number.
     """
     with path.open("rb") as file:
         head = file.read(MAX_RECORD)
@@ -265,7 +265,7 @@ def open_text(path: Path, separator: str, header: bool | None = None) -> TextSou
 
 
 def _first_record(path: Path, head: bytes, begin: int, separator: str) -> tuple[list[str], int]:
-    """Cells of the record that begins at `begin`, and where the next one begins."""
+    """Cells of the record at `begin`, and where the next record starts."""
     lines = (line.decode() for line in io.BytesIO(head[begin:]))
     reader = csv.reader(lines, delimiter=separator, strict=True)
     try:

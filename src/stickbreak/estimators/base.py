@@ -20,21 +20,30 @@ import numpy as np
 
 from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
+from stickbreak.families.base import BaseFamily
 from stickbreak.families.names import FAMILIES, make_family
 from stickbreak.inference import BatchVB, Engine, MeanLog, MemoizedVB, Start, count_workers
 from stickbreak.models import Model
-from stickbreak.parameters import require_positive, require_whole
-from stickbreak.priors import GammaPrior
-from stickbreak.protocols import Family, LearningFamily, Pool, Prior, Rule
+from stickbreak.parameters import require_whole
+from stickbreak.priors import BasePrior, GammaPrior
+from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
-from .engine_runs import Task, fit_from_starts, make_engine, make_seed, resume_fit, stream
+from .engine_runs import (
+    Task,
+    fit_from_starts,
+    make_engine,
+    make_seed,
+    resume_fit,
+    stream,
+    suit_engine,
+)
 from .fitted import Fitted, Learned
 from .model_files import save
 from .views import Labeled, make_dataset, summary_values
 
-__all__ = ["Estimator", "RandomState", "check_concentration"]
+__all__ = ["Estimator", "RandomState"]
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
@@ -45,15 +54,6 @@ ASKED_OF_SKLEARN = frozenset((
     "_get_params_html", "_html_repr", "_doc_link_module", "_doc_link_template",
     "_doc_link_url_param_generator", "_repr_html_", "_repr_html_inner", "_repr_mimebundle_",
 ))  # fmt: skip
-
-
-def check_concentration(concentration: float | GammaPrior) -> float | GammaPrior:
-    """The concentration, if it is a positive number or a GammaPrior of such numbers."""
-    if isinstance(concentration, GammaPrior):
-        concentration.check()
-    else:
-        require_positive(concentration=concentration)
-    return concentration
 
 
 @cache
@@ -79,7 +79,7 @@ class Estimator(Learned):
     _row_noun = "row"
 
     n_components: int
-    family: str | Family
+    family: str | BaseFamily
     inference: str | Engine | None
     learn_prior: bool
     random_state: RandomState
@@ -90,12 +90,14 @@ class Estimator(Learned):
 
     # ------------------------------------------------------------------------------------ to fill
 
-    def _read(self, given: Given, family: Family, schema: Schema | None) -> tuple[Table, Schema]:
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Table, Schema]:
         """The user's data, checked, and their schema, learned where it is None."""
         raise NotImplementedError
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
-        """The model of a resolved family and the prior's arguments, to be fitted by this rule."""
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        """The model of a resolved family and the prior's arguments."""
         raise NotImplementedError
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
@@ -104,7 +106,7 @@ class Estimator(Learned):
 
     # ------------------------------------------------------------------------------------ to change
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> BaseFamily:
         """The likelihood that the arguments ask for, its open priors still open."""
         return make_family(self.family)
 
@@ -203,7 +205,7 @@ class Estimator(Learned):
             )
         return self
 
-    def _prior_of(self, owner: Estimator | Prior) -> dict[str, Any]:
+    def _prior_of(self, owner: Estimator | BasePrior) -> dict[str, Any]:
         """The prior's arguments: the estimator's own, or those of a prior made from them."""
         return {name: getattr(owner, name) for name in self.PRIOR}
 
@@ -224,7 +226,7 @@ class Estimator(Learned):
         if not isinstance(self.learn_prior, bool):
             raise ValueError(f"learn_prior must be True or False; got {self.learn_prior!r}")
         family, engine = self._make_family(), self._pick_engine(False)
-        if self.learn_prior and not isinstance(family, LearningFamily):
+        if self.learn_prior and not family.can_learn:
             raise ValueError(
                 f"{type(family).__name__} has no method `learn`, so its prior cannot be "
                 "learned; use learn_prior=False"
@@ -241,12 +243,16 @@ class Estimator(Learned):
         """The model to fit: that of the last fit, its priors as they are, or a new one."""
         if task.previous is not None:
             old = task.previous.model
-            return self._make_model(old.family, self._prior_of(old.prior), engine.rule())
+            return self._model_for(engine, old.family, self._prior_of(old.prior))
         family = self._resolve(task.table, task.schema)
         with columns_named(self._row_names(task.schema)):
-            return self._make_model(family, self._prior_of(self), engine.rule())
+            return self._model_for(engine, family, self._prior_of(self))
 
-    def _resolve(self, table: Table, schema: Schema) -> Family:
+    def _model_for(self, engine: Engine, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        """The model in the form that the engine's rule can fit."""
+        return suit_engine(self._make_model(family, prior), engine)
+
+    def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
         """The family with every open prior set from the data's scale."""
         names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))

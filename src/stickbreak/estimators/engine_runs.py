@@ -15,7 +15,10 @@ from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
     ENGINES,
     Accumulator,
+    Draw,
     Engine,
+    Hard,
+    Mode,
     Mover,
     MoveRecord,
     PowerDecay,
@@ -44,7 +47,9 @@ from .model_files import identify_fit
 if TYPE_CHECKING:
     from .base import Estimator
 
-__all__ = ["Task", "fit_from_starts", "make_engine", "make_seed", "resume_fit", "stream"]
+__all__ = [
+    "Task", "fit_from_starts", "make_engine", "make_seed", "resume_fit", "stream", "suit_engine",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,16 @@ def make_engine(inference: Any, default: Engine) -> Engine:
             f"got {inference!r}"
         )
     return inference
+
+
+def suit_engine(model: Model, engine: Engine) -> Model:
+    """The model in the form that the engine's rule can fit."""
+    rule = engine.rule()
+    if isinstance(rule, Draw):
+        return replace(model, prior=model.prior.for_draws())
+    if isinstance(rule, Mode | Hard):
+        return replace(model, prior=model.prior.for_modes())
+    return model
 
 
 def make_seed(random_state: Any) -> int:
@@ -274,7 +289,7 @@ def _take_steps(
 ) -> list[MoveRecord]:
     """Visit each part once; changes the state and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
-    seed, limited, rule = make_seed(estimator.random_state), engine.limit(model), engine.rule()
+    seed, limited, rule = make_seed(estimator.random_state), engine.adapt(model), engine.rule()
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
@@ -301,13 +316,13 @@ def _result_of(
     model = rule.learn(model, counts)
     bound = rule.bound(model, counts, params) if accumulator.is_exact else None
     return Result(
-        counts,
-        params,
-        state.ids,
-        state.next_id,
-        state.n_steps,
-        Trace(moves=moves),
-        np.nan if bound is None else bound,
-        is_converged=False,
         model=model,
+        counts=counts,
+        params=params,
+        ids=state.ids,
+        next_id=state.next_id,
+        n_steps=state.n_steps,
+        trace=Trace(moves=moves),
+        bound=np.nan if bound is None else bound,
+        is_converged=False,
     )

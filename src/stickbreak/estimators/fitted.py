@@ -13,10 +13,11 @@ import numpy as np
 
 from stickbreak.data import Batch, Table
 from stickbreak.inference import Engine, Result, Trace, workers
+from stickbreak.inference.rules import BaseRule
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.moves import explain
 from stickbreak.priors import GammaPrior
-from stickbreak.protocols import Pool, Rule
+from stickbreak.protocols import Pool
 from stickbreak.reading import Categories, Schema, Shape
 from stickbreak.stats import Array, Fields, Summary
 
@@ -71,7 +72,7 @@ class Fitted:
         )
 
     @cached_property
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """From counts to potentials, as in the fit."""
         return self.engine.rule()
 

@@ -113,7 +113,6 @@ def draw_sequences(
     for length in lengths:
         require_whole(length=length)
     family, lags = fitted.model.family, fitted.model.family.lags
-    chain: Any = fitted.model.structure
     if min(lengths, default=0) <= lags:
         raise ValueError(
             f"lengths must be above the order {lags} of the autoregression; got "
@@ -121,7 +120,7 @@ def draw_sequences(
         )
     offsets = np.r_[0, np.cumsum(np.array(lengths) - lags)].astype(np.int64)
     shape = Shape(offsets, lags, is_list)
-    states = chain.walk(potentials, offsets, rng)
+    states = fitted.model.structure.walk(potentials, offsets, rng)
     if lags:
         rows = _draw_successors(fitted, states, shape, rng)
     else:

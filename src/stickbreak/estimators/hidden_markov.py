@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import Engine, MemoizedVB
 from stickbreak.models import Model, finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, HDPRows
-from stickbreak.protocols import Family, Rule
 from stickbreak.reading import Dictionary, Schema, make_dictionary
 from stickbreak.stats import Array, Fields
 
@@ -88,7 +87,7 @@ class HMM(SequenceModel):
         self,
         n_components: int = 8,
         *,
-        family: str | Family = "gaussian",
+        family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
         concentration: float = 0.5,
         start_concentration: float = 0.5,
@@ -122,7 +121,7 @@ class HMM(SequenceModel):
             raise ValueError(f"allowed is for one column of symbols; X has {schema.n_features}")
         return make_dictionary(self.allowed, schema.categories, int(self.n_components))
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return finite_hmm(family, learns=self.learn_prior, **prior)
 
 
@@ -180,7 +179,7 @@ class HDPHMM(SequenceModel):
         self,
         n_components: int = 25,
         *,
-        family: str | Family = "gaussian",
+        family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
         stickiness: float | GammaPrior = 0.0,
         concentration: float | GammaPrior = 0.5,
@@ -210,14 +209,8 @@ class HDPHMM(SequenceModel):
             HDPRows(**self._prior_of(self))
         super()._check_arguments()
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
-        model = hdp_hmm(family, learns=self.learn_prior, **prior)
-        assert isinstance(model.prior, HDPRows)
-        if isinstance(rule, Draw):
-            return replace(model, prior=model.prior.for_draws())
-        if isinstance(rule, Mode | Hard):
-            return replace(model, prior=model.prior.for_modes())
-        return model
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        return hdp_hmm(family, learns=self.learn_prior, **prior)
 
     @property
     def concentration_(self) -> float:
@@ -245,9 +238,9 @@ class HDPHMM(SequenceModel):
         return interval_of(self._top())
 
     def _top(self) -> float | GammaPrior:
-        prior: Any = self._require_fitted().model.prior
-        return prior.top(self._require_fitted().params)
+        fitted = self._require_fitted()
+        return fitted.model.prior.top(fitted.counts, fitted.params)
 
     def _numbers(self) -> ChainGroups:
-        prior: Any = self._require_fitted().model.prior
-        return prior.concentrations(self._require_fitted().params)
+        fitted = self._require_fitted()
+        return fitted.model.prior.concentrations(fitted.params)

@@ -8,23 +8,34 @@ from typing import Any, Self
 import numpy as np
 
 from stickbreak.data import Table, is_sparse
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_plusplus, from_random, from_scalable
 from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.parameters import require_whole
+from stickbreak.parameters import require_positive, require_whole
 from stickbreak.priors import GammaPrior
+from stickbreak.priors.shares import ConcentrationPosterior
 from stickbreak.progress import Phase
-from stickbreak.protocols import Family, Pool, Rule
+from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Values, check_weights, read_table
 from stickbreak.stats import Array
 
-from .base import Estimator, RandomState, check_concentration
+from .base import Estimator, RandomState
 from .engine_runs import Task
 from .model_files import register
 from .views import plot_mixture
 
 __all__ = ["DPMixture", "Mixture"]
+
+
+def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrior:
+    """The concentration, if it is a positive number or a GammaPrior of such numbers."""
+    if isinstance(concentration, GammaPrior):
+        concentration.check()
+    else:
+        require_positive(concentration=concentration)
+    return concentration
 
 
 class MixtureEstimator(Estimator):
@@ -37,7 +48,7 @@ class MixtureEstimator(Estimator):
         self,
         n_components: int = 8,
         *,
-        family: str | Family = "gaussian",
+        family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
         concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
@@ -64,10 +75,12 @@ class MixtureEstimator(Estimator):
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
 
     def _check_arguments(self) -> None:
-        check_concentration(self.concentration)
+        _check_concentration(self.concentration)
         super()._check_arguments()
 
-    def _read(self, given: Given, family: Family, schema: Schema | None) -> tuple[Table, Schema]:
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Table, Schema]:
         return read_table(given, family, schema)
 
     def fit(
@@ -153,10 +166,9 @@ class MixtureEstimator(Estimator):
         """(2,) central 95 % interval of the concentration's posterior."""
         return self._posterior_of_concentration().quantile([0.025, 0.975])
 
-    def _posterior_of_concentration(self) -> Any:
+    def _posterior_of_concentration(self) -> ConcentrationPosterior:
         fitted = self._require_fitted()
-        prior: Any = fitted.model.prior
-        return prior.concentration_posterior(fitted.counts)
+        return fitted.model.prior.concentration_posterior(fitted.counts)
 
     def predict(self, X: Rows) -> Array:
         """(n,) most probable component of each row, 0..K-1; `component_ids_` maps them to permanent
@@ -295,8 +307,8 @@ class Mixture(MixtureEstimator):
     [50, 50]
     """
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
-        concentration = check_concentration(prior["concentration"])
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        concentration = _check_concentration(prior["concentration"])
         return finite_mixture(family, concentration, learns=self.learn_prior)
 
 
@@ -339,7 +351,7 @@ class DPMixture(MixtureEstimator):
         self,
         n_components: int = 1,
         *,
-        family: str | Family = "gaussian",
+        family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
         concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
@@ -355,6 +367,6 @@ class DPMixture(MixtureEstimator):
     def _default_engine(self, on_disk: bool) -> Engine:
         return MemoizedVB(moves=(Birth(), Merge(), Delete()))
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
-        concentration = check_concentration(prior["concentration"])
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        concentration = _check_concentration(prior["concentration"])
         return dp_mixture(family, concentration, learns=self.learn_prior)

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from stickbreak import families, inference, moves
 from stickbreak.errors import CheckpointError, ModelFileError, in_one_line
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Trace, read_checkpoint
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
 from stickbreak.priors import GammaPrior
-from stickbreak.protocols import Family
 from stickbreak.reading import Rows, Schema, check_categories
 from stickbreak.stats import Array, Fields, Summary
 
@@ -215,7 +215,7 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
     prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}
     engine: Engine = decode(saved["engine"], arrays)
     found = {name: decode(prior[name], arrays) for name in estimator.PRIOR}
-    model = estimator._make_model(decode(saved["family"], arrays), found, engine.rule())
+    model = estimator._model_for(engine, decode(saved["family"], arrays), found)
     local_bound, log_z, n_units = (float(saved["numbers"][name]) for name in NUMBERS)
     ids = tuple(int(i) for i in saved["ids"])
     names, n_features = saved["feature_names_in"], int(saved["n_features_in"])
@@ -241,7 +241,7 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
     return fitted
 
 
-def _columns_of(family: Family) -> int:
+def _columns_of(family: BaseFamily) -> int:
     try:
         return int(family.n_columns)
     except NotImplementedError:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start
 from stickbreak.initialize import from_blocks, from_plusplus, from_random
 from stickbreak.models import Model, ModelPotentials
-from stickbreak.protocols import Family, Pool
+from stickbreak.protocols import Pool
 from stickbreak.reading import (
     Dictionary,
     Given,
@@ -55,7 +56,9 @@ class SequenceEstimator(Estimator):
         """Which states the symbols of the rows may have; None where that is not restricted."""
         return None
 
-    def _read(self, given: Given, family: Family, schema: Schema | None) -> tuple[Stack, Schema]:
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Stack, Schema]:
         return read_sequences(given, family, schema)
 
     def _limit(self, task: Task, given: Given) -> Task:

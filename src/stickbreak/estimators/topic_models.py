@@ -14,13 +14,14 @@ from scipy import sparse
 from stickbreak.data import Batch, Documents, Table
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, ModelPotentials, hdp_topics, lda
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_positive, require_whole
 from stickbreak.priors import GammaPrior
-from stickbreak.protocols import Family, Pool, Rule
+from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read_documents
 from stickbreak.stats import SYMBOL, Array
 
@@ -59,10 +60,10 @@ class TopicEstimator(Estimator):
         with warnings.catch_warnings():
             # of a point estimate: said when the model is made
             warnings.simplefilter("ignore", StickbreakWarning)
-            self._make_model(self._make_family(), self._prior_of(self), None)
+            self._make_model(self._make_family(), self._prior_of(self))
 
     def _read(
-        self, given: Given, family: Family, schema: Schema | None
+        self, given: Given, family: BaseFamily, schema: Schema | None
     ) -> tuple[Documents, Schema]:
         return read_documents(given, schema)
 
@@ -74,7 +75,7 @@ class TopicEstimator(Estimator):
         documents, schema = read_documents(given, previous.schema, grows=True)
         return Task(documents, schema, previous=_with_words(previous, schema))
 
-    def _resolve(self, table: Table, schema: Schema) -> Family:
+    def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
         self._warn_of_few(table.n_spans, "documents")
         return replace(self._make_family(), n_symbols=(schema.n_features,))
 
@@ -223,8 +224,8 @@ class TopicEstimator(Estimator):
     @property
     def concentration_(self) -> float:
         """The documents' concentration: as given, or as learned."""
-        prior: Any = self._require_fitted().model.prior
-        return float(prior.concentration_at(self._require_fitted().params))
+        fitted = self._require_fitted()
+        return float(fitted.model.prior.concentration_at(fitted.params))
 
     def _column_names(self, fitted: Fitted) -> list[str]:
         return list(fitted.schema.names or (f"word {v}" for v in range(fitted.schema.n_features)))
@@ -311,7 +312,7 @@ class LatentDirichletAllocation(TopicEstimator):
     ) -> None:
         self._store(locals())
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = lda(family, prior["concentration"], restarts=int(self.restarts))
         return replace(made, learns=self.learn_prior)
 
@@ -380,7 +381,7 @@ class HDPTopicModel(TopicEstimator):
             MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
         )
 
-    def _make_model(self, family: Family, prior: Mapping[str, Any], rule: Rule | None) -> Model:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = hdp_topics(family, **prior, restarts=int(self.restarts))
         return replace(made, learns=self.learn_prior)
 
@@ -396,5 +397,4 @@ class HDPTopicModel(TopicEstimator):
 
     def _top(self) -> float | GammaPrior:
         fitted = self._require_fitted()
-        prior: Any = fitted.model.prior
-        return prior.top(fitted.counts, fitted.params)
+        return fitted.model.prior.top(fitted.counts, fitted.params)

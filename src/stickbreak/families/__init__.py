@@ -1,4 +1,4 @@
-"""What a component says about a row: one file per likelihood."""
+"""Likelihoods: the evidence of a row under each component. One file per family."""
 
 from .autoregressive import AutoregressiveGaussian
 from .bernoulli import Bernoulli

@@ -1,4 +1,4 @@
-"""Which family reads which column: what users give a Product, as family objects and positions."""
+"""Which family reads which column: turns what users give a Product into objects and positions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.parameters import Parameters
-
+from .base import BaseFamily
 from .names import make_family
 
 __all__ = ["MAX_SHOWN", "member_objects", "pick", "place_members"]
@@ -19,7 +18,7 @@ Members = tuple[tuple[Any, tuple[int, ...]], ...]
 
 
 def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_columns: int) -> Members:
-    """(family, positions) for each member; `rest` takes the columns that nobody else reads."""
+    """(family, positions) for each member; `rest` takes the columns that no other member reads."""
     placed: list[tuple[Any, tuple[int, ...]]] = []
     pairs = _pairs(members)
     _check_names(
@@ -42,18 +41,18 @@ def place_members(members: Any, rest: Any, names: Sequence[str] | None, n_column
     return (*placed, (_member(rest), left)) if left else tuple(placed)
 
 
-def member_objects(members: Any) -> dict[str, Parameters]:
-    """Families that were given as objects, by their number: what nested parameters reach."""
+def member_objects(members: Any) -> dict[str, BaseFamily]:
+    """Families given as objects, by number: those that nested parameters can reach."""
     pairs = members if isinstance(members, list | tuple) else ()
     return {
         str(i): p[0]
         for i, p in enumerate(pairs)
-        if isinstance(p, list | tuple) and p and isinstance(p[0], Parameters)
+        if isinstance(p, list | tuple) and p and isinstance(p[0], BaseFamily)
     }
 
 
 def pick(columns: Sequence[int]) -> Any:
-    """An index for the columns: a slice, which copies nothing, where they are neighbors."""
+    """An index for the columns: a slice if they are neighbors, because it copies nothing."""
     first, last = columns[0], columns[-1] + 1
     return slice(first, last) if list(columns) == list(range(first, last)) else list(columns)
 
@@ -99,7 +98,7 @@ def _as_list(columns: Any) -> list[Any]:
 
 
 def _check_names(columns: Sequence[str], names: Sequence[str] | None) -> None:
-    """Columns that are given by name must be there, once."""
+    """Columns given by name must be in the table, once."""
     if columns and names is None:
         raise ValueError(
             f"Product names the columns {_shown(columns)}, but the data have no names: give a data "
@@ -115,7 +114,7 @@ def _check_names(columns: Sequence[str], names: Sequence[str] | None) -> None:
 
 
 def _find(column: Any, names: Sequence[str] | None, n_columns: int) -> int:
-    """The position of a column that is given by name or position."""
+    """The position of a column given by name or position."""
     if isinstance(column, str):
         assert names is not None
         return list(names).index(column)
@@ -149,7 +148,7 @@ def _called(columns: Sequence[int], names: Sequence[str] | None) -> list[Any]:
 
 
 def _shown(columns: Sequence[Any]) -> str:
-    """Some columns for an error: all, or the first few and the last."""
+    """Columns as shown in an error: all, or the first few and the last."""
     words = [repr(column) for column in columns]
     return ", ".join(
         words if len(words) <= MAX_SHOWN else [*words[: MAX_SHOWN - 1], "...", words[-1]]

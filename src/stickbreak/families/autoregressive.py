@@ -3,11 +3,13 @@
 x = A p + b + noise, where the context p holds the rows before x; precision ~ Wishart(dof, inverse
 scale B); A | precision ~ matrix normal(M, row covariance inverse(precision), column precision V).
 
-Rows are read as (p, d), d = x - M p: the prior mean of A - M is zero, and x and p, nearly equal in
-a series that was sampled often, do not cancel in the statistics. The prior of an intercept is worth
-`offset_strength` rows at the average (context_mean, offset). Everything about a component then
-follows from one joint scatter of (p, d), as a Normal-Wishart has it, context first: S = L L' holds
-V in its first block, and L the regression of d on p (below V's factor) and the factor of B (last).
+Rows are read as (p, d), where d = x - M p. The prior mean of A - M is then zero. And x and p, which
+are nearly equal in a densely sampled series, do not cancel in the statistics. The prior of the
+intercept is worth `offset_strength` rows at the average (context_mean, offset).
+
+Everything about a component follows from one joint scatter of (p, d), as for a Normal-Wishart, with
+the context first. S = L L' holds V in its first block. L holds the regression of d on p (below the
+factor of V) and the factor of B (last).
 """
 
 from __future__ import annotations
@@ -52,11 +54,9 @@ __all__ = ["AutoregressiveGaussian"]
 
 
 class MatrixNormalWishart(NamedTuple):
-    """Posterior in the standardized frame of (context, departure), means as seen from the
-    anchors.
-    """
+    """Posterior in the standardized frame of (context, departure); means are from the anchors."""
 
-    strength: Array  # (K,) of the intercept; infinite where there is none
+    strength: Array  # (K,) of the intercept; infinite without one
     mean: Array  # (K, W) of context and departure; zero without an intercept
     dof: Array  # (K,)
     factor: Array  # (K, W, W) lower factor of the joint scatter
@@ -67,34 +67,33 @@ class MatrixNormalWishart(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AutoregressiveGaussian(LaggedMoments):
-    """Gaussian whose mean is a linear function of the rows before: vector autoregression,
-    matrix-normal-Wishart prior.
+    """Gaussian whose mean is linear in the rows before: vector autoregression.
 
-    A row holds a value and its context, (x_t, x_{t-1}, ..., x_{t-order}): D (1 + order) columns, as
-    `lag_rows` makes them from sequences, or with contexts of your own. Densities are those of x_t
-    given the context. A row that lacks any entry is left out: it has no evidence and adds no
-    statistics.
+    The prior is matrix-normal-Wishart. A row holds a value and its context, (x_t, x_{t-1}, ...,
+    x_{t-order}): D (1 + order) columns, as `lag_rows` makes them from sequences, or with contexts
+    of your own. Densities are those of x_t given the context. A row that lacks any entry is left
+    out: it has no evidence and adds no statistics.
 
     Parameters
     ----------
     order : how many rows back the context reaches. The context has E = order * D columns.
-    intercept : whether x = A p + b (True), or x = A p through the origin. With an intercept a fit
-        does not depend on where the data's zero is.
-    mean : prior mean of A, a number (times the identity, for the row just before; 0 for the others)
-        or (D, E). Default 1: a random walk.
+    intercept : True for x = A p + b, False for x = A p through the origin. With an intercept, a fit
+        does not depend on the zero of the data.
+    mean : prior mean of A, (D, E) or a number. The number times the identity is the prior mean for
+        the row just before; it is 0 for earlier rows. Default 1: a random walk.
     mean_strength : how many rows the prior mean of A is worth. Default 1.
     context : expected square of the context about its mean, a number (times the identity), (E,) or
-        (E, E); the column precision of A is V = mean_strength * context. Default: diagonal, the
+        (E, E). The column precision of A is V = mean_strength * context. Default: diagonal, the
         variances of the columns (mean squares without an intercept).
-    context_mean, offset : (E,) and (D,); the prior expects x - mean p to be `offset` on average,
-        whatever A is at the context `context_mean`. Default: averages of the data. Only with an
+    context_mean, offset : (E,) and (D,). At the context `context_mean` the prior expects x - mean p
+        to be `offset` on average, whatever A is. Default: averages of the data. Only with an
         intercept.
     offset_strength : how many rows the prior offset is worth. Default 0.1.
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
     covariance : prior expected covariance of the noise, a number (times the identity), (D,)
         variances or (D, D). Default: diagonal, a quarter of the variances of x - mean p.
     center, scale : (E + D,) frame in which statistics of (p, x - mean p) are kept; set from the
-        data, it changes rounding only.
+        data. It only affects rounding.
 
     Examples
     --------
@@ -120,11 +119,13 @@ class AutoregressiveGaussian(LaggedMoments):
     covariance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean_strength", "offset_strength", "covariance")
 
     def resolve(self, scale: Scale) -> AutoregressiveGaussian:
-        """From averages and variances of the context and of x - mean p; dof = D + 2: the prior
-        covariance is worth one row.
+        """Set priors from averages and variances of the context and of x - mean p.
+
+        dof = D + 2: the prior covariance is worth one row.
         """
         require_whole(order=self.order)
         require_positive(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
@@ -154,7 +155,7 @@ class AutoregressiveGaussian(LaggedMoments):
         )
 
     def _check_intercept(self) -> None:
-        """A regression through the origin has no place of its own."""
+        """Refuse what only an intercept has: a regression through the origin has no location."""
         for name in () if self.intercept else ("context_mean", "offset", "center"):
             given = getattr(self, name)
             if given is not None and np.any(np.asarray(given) != 0):
@@ -163,11 +164,11 @@ class AutoregressiveGaussian(LaggedMoments):
                     f"or None, got {given!r}"
                 )
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     @cached_property
     def _prior(self) -> tuple[Array, Array, float]:
-        """Joint scatter (W, W) = diag(V, B), average (W,) and dof in the standardized frame."""
+        """Joint scatter diag(V, B) (W, W), average (W,) and dof in the standardized frame."""
         assert self.dof is not None
         scatter = block_diag(
             self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance
@@ -218,15 +219,16 @@ class AutoregressiveGaussian(LaggedMoments):
         )
 
     def _form(self, q: MatrixNormalWishart, of_context: Any, of_residual: Any) -> RegressionForm:
-        """Weights of the context's and the residual's directions, numbers or (K,)."""
+        """The form with these weights of the context and residual directions, numbers or (K,)."""
         weight = np.empty(q.mean.shape)
         weight[:, : self.n_context] = np.reshape(of_context, (-1, 1))
         weight[:, self.n_context :] = np.reshape(of_residual, (-1, 1))
         return RegressionForm(q.mean, q.factor, weight, q.anchor)
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
-        """E[log N(x | A p + b, precision)]: dof of the residual's form and D of the context's,
-        which A is uncertain by.
+        """E[log N(x | A p + b, precision)].
+
+        The residual's form has weight dof. The context's has weight D: the uncertainty of A.
         """
         q, D = self._posterior(counts), self.n_values
         log_precision = (
@@ -236,8 +238,9 @@ class AutoregressiveGaussian(LaggedMoments):
         return quadratic.QuadraticScores.make(self._form(q, D, q.dof), constant)
 
     def log_mean(self, counts: Counts) -> PredictiveScores:
-        """Student t with dof + 1 - D degrees of freedom and shape B (1 + 1 / strength + (p -
-        center)' V^-1 (p - center)) / dof.
+        """Student t with dof + 1 - D degrees of freedom.
+
+        Its shape is B (1 + 1 / strength + (p - center)' V^-1 (p - center)) / dof.
         """
         q, D = self._posterior(counts), self.n_values
         power = 0.5 * (q.dof + 1.0)
@@ -257,27 +260,25 @@ class AutoregressiveGaussian(LaggedMoments):
         )
 
     def _rows_worth(self, dof: Any) -> Any:
-        """N + nu of the mode, in coordinates (root of the precision times [A b], precision): there
-        it exists for every prior.
+        """N + nu of the mode, in coordinates (root of the precision times [A b], precision).
+
+        In these coordinates a mode exists for every prior.
         """
         return dof - self.n_values - 1.0
 
     def mode(self, counts: Counts) -> quadratic.QuadraticScores:
-        """N(x | A p + b, B / (dof - D - 1)) with expected A and b, and the precision where its own
-        posterior is highest.
-        """
+        """N(x | A p + b, B / (dof - D - 1)): expected A and b, and the precision at its mode."""
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
         constant = 0.5 * (D * np.log(worth) - q.log_det) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, 0.0, worth), constant)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
-        """N(x | A p + b, precision) at parameters drawn from the posterior; A - M has rows that
-        vary as the noise, columns as V^-1.
+        """N(x | A p + b, precision) at parameters drawn from the posterior.
 
-        With F F' the drawn covariance, [A - M, b] differs from what is expected by F times standard
-        normals: those of A are in the coordinates in which contexts are white, where the joint
-        factor holds the regression.
+        Rows of A - M vary as the noise, its columns as V^-1. With F F' the drawn covariance,
+        [A - M, b] differs from its expectation by F times standard normals. Those of A are in
+        coordinates where contexts are white, where the joint factor holds the regression.
         """
         q, E = self._posterior(counts), self.n_context
         noise, log_det = quadratic.draw_factors(q.dof, q.factor[:, E:, E:], rng)
@@ -289,7 +290,7 @@ class AutoregressiveGaussian(LaggedMoments):
         return quadratic.DrawnScores.make(form, self._per_row() - 0.5 * log_det)
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        """(dof - D - 1) / 2 (log det precision - D) at the mode, plus the constants of the rows."""
         q, D = self._posterior(counts), self.n_values
         worth = self._rows_worth(q.dof)
         return (
@@ -297,7 +298,7 @@ class AutoregressiveGaussian(LaggedMoments):
             + self._per_row() * counts["moments"][:, 0]
         )
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -305,22 +306,21 @@ class AutoregressiveGaussian(LaggedMoments):
         return expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> AutoregressiveGaussian:
-        """`covariance`, then `mean_strength` and `offset_strength`; where the prior's means are
-        stays as it is.
-        """
+        """Learn `covariance`, then `mean_strength` and `offset_strength`; prior means stay."""
         better = learn_covariance(self, counts, self.scale[self.n_context :])
-        # one offset is its own prior's
+        # a single offset says nothing about the spread of offsets
         knows_offsets = self.intercept and learning.occupied(counts["moments"][:, 0]) >= 2
         for name in ("mean_strength", "offset_strength")[: 1 + knows_offsets]:
             make = partial(_with_number, better, name)
             better = learning.learn_number(better, counts, make, getattr(better, name))
         return better
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode, in the
-        user's units.
+        """Joint mean (K, W) and covariance (K, W, W) of (context, departure) at the mode.
+
+        Both are in the user's units.
         """
         q = self._posterior(counts)
         covariance = q.factor @ q.factor.transpose(0, 2, 1) / self._rows_worth(q.dof)[:, None, None]
@@ -330,8 +330,9 @@ class AutoregressiveGaussian(LaggedMoments):
         }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
-        """(J, K) KL between values given their context, over the contexts of the first: the joint
-        one less that of contexts.
+        """(J, K) KL between values given their context, averaged over the contexts of the first.
+
+        It is the KL of the joint distributions minus that of the contexts.
         """
         a, b, E = first, second, self.n_context
         joint = gaussian_divergence(a["mean"], a["covariance"], b["mean"], b["covariance"])
@@ -343,8 +344,9 @@ class AutoregressiveGaussian(LaggedMoments):
         return self.divergences(rows, np.array([index]))[0]
 
     def divergences(self, rows: Array, indices: Array) -> Array:
-        """(m, n) the same from several rows: a row's scatter is diag(V, B) + c z z', whose whitened
-        form has two inner products.
+        """(m, n) divergences from several rows.
+
+        A row's scatter is diag(V, B) + c z z', whose whitened form has two inner products.
         """
         scatter, average, dof = self._prior
         away = rows[1 : 1 + self.n_features] - average[:, None]
@@ -358,12 +360,10 @@ class AutoregressiveGaussian(LaggedMoments):
             joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def successors(self, counts: Counts) -> Successors:
-        """What draws values that follow contexts: for sequences, made once and asked at
-        every step.
-        """
+        """The sampler of values that follow contexts; for sequences, made once for all steps."""
         q, E = self._posterior(counts), self.n_context
         of_context, of_value = self.scale[:E], self.scale[E:]
         whiten = np.linalg.inv(q.factor[:, :E, :E])
@@ -384,8 +384,9 @@ class AutoregressiveGaussian(LaggedMoments):
         )
 
     def _contexts(self, q: MatrixNormalWishart, counts: Counts) -> tuple[Array, Array]:
-        """Average (K, E) of the contexts seen, the prior's among them, and factor (K, E, E) of
-        their covariance, in the frame.
+        """Average (K, E) of the contexts, and factor (K, E, E) of their covariance, in the frame.
+
+        The prior counts among the contexts seen.
         """
         E, factor = self.n_context, q.factor[:, : self.n_context, : self.n_context]
         rows = self.mean_strength + counts["moments"][:, 0]
@@ -397,11 +398,11 @@ class AutoregressiveGaussian(LaggedMoments):
         return average, quadratic.cholesky(covariance, np.einsum("kdd->kd", square))
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows (x, p): contexts like those that the component has seen, and values of the posterior
-        predictive.
+        """Rows (x, p): contexts like those the component has seen, and values drawn given them.
 
-        The family has no model of contexts; here they are Gaussian, with the average and covariance
-        of those seen. In a sequence they are the values before: see `sample_next`.
+        The family has no model of contexts. Here they are Gaussian, with the average and covariance
+        of those seen; values are drawn from the posterior predictive. In a sequence the context is
+        the values before: see `sample_next`.
         """
         successors = self.successors(counts)
         contexts = successors.draw_contexts(labels, rng)
@@ -410,16 +411,14 @@ class AutoregressiveGaussian(LaggedMoments):
     def sample_next(
         self, counts: Counts, labels: Array, contexts: Array, rng: np.random.Generator
     ) -> Array:
-        """(n, D) one value for each label and context (n, E), drawn from the posterior
-        predictive.
-        """
+        """(n, D) a value from the posterior predictive for each label and context (n, E)."""
         return self.successors(counts).draw(labels, np.asarray(contexts, dtype=float), rng)
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Missing entries of a value replaced by their regression on its others and on the context,
-        averaged over components.
+        """Missing entries of values, replaced by regression on their other entries and the context.
 
-        Missing contexts stay missing, and so do the values that follow them.
+        The regression is averaged over components. Missing contexts stay missing, and so do the
+        values that follow them.
         """
         values, D, E = np.asarray(rows, dtype=float), self.n_values, self.n_context
         if find_missing(values) is None:
@@ -432,11 +431,12 @@ class AutoregressiveGaussian(LaggedMoments):
         return np.concatenate([fill_missing(values[:, :D], expected), values[:, D:]], axis=1)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """Coefficients (K, D, E), intercept (K, D) if there is one, covariance of the noise (K, D,
-        D): posterior expectations.
+        """Posterior expectations: coefficients (K, D, E), intercept (K, D), covariance (K, D, D).
 
-        context_mean (K, E) and context_covariance (K, E, E): of the contexts that the component has
-        seen, the prior's among them.
+        covariance : of the noise.
+        intercept : only if the family has one.
+        context_mean (K, E), context_covariance (K, E, E) : of the contexts the component has seen;
+            the prior counts among them.
         """
         q, found = self._posterior(counts), self.successors(counts)
         factor = (
@@ -455,9 +455,7 @@ class AutoregressiveGaussian(LaggedMoments):
         }
 
     def refine(self, counts: Counts) -> Edit | None:
-        """New anchors for components that are too far from theirs; a regression through the origin
-        has none.
-        """
+        """New anchors for components that are too far from theirs; none without an intercept."""
         if not self.intercept:
             return None
         prior_scatter, average, _ = self._prior

@@ -13,124 +13,247 @@ import numpy as np
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import DataWarning
 from stickbreak.parameters import Parameters, require_positive
-from stickbreak.protocols import Array, Counts, DrawingFamily
-from stickbreak.stats import Edit
+from stickbreak.protocols import Array, Counts, Out
+from stickbreak.stats import Edit, Field, Shares
 
 __all__ = [
-    "LOG_2PI", "BaseFamily", "Incomplete", "column_counts", "column_spread", "features_of",
-    "fill_missing", "find_missing",
-    "prior_frame", "prior_vector", "require_draws", "require_positive",
+    "LOG_2PI", "BaseFamily", "BaseScores", "Incomplete", "column_counts", "column_spread",
+    "features_of", "fill_missing", "find_missing", "prior_frame", "prior_vector",
+    "require_positive",
 ]  # fmt: skip
 
 LOG_2PI = math.log(2.0 * math.pi)
 
 
-class BaseFamily(Parameters):
-    """Defaults: one family for all columns, which hold numbers; no upkeep of the statistics, no
-    missing entries.
+class BaseScores:
+    """A family's potentials under one rule. Made once a step, used for every block; picklable.
+
+    A family must say `evidence`, `collect` and `pair`.
     """
+
+    def evidence(self, rows: Any) -> Array:
+        """(n, K) log evidence of prepared rows, constants of the data included.
+
+        Its transpose is C-contiguous.
+        """
+        raise NotImplementedError
+
+    def collect(self, rows: Any, shares: Shares, out: Out) -> None:
+        """Add the statistics of rows weighted by shares (n, K), an array or sparse, to `out`."""
+        raise NotImplementedError
+
+    def pair(self, counts: Counts) -> float:
+        """<potentials, counts>; NaN for rules without a bound."""
+        raise NotImplementedError
+
+    def rough(self, rows: Any) -> Array:
+        """(n, K) evidence up to a constant of each row, to preselect components by.
+
+        May be in single precision. Its transpose is C-contiguous.
+        """
+        return self.evidence(rows)
+
+    def evidence_at(self, rows: Any, index: Array) -> Array:
+        """(n, M) evidence of the components index (n, M); -inf where the index is -1."""
+        found = np.take_along_axis(self.evidence(rows), np.maximum(index, 0), axis=1)
+        return np.where(index >= 0, found, -np.inf)
+
+    @property
+    def symbol_table(self) -> tuple[Array, Array] | None:
+        """Evidence of symbols as a table, for families whose rows are one symbol; else None.
+
+        exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,), the
+        largest of each symbol.
+        """
+        return None
+
+
+class BaseFamily(Parameters):
+    """A likelihood with its conjugate prior; it holds hyperparameters only.
+
+    Three laws test any family. The derivative of log_marginal along a row's statistic is that row's
+    mean_log evidence; its difference is the log_mean evidence; the derivative of log_mode is the
+    mode evidence. (For a row with a completed missing part: the evidence is the log of the integral
+    over it of exp(evidence), the statistic is what its factor expects.)
+
+    Families with `draw` obey two more: over many draws, the average of the evidence is that of
+    mean_log; the log of the average of its exponential, one row at a time, is that of log_mean.
+    """
+
+    # ------------------------------------------------------------------------------ declared
 
     sparse = False
     """Whether rows may be a CSR matrix."""
 
     missing: ClassVar[Literal["refused", "rows", "exact", "completed", "mixed"]] = "refused"
-    """What NaN means: an error; a row that does not count as a whole; an entry that does not count;
-    one with a factor of its own;
-    what the member that reads the column says."""
+    """What NaN means: an error; a row that does not count; an entry that does not count; an entry
+    with a factor of its own; what the member that reads the column says."""
+
+    draws: ClassVar[bool] = False
+    """Whether parameters can be drawn from their posterior: `draw`."""
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Arguments that `learn` changes."""
+
+    max_categories = 0
+    """Categories (strings, booleans) that a column of a data frame may have; 0 for numbers only."""
+
+    missing_category = np.nan
+    """Stands for a missing category; the others are numbered 0, 1, 2, ..."""
+
+    measure = "densities"
+    """What log evidence is the logarithm of: bounds of families compare if it is the same."""
 
     @property
     def lags(self) -> int:
-        """How many of the rows before it a row must carry; none where rows are judged one
-        by one.
-        """
+        """Rows of the past that a row carries as context; models of sequences make such rows."""
         return 0
 
-    max_categories = 0
-    """How many categories (strings, booleans) a column of a data frame may have; none where columns
-    hold numbers.
-    """
+    @property
+    def n_columns(self) -> int:
+        """Columns of a row, once resolved."""
+        raise NotImplementedError
 
-    missing_category = np.nan
-    """What stands for a missing category among those numbered 0, 1, 2, ..."""
+    @property
+    def can_learn(self) -> bool:
+        """Whether `learn` may change the prior."""
+        return bool(self.learned)
+
+    # ------------------------------------------------------------------------------ reading rows
 
     def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
-        """The same family with columns that are given by name found among `names`."""
+        """The same family with columns given by name found among `names` (None: no names)."""
         return self
 
-    def readers(self, n_columns: int) -> Sequence[Any]:
-        """The family that reads each column."""
+    def readers(self, n_columns: int) -> Sequence[BaseFamily]:
+        """The family that reads each column; itself unless it is made of several."""
         return (self,) * n_columns
 
-    learned: ClassVar[tuple[str, ...]] = ()
-    """Arguments that `learn` changes, in families that have it."""
+    def resolve(self, scale: Scale) -> Self:
+        """The same family with every open prior set from the data's scale."""
+        raise NotImplementedError
+
+    def prepare(self, rows: Any) -> Any:
+        """Rows of the user in the form that Scores read (features, symbols); made once a block."""
+        raise NotImplementedError
+
+    def prepare_seeding(self, rows: Any) -> Any:
+        """The part of `prepare` that `divergence` reads."""
+        return self.prepare(rows)
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Raise ValueError for rows that the family cannot read; first: number of the first row."""
+
+    def has_values(self, rows: Any) -> Array:
+        """(n,) whether a row has any entry; one without says nothing and starts no component."""
+        missing = find_missing(rows)
+        if missing is None:
+            return np.ones(rows.shape[0], dtype=bool)
+        return np.asarray(~missing.all(axis=1))
+
+    def width(self) -> int:
+        """Numbers of a prepared row, which bound the size of a block."""
+        return self.n_columns
+
+    # ------------------------------------------------------------------------------ mathematics
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """What is counted."""
+        raise NotImplementedError
+
+    def zeros(self, n_components: int) -> Out:
+        """Counts of nothing."""
+        raise NotImplementedError
+
+    def log_marginal(self, counts: Counts) -> Array:
+        """(K,) log-partition of the posterior minus that of the prior, constants included."""
+        raise NotImplementedError
+
+    def log_mode(self, counts: Counts) -> Array:
+        """(K,) largest log joint density over the natural parameters, up to a prior constant."""
+        raise NotImplementedError
+
+    def mean_log(self, counts: Counts) -> BaseScores:
+        """Expected log likelihood: variational Bayes."""
+        raise NotImplementedError
+
+    def log_mean(self, counts: Counts) -> BaseScores:
+        """Posterior predictive: collapsed inference and held-out scores."""
+        raise NotImplementedError
+
+    def mode(self, counts: Counts) -> BaseScores:
+        """Log likelihood at the mode in natural coordinates: EM."""
+        raise NotImplementedError
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> BaseScores:
+        """Log likelihood at drawn parameters: Gibbs. `collect` counts rows as they are."""
+        raise ValueError(
+            f"{type(self).__name__} has no method `draw(counts, rng)`, which Gibbs needs; use a "
+            "variational engine"
+        )
+
+    def refine(self, counts: Counts) -> Edit | None:
+        """Edit that keeps the statistics accurate (a new reference point); None: they are."""
+        return None
+
+    # ------------------------------------------------------------------------------ starts, moves
+
+    def coarse(self) -> BaseFamily:
+        """Family of fewer parameters in the same units, for starts; itself where there is none."""
+        return self
+
+    def grouped(self, smoothing: float) -> BaseFamily | None:
+        """Family of the sums of a unit's rows (counts of symbols); None where sums say little.
+
+        smoothing : smallest prior count of an entry
+        """
+        return None
+
+    def from_grouped(self, counts: Counts) -> tuple[Out, Array]:
+        """Own counts of what `grouped` counted, and the rows (K,) that they are of."""
+        raise NotImplementedError
+
+    def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
+        """Mean parameters (S + tau) / (N + nu), strictly inside the mean space, slot by slot."""
+        raise NotImplementedError
+
+    def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
+        """(J, K) divergence of mean parameters: KL from each of `first` to each of `second`."""
+        raise NotImplementedError
+
+    def divergence(self, rows: Any, index: int) -> Array:
+        """(n,) divergence of each prepared row's smoothed mean from that of row `index`."""
+        raise NotImplementedError
+
+    def divergences(self, rows: Any, indices: Array) -> Array:
+        """(m, n) `divergence` from each row of `indices` (m,)."""
+        return np.stack([self.divergence(rows, int(index)) for index in indices])
+
+    # ------------------------------------------------------------------------------ learned priors
+
+    def learn(self, counts: Counts) -> Self:
+        """The family with hyperparameters that raise sum(log_marginal(counts)); itself if none."""
+        return self
 
     def hyperparameters(self) -> dict[str, Array]:
-        """What `learn` changes, by name."""
+        """What `learn` changes, by name: for checkpoints."""
         return {name: np.array(getattr(self, name), dtype=float) for name in self.learned}
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
-        """The same family with those of another."""
+        """The same family with these hyperparameters."""
         changed = {
             name: float(value) if value.ndim == 0 else value for name, value in values.items()
         }
         return replace(self, **changed)  # type: ignore[type-var]
 
-    measure = "densities"
-    """What log evidence is the logarithm of; bounds and scores of families that differ in it cannot
-    be compared.
-    """
+    # ------------------------------------------------------------------------------ for readers
 
-    @property
-    def n_columns(self) -> int:
-        """Columns of a row."""
-        raise NotImplementedError
-
-    def coarse(self) -> Any:
-        """A family of fewer parameters that tells rows apart in the same units, for starts: here
-        the family itself.
-        """
-        return self
-
-    def refine(self, counts: Counts) -> Edit | None:
-        """Statistics of this family need no reference point."""
-        return None
-
-    def prepare(self, rows: Any) -> Any:
-        """Rows in the form that Scores read."""
-        raise NotImplementedError
-
-    def prepare_seeding(self, rows: Any) -> Any:
-        """What `divergence` reads: here all that Scores read."""
-        return self.prepare(rows)
-
-    def divergence(self, rows: Any, index: int) -> Array:
-        """(n,) divergence of every prepared row's smoothed mean from that of row `index`."""
-        raise NotImplementedError
-
-    def divergences(self, rows: Any, indices: Array) -> Array:
-        """(m, n) divergences from each of the rows `indices`."""
-        return np.stack([self.divergence(rows, int(index)) for index in indices])
-
-    def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Raise ValueError for rows that the family cannot read (`first`: number of the first row);
-        vectors can all be read.
-        """
-
-    def has_values(self, rows: Any) -> Array:
-        """(n,) whether a row has any entry: one without says nothing of the components and starts
-        none.
-        """
-        missing = find_missing(rows)
-        return (
-            np.ones(rows.shape[0], dtype=bool)
-            if missing is None
-            else np.asarray(~missing.all(axis=1))
-        )
+    def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
+        """One row for each label, drawn from the posterior predictive."""
+        raise ValueError(f"{type(self).__name__} has no method `sample`, so no rows can be drawn")
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Rows (n, D) with missing entries replaced by their mean over components, shares (n, K);
-        here none can be missing.
-        """
+        """Rows (n, D) with missing entries as expected, averaged by shares (n, K)."""
         return rows
 
     def expected_rows(self, counts: Counts, shares: Array) -> Array:
@@ -143,8 +266,7 @@ class BaseFamily(Parameters):
         if self.missing != "refused":
             nothing = np.full((len(shares), self.n_columns), np.nan)
             return np.asarray(self.impute(counts, nothing, shares))
-        family: Any = self
-        means = family.describe(counts).get("mean")
+        means = self.describe(counts).get("mean")
         if means is None:
             raise ValueError(
                 f"{type(self).__name__} has neither a method `expected_rows(counts, shares)` nor "
@@ -152,23 +274,30 @@ class BaseFamily(Parameters):
             )
         return np.asarray(shares @ means)
 
+    def describe(self, counts: Counts) -> Mapping[str, Array]:
+        """Posterior summaries in the user's units, component axis first."""
+        raise NotImplementedError
 
-def require_draws(family: Any) -> None:
-    """A clear error for a family that cannot draw its parameters."""
-    if not isinstance(family, DrawingFamily):
-        raise ValueError(
-            f"{type(family).__name__} has no method `draw(counts, rng)`, which Gibbs "
-            "needs; use a variational engine"
-        )
+    # ------------------------------------------------------------------------------ sweeps
+
+    def live(self, counts: Counts) -> Any:
+        """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes."""
+        raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
+
+    def settle(self, live: Any) -> Out:
+        """Fields back from live counts."""
+        raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
 
 
-# ---------------------------------------------------------------------------------------------- mis
+# ---------------------------------------------------------------------------------- missing entries
 
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Prepared rows of which some lack entries: features, in which a missing entry is 0, and
-    missing, 1 at those (D, n).
+    """Prepared rows of which some lack entries.
+
+    features : 0 where an entry is missing.
+    missing (D, n) : 1 where an entry is missing, else 0.
     """
 
     features: Array
@@ -176,12 +305,12 @@ class Incomplete:
 
 
 def features_of(rows: Array | Incomplete) -> tuple[Array, Array | None]:
-    """Features of prepared rows, and where entries are missing (None when they are complete)."""
+    """Features of prepared rows, and where entries are missing (None if rows are complete)."""
     return (rows.features, rows.missing) if isinstance(rows, Incomplete) else (rows, None)
 
 
 def find_missing(rows: Any) -> Array | None:
-    """(n, D) where rows of the user are NaN; None when they are complete."""
+    """(n, D) where the user's rows are NaN; None if they are complete."""
     if is_sparse(rows) or np.asarray(rows).dtype.kind != "f":
         return None
     missing = np.isnan(rows)
@@ -189,8 +318,9 @@ def find_missing(rows: Any) -> Array | None:
 
 
 def column_counts(rows: Array, missing: Array) -> Array:
-    """How many rows each column has seen: (K, D), or (K, 1) when rows (K,) lack nothing, for the
-    sake of speed.
+    """Number of rows seen by each column: (K, D), or (K, 1) if nothing is missing, which is faster.
+
+    rows (K,) : number of rows of each component. missing (K, D) : how many of them lack the column.
     """
     return np.maximum(rows[:, None] - missing, 0.0) if missing.any() else rows[:, None]
 
@@ -200,13 +330,11 @@ def fill_missing(rows: Any, values: Array) -> Array:
     return np.where(np.isnan(rows), values, rows)
 
 
-# ---------------------------------------------------------------------------------------------- hyp
+# ---------------------------------------------------------------------------------- hyperparameters
 
 
 def prior_vector(name: str, value: Any, default: Array) -> Array:
-    """A hyperparameter per column: the default, a number for all columns, or an array of the right
-    length.
-    """
+    """(D,) hyperparameter for each column: the default, one number for all, or an array (D,)."""
     if value is None:
         return np.asarray(default, dtype=float)
     vector = np.asarray(value, dtype=float)
@@ -222,9 +350,7 @@ def prior_vector(name: str, value: Any, default: Array) -> Array:
 def prior_frame(
     center: Any, scale: Any, default_center: Array, default_scale: Array
 ) -> dict[str, Any]:
-    """The frame in which statistics are kept: center and scale (D,), as given or as the data have
-    them.
-    """
+    """Center and scale (D,) of the frame for statistics; default: those of the data."""
     frame = {
         "center": prior_vector("center", center, default_center),
         "scale": prior_vector("scale", scale, default_scale),
@@ -234,10 +360,10 @@ def prior_frame(
 
 
 def column_spread(scale: Scale) -> Array:
-    """(D,) variance of each column; a constant column is warned about and counts as 1."""
+    """(D,) variance of each column; a constant column gets variance 1 and a warning."""
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
-    # a column without values was named when the table was measured
+    # a column without any values was reported when the table was measured
     known = constant & (scale.seen > 0)
     if known.any():
         where = np.flatnonzero(known)

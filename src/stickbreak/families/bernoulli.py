@@ -15,23 +15,29 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 
 from . import learning
-from .base import BaseFamily, Incomplete, features_of, fill_missing, find_missing, require_positive
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .base import (
+    BaseFamily,
+    BaseScores,
+    Incomplete,
+    features_of,
+    fill_missing,
+    find_missing,
+    require_positive,
+)
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]
 
 
 @dataclass(frozen=True)
-class BinaryScores:
-    """log_on, log_off (K, D): log potentials of a one and of a zero; evidence is linear in
-    the row.
-    """
+class BinaryScores(BaseScores):
+    """log_on, log_off (K, D): log potentials of a one and of a zero. Evidence is linear in rows."""
 
     log_on: Array
     log_off: Array
 
     def evidence(self, rows: Array | Incomplete) -> Array:
-        """(n, K) from columns (D, n); a missing entry was read as a zero, which is taken back."""
+        """(n, K) from columns (D, n). A missing entry is read as 0; its term is removed again."""
         columns, missing = features_of(rows)
         out = (self.log_on - self.log_off) @ columns + self.log_off.sum(1)[:, None]
         if missing is not None:
@@ -53,13 +59,13 @@ class BinaryScores:
         return (multiply_roughly(self._single, rows) + single(self.log_off.sum(1))[:, None]).T
 
     def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         if isinstance(rows, Incomplete):
             return pick_sparse(self.evidence(rows), index)
-        return judge_sparse(self._slope, rows, index) + self.log_off.sum(1)[index]
+        return evaluate_sparse(self._slope, rows, index) + self.log_off.sum(1)[index]
 
     def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
-        """Add ones of each column, rows, and missing entries."""
+        """Add ones by column, rows, and missing entries."""
         columns, missing = features_of(rows)
         weigh(shares, columns.T, out["ones"])
         out["rows"] += shares.sum(0)
@@ -87,16 +93,17 @@ class Bernoulli(BaseFamily):
     measure = "probabilities"
     n_features: int | None = None
     max_categories = 2
+    draws = True
     learned = ("on", "off")
     missing = "exact"
 
     def resolve(self, scale: Scale) -> Bernoulli:
-        """Prior counts as given."""
+        """Keep the prior counts; set n_features."""
         require_positive(on=self.on, off=self.off)
         return replace(self, n_features=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Values must be 0 or 1, or NaN for missing."""
+        """Values must be 0 or 1; NaN is missing."""
         values = np.asarray(rows)
         bad = (values != 0) & (values != 1) & (values == values)
         if bad.any():
@@ -116,18 +123,18 @@ class Bernoulli(BaseFamily):
         return {"ones": Field((axis, None)), "rows": Field((axis,)), "missing": Field((axis, None))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         assert self.n_features is not None
         table = np.zeros((n_components, self.n_features))
         return {"ones": table, "rows": np.zeros(n_components), "missing": table.copy()}
 
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         assert self.n_features is not None
         return self.n_features
 
     def prepare(self, rows: Any) -> Array | Incomplete:
-        """(n, D) rows to columns (D, n) of floats, and where entries are missing if any are."""
+        """Columns (D, n) of rows (n, D) as floats, and the places of missing entries, if any."""
         columns = np.ascontiguousarray(np.asarray(rows, dtype=float).T)
         missing = find_missing(columns)
         return (
@@ -137,14 +144,15 @@ class Bernoulli(BaseFamily):
         )
 
     def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to columns (D, n) of floats; NaN stays, and differs from nothing."""
+        """Columns (D, n) of rows (n, D) as floats; NaN stays, and differs from no value."""
         return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Beta parameters (K, D); a subtraction's rounding may leave slightly more ones
-        than rows.
+        """Beta parameters (K, D).
+
+        Rounding of a subtraction may leave slightly more ones than rows, so zeros are clamped.
         """
         zeros = np.maximum(counts["rows"][:, None] - counts["missing"] - counts["ones"], 0.0)
         return self.on + counts["ones"], self.off + zeros
@@ -155,7 +163,7 @@ class Bernoulli(BaseFamily):
         return (betaln(a, b) - betaln(self.on, self.off)).sum(1)
 
     def mean_log(self, counts: Counts) -> BinaryScores:
-        """E[log p], E[log(1 - p)]."""
+        """Scores from E[log p] and E[log(1 - p)]."""
         a, b = self._posterior(counts)
         total = digamma(a + b)
         return BinaryScores(digamma(a) - total, digamma(b) - total)
@@ -182,7 +190,7 @@ class Bernoulli(BaseFamily):
         return (a * np.log(a) + b * np.log(b) - (a + b) * np.log(a + b)).sum(1)
 
     def learn(self, counts: Counts) -> Bernoulli:
-        """`on` and `off`: what the prior is worth, then its odds."""
+        """Learn `on` and `off`: first their sum, then their odds."""
         worth, odds = self.on + self.off, self.on / self.off
         better = learning.learn_number(self, counts, lambda x: self._with_odds(x, odds), worth)
         worth = better.on + better.off
@@ -193,7 +201,7 @@ class Bernoulli(BaseFamily):
     def _with_odds(self, worth: float, odds: float) -> Bernoulli:
         return replace(self, on=worth * odds / (1.0 + odds), off=worth / (1.0 + odds))
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Probability (K, D) of a one."""
@@ -207,8 +215,9 @@ class Bernoulli(BaseFamily):
         return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) KL of smoothed rows: a constant for each column that differs, one for each way; a
-        missing entry says nothing.
+        """(n,) KL of smoothed rows: a constant for each column that differs, by direction.
+
+        A missing entry adds nothing.
         """
         high, low = (
             (1.0 + self.on) / (1.0 + self.on + self.off),
@@ -220,7 +229,7 @@ class Bernoulli(BaseFamily):
         there = rows[:, index : index + 1]
         return ((rows > there) * up + (rows < there) * down).sum(0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One binary row for each label."""

@@ -18,31 +18,33 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
-from .base import BaseFamily, find_missing, require_positive
+from .base import BaseFamily, BaseScores, find_missing, require_positive
+from .multinomial import Multinomial
 from .single_precision import single
 
 __all__ = ["Categorical", "TableScores"]
 
-# in a column, unless n_symbols asks for more: a table that large is rarely meant
+# limit of a column, unless n_symbols asks for more: a larger table is rarely intended
 MAX_SYMBOLS = 10_000_000
 
 
 @dataclass(frozen=True)
-class TableScores:
-    """log_table (V, K): symbol-major. Symbols of all columns share one axis."""
+class TableScores(BaseScores):
+    """log_table (V, K): log potentials, symbol-major. Symbols of all columns share one axis."""
 
     log_table: Array
 
     def evidence(self, rows: Array) -> Array:
-        """(n, K) sum over columns of the table's rows; symbol -1 is missing."""
+        """(n, K) sum over columns of the symbols' entries in the table; symbol -1 is missing."""
         out = np.empty((len(rows), self.log_table.shape[1]))
         gather_symbols(self.log_table, rows, out)
         return np.asfortranarray(out)
 
     @cached_property
-    def linear(self) -> tuple[Array, Array]:
-        """exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,),
-        the largest of each symbol.
+    def symbol_table(self) -> tuple[Array, Array]:
+        """exp(log_table - top) (V, width) and top (V,), the largest entry of each symbol.
+
+        width is K rounded up to a multiple of eight; columns beyond K are zero.
         """
         V, K = self.log_table.shape
         table, top = np.empty((V, -(-K // EIGHT) * EIGHT)), np.empty(V)
@@ -60,13 +62,13 @@ class TableScores:
         return np.asfortranarray(out)
 
     def evidence_at(self, rows: Array, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         out = np.empty(index.shape)
         gather_sparse(self.log_table, rows, index, out)
         return out
 
     def collect(self, rows: Array, shares: Shares, out: dict[str, Array]) -> None:
-        """Scatter the shares to their symbols."""
+        """Add the shares to the counts of their symbols."""
         if isinstance(shares, WordShares) and rows.shape[1] == 1 and (rows >= 0).all():
             held = shares.table, shares.index, shares.offsets, shares.weights, shares.scale
             scatter_words(*held, rows[:, 0], out["emission"])
@@ -88,27 +90,30 @@ class TableScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(BaseFamily):
-    """Symbols 0, 1, 2, ... in one or more columns; each column has a symmetric Dirichlet prior. -1
-    and NaN are missing.
+    """Symbols 0, 1, 2, ... in one or more columns, symmetric Dirichlet prior for each column.
+
+    -1 and NaN are missing.
 
     Parameters
     ----------
     concentration : prior count of each symbol. Default 0.5.
-    n_symbols : how many symbols a column has, an int or one for each column. Default: the largest
-        seen, plus one.
+    n_symbols : number of symbols, an int or one for each column. Default: the largest symbol seen,
+        plus one.
     """
 
     concentration: float = 0.5
     n_symbols: Any = None
     max_categories = MAX_SYMBOLS
     missing_category = -1.0
+    draws = True
     learned = ("concentration",)
     missing = "exact"
     measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Categorical:
-        """n_symbols = the largest symbol of each column plus one; concentration as given (0.5,
-        Jeffreys' choice).
+        """Set n_symbols to each column's largest symbol plus one; keep the concentration.
+
+        Its default 0.5 is Jeffreys' choice.
         """
         require_positive(concentration=self.concentration)
         seen = np.maximum(scale.largest.astype(int) + 1, 1)
@@ -129,9 +134,7 @@ class Categorical(BaseFamily):
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Symbols are whole numbers from -1 (missing, as NaN is) to n_symbols - 1, where that is
-        known.
-        """
+        """Symbols must be whole numbers from -1 (missing, like NaN) to n_symbols - 1, if known."""
         values = _as_columns(rows)
         known = np.inf if self.n_symbols is None else np.asarray(self.n_symbols)
         if np.ndim(known) == 1 and np.size(known) != values.shape[1]:
@@ -174,18 +177,18 @@ class Categorical(BaseFamily):
         return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         return {
             "emission": np.zeros((int(self._offsets[-1]), n_components)),
             "emission_total": np.zeros((len(self.n_symbols), n_components)),
         }
 
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.n_symbols)
 
     def prepare(self, rows: Any) -> Array:
-        """(n, D) symbols to positions on the shared axis; -1 stays, NaN becomes -1."""
+        """Symbols (n, D) as positions on the shared axis; -1 stays, NaN becomes -1."""
         self.check_rows(rows)  # kernels trust their input
         values = _as_columns(rows)
         missing = find_missing(values)
@@ -196,10 +199,10 @@ class Categorical(BaseFamily):
         """(n,) whether a row has any symbol."""
         return np.asarray((_as_columns(rows) >= 0).any(axis=1))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _columns(self, counts: Counts) -> list[tuple[Array, Array, int]]:
-        """Table (V_d, K), total (K,) and alphabet of each column."""
+        """Table (V_d, K), total (K,) and number of symbols of each column."""
         at = self._offsets
         table, total = counts["emission"], counts["emission_total"]
         return [(table[at[d] : at[d + 1]], total[d], int(v)) for d, v in enumerate(self.n_symbols)]
@@ -250,15 +253,26 @@ class Categorical(BaseFamily):
         """Log probability at tables drawn from the posterior."""
         return self._scores(counts, partial(tables.draw_table, rng=rng))
 
+    def grouped(self, smoothing: float) -> Multinomial | None:
+        """Counts of the symbols, where there is one column."""
+        if len(self.n_symbols) != 1:
+            return None
+        return Multinomial(max(smoothing, self.concentration), self.n_symbols[0])
+
+    def from_grouped(self, counts: Counts) -> tuple[dict[str, Array], Array]:
+        """The same table, whose columns sum to the rows."""
+        table, total = np.ascontiguousarray(counts["emission"]), np.ravel(counts["emission_total"])
+        return {"emission": table, "emission_total": total[None]}, total
+
     def learn(self, counts: Counts) -> Categorical:
-        """The concentration, one for all columns."""
+        """Learn the concentration, one for all columns."""
         found = learning.best_concentration(self._columns(counts), self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Probability (K, V): for every column, side by side."""
+        """Probability (K, V): those of all columns, side by side."""
         return {"probability": np.exp(self.mode(counts).log_table).T}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
@@ -267,8 +281,9 @@ class Categorical(BaseFamily):
         return (a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) KL of smoothed one-hot rows: a constant for each column where the symbols differ; a
-        missing one says nothing.
+        """(n,) KL of smoothed one-hot rows: a constant for each column where the symbols differ.
+
+        A missing symbol adds nothing.
         """
         out = np.zeros(len(rows))
         for d, v in enumerate(self.n_symbols):
@@ -281,7 +296,7 @@ class Categorical(BaseFamily):
             out += differ * (high - low) * (np.log(high) - np.log(low))
         return out
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One symbol for each column."""
@@ -301,9 +316,7 @@ class Categorical(BaseFamily):
         return np.where(np.asarray(rows) >= 0, rows, best)
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """Probability (K, D, V): posterior means, V the largest alphabet; unused symbols
-        are zero.
-        """
+        """Probability (K, D, V): posterior means, V the largest alphabet, 0 for unused symbols."""
         n_components, widest = counts["emission"].shape[1], max(self.n_symbols)
         out = np.zeros((n_components, len(self.n_symbols), widest))
         for d, (table, total, v) in enumerate(self._columns(counts)):
@@ -312,6 +325,6 @@ class Categorical(BaseFamily):
 
 
 def _as_columns(rows: Any) -> Array:
-    """(n, D) symbols; those of one column may come as (n,)."""
+    """Symbols (n, D); a single column may be given as (n,)."""
     values = np.asarray(rows)
     return values[:, None] if values.ndim == 1 else values

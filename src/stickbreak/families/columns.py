@@ -1,8 +1,7 @@
-"""Independent Gaussian columns: evidence and statistics are sums over columns, and a missing entry
-leaves its term out.
+"""Independent Gaussian columns: evidence and statistics are sums over columns.
 
-Features are [1, z, z**2], z = 0 where an entry is missing; the evidence of such a row is that of
-the features, plus what the missing terms should not have added.
+A missing entry leaves its term out. Features are [1, z, z**2], with z = 0 where an entry is
+missing. The evidence of such a row is that of the features, corrected for the missing terms.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, weigh
 
 from . import quadratic
-from .base import Incomplete, column_counts, features_of, fill_missing
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .base import BaseScores, Incomplete, column_counts, features_of, fill_missing
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = [
     "ColumnMoments",
@@ -37,9 +36,7 @@ def n_diagonal(n_features: int) -> int:
 
 
 def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomplete:
-    """(n, D) rows to features [1, z, z**2] (1 + 2 D, n), and where entries are missing if
-    any are.
-    """
+    """Features [1, z, z**2] (1 + 2 D, n) of rows (n, D), and missing places, if any."""
     rows = quadratic.as_rows(rows)
     D = rows.shape[1]
     out = np.empty((n_diagonal(D), len(rows)))
@@ -51,20 +48,16 @@ def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomple
 
 
 class ColumnMoments(quadratic.MomentFamily):
-    """A family of independent columns: moments [n, sum z, sum z**2] and missing entries, column by
-    column.
-    """
+    """Independent columns: moments [n, sum z, sum z**2] and missing entries, by column."""
 
     missing = "exact"
 
     def width(self) -> int:
-        """Features of a row, missing entries not counted."""
+        """Number of features of a row, missing entries not counted."""
         return n_diagonal(self.n_features)
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Moments about the anchor, over the rows that have the column; missing (K, D): rows that
-        have not.
-        """
+        """Moments about the anchor of rows that have the column; missing (K, D): rows without."""
         fields = super().fields(axis)
         fields["moments"] = Field(
             (axis, None), nonnegative=False, about="anchor", missing="missing"
@@ -72,16 +65,17 @@ class ColumnMoments(quadratic.MomentFamily):
         return {**fields, "missing": Field((axis, None))}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         return {**super().zeros(n_components), "missing": np.zeros((n_components, self.n_features))}
 
     def prepare(self, rows: Any) -> Array | Incomplete:
-        """(n, D) rows to features (1 + 2 D, n), and where entries are missing if any are."""
+        """Features (1 + 2 D, n) of rows (n, D), and the places of missing entries, if any."""
         return prepare_diagonal(rows, self.center, self.scale)
 
     def _moments(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """How many rows have each column, (K, D) or (K, 1) if all do; their sums and sums of
-        squares (K, D).
+        """Rows that have each column, and their sums and sums of squares (K, D).
+
+        Rows are (K, D), or (K, 1) if nothing is missing.
         """
         moments, D = counts["moments"], self.n_features
         return (
@@ -95,7 +89,7 @@ class ColumnMoments(quadratic.MomentFamily):
         raise NotImplementedError
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
-        """Missing entries replaced by the components' means, shares (n, K)."""
+        """Missing entries replaced by the components' means; shares (n, K)."""
         return fill_missing(rows, shares @ self._mean(counts))
 
 
@@ -116,12 +110,13 @@ class DiagonalForm:
 
     @property
     def is_ill(self) -> Array:
-        """(K,) whether sums of the form's terms lose too many digits."""
+        """(K,) whether adding the form's terms loses too many digits."""
         return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).mean(1) > quadratic.FAR
 
     def away(self, k: int, features: Array, seen: Array | None) -> Array:
-        """(D, n) rows about the mean of component k; seen (D, n) is 0 where they lack an entry,
-        None when they are complete.
+        """(D, n) rows minus the mean of component k.
+
+        seen (D, n) : 0 where an entry is missing, else 1; None if rows are complete.
         """
         D = self.mean.shape[1]
         away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
@@ -138,18 +133,18 @@ class DiagonalForm:
 
 
 def _sum_seen(values: Array, seen: Array | None) -> Any:
-    """Sum of values (D,) over the columns that are there: one number, or (n,) numbers."""
+    """Sum of values (D,) over the columns present: one number, or one for each row (n,)."""
     return values.sum() if seen is None else values @ seen
 
 
-class _Collecting:
-    """Statistics of rows: the same for every rule of a family."""
+class _Collecting(BaseScores):
+    """Statistics of rows, the same for every rule of a family."""
 
     form: DiagonalForm
 
     @cached_property
     def anchored(self) -> list[int]:
-        """Components with a reference point of their own."""
+        """Components with an anchor of their own."""
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
     def collect(self, rows: Array | Incomplete, shares: Shares, out: dict[str, Array]) -> None:
@@ -165,11 +160,10 @@ class _Collecting:
 
 @dataclass(frozen=True)
 class ColumnScores(_Collecting):
-    """Evidence: the sum over the columns that are there of constant_d - precision_d (z_d -
-    mean_d)**2 / 2.
+    """Evidence: sum over the columns present of constant_d - precision_d (z_d - mean_d)**2 / 2.
 
-    constant (K, D). linear (K, 1 + 2 D): coefficients on the features. absent (K, D): what a
-    missing entry adds to theirs.
+    constant (K, D). linear (K, 1 + 2 D): coefficients of the features. absent (K, D): correction
+    for a missing entry.
     """
 
     form: DiagonalForm
@@ -180,7 +174,7 @@ class ColumnScores(_Collecting):
 
     @classmethod
     def make(cls, form: DiagonalForm, constant: Array) -> ColumnScores:
-        """Constant (K, D), or what broadcasts to it: the evidence of a column at its mean."""
+        """Scores from constant (K, D) or broadcast to it: the evidence of a column at its mean."""
         constant = np.broadcast_to(constant, form.mean.shape)
         linear = -0.5 * form.coefficients()
         linear[:, 0] += constant.sum(1)
@@ -204,18 +198,19 @@ class ColumnScores(_Collecting):
         return np.asarray(single(self.linear))
 
     def rough(self, rows: Array | Incomplete) -> Array:
-        """(n, K) evidence in single precision; exact for blocks with far components or missing
-        entries.
+        """(n, K) evidence in single precision.
+
+        Blocks with far components or missing entries are exact.
         """
         if self.far or isinstance(rows, Incomplete):
             return self.evidence(rows)
         return multiply_roughly(self._single, rows).T
 
     def evidence_at(self, rows: Array | Incomplete, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         if self.far or isinstance(rows, Incomplete):
             return pick_sparse(self.evidence(rows), index)
-        return judge_sparse(self.linear, rows, index)
+        return evaluate_sparse(self.linear, rows, index)
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>, moments about the anchors."""
@@ -226,8 +221,9 @@ class ColumnScores(_Collecting):
 
 @dataclass(frozen=True)
 class ColumnStudentScores(_Collecting):
-    """Log predictive: the sum over the columns that are there of a Student t each, with
-    form.precision; constant, dof (K, D).
+    """Log predictive: sum over the columns present of a Student t with form.precision.
+
+    constant, dof (K, D).
     """
 
     form: DiagonalForm
@@ -235,8 +231,9 @@ class ColumnStudentScores(_Collecting):
     dof: Array
 
     def evidence(self, rows: Array | Incomplete) -> Array:
-        """(n, K) log predictive density: sums of constant - (dof + 1) / 2 log(1 + precision (z -
-        mean)**2 / dof).
+        """(n, K) log predictive density.
+
+        Sum of constant - (dof + 1) / 2 log(1 + precision (z - mean)**2 / dof).
         """
         features, missing = features_of(rows)
         out = np.empty((len(self.constant), features.shape[1]))
@@ -248,5 +245,5 @@ class ColumnStudentScores(_Collecting):
         return out.T
 
     def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
+        """NaN: scores are not linear in the counts, and rules that use them have no bound."""
         return float("nan")

@@ -27,11 +27,12 @@ __all__ = ["DiagonalGaussian", "column_divergence"]
 
 
 class NormalGamma(NamedTuple):
-    """Posterior in the standardized frame, means as seen from the anchors. Columns with missing
-    entries have their own counts.
+    """Posterior in the standardized frame; means are relative to the anchors.
+
+    Columns with missing entries have their own counts.
     """
 
-    n: Array  # (K, D) rows that have the column, or (K, 1) when all have all
+    n: Array  # (K, D) rows that have the column, or (K, 1) if no entry is missing
     strength: Array  # (K, D) or (K, 1)
     mean: Array  # (K, D)
     dof: Array  # (K, D) or (K, 1)
@@ -50,8 +51,8 @@ class DiagonalGaussian(ColumnMoments):
     dof : degrees of freedom of each column's precision, above 2. Default 4.
     variance : prior expected variance, a number or (D,). Default: a quarter of each column's
         variance.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
-        only.
+    center, scale : (D,) frame in which statistics are kept; set from the data. It only affects
+        rounding.
     """
 
     mean: Any = None
@@ -60,6 +61,7 @@ class DiagonalGaussian(ColumnMoments):
     variance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength", "variance")
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:
@@ -78,10 +80,10 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def coarse(self) -> FixedVarianceGaussian:
-        """The prior's variances for every component: k-means in their metric."""
+        """Known variances, those of the prior, for all components: k-means in their metric."""
         return fixed_variance(self, self.variance)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         scatter = (self.dof - 2.0) * self.variance / self.scale**2
@@ -98,7 +100,7 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
-        """(K, D), a column each."""
+        """(K, D) log-partition of each column."""
         return (
             0.5 * (LOG_2PI - np.log(strength))
             + gammaln(0.5 * dof)
@@ -106,7 +108,7 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def _per_row(self) -> Array:
-        """(D,) constants of a row's density in the user's units, a column each."""
+        """(D,) constants of a row's density in the user's units, by column."""
         return -np.log(self.scale) - 0.5 * LOG_2PI
 
     def log_marginal(self, counts: Counts) -> Array:
@@ -128,7 +130,7 @@ class DiagonalGaussian(ColumnMoments):
         return ColumnScores.make(DiagonalForm(q.mean, q.dof / q.scatter, q.anchor), constant)
 
     def log_mean(self, counts: Counts) -> ColumnStudentScores:
-        """A Student t with `dof` degrees of freedom for each column."""
+        """Student t with `dof` degrees of freedom for each column."""
         q = self._posterior(counts)
         precision = q.dof / q.scatter * (q.strength / (q.strength + 1.0))
         constant = (
@@ -164,20 +166,19 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - 3) / 2 (log precision - 1) at the mode, with the constants of the rows, summed
-        over columns.
+        """(dof - 3) / 2 (log precision - 1) at the mode, plus the constants of the rows.
+
+        Summed over columns.
         """
         q = self._posterior(counts)
         worth = self._rows_worth(q.dof)
         value = 0.5 * worth * (np.log(worth) - np.log(q.scatter) - 1.0)
         return (value + self._per_row() * q.n).sum(1)
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _with_mean(self, counts: Counts) -> DiagonalGaussian:
-        """The prior mean where the averages, weighted by their precision as estimates of it,
-        balance.
-        """
+        """Move the prior mean to the precision-weighted average of the components' averages."""
         strength, prior_mean, _, _ = self._prior()
         q = self._posterior(counts)
         strengths, precision = (
@@ -192,7 +193,7 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def _with_variance(self, counts: Counts) -> DiagonalGaussian:
-        """A step of EM: scatter_d = dof K / sum E[precision_d], over components with rows."""
+        """One EM step, scatter_d = dof K / sum E[precision_d], over components with rows."""
         q = self._posterior(counts)
         seen = q.strength.reshape(len(q.mean), -1) - self.mean_strength > quadratic.EMPTY
         expected = (seen * q.dof.reshape(len(q.mean), -1) / q.scatter).sum(0)
@@ -203,11 +204,11 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def _narrowest(self) -> Array:
-        """(D,) variances that no learned prior goes below."""
+        """(D,) smallest variances of a learned prior."""
         return np.minimum(learning.NARROWEST * self.scale**2, self.variance)
 
     def _learn_variance(self, counts: Counts) -> DiagonalGaussian:
-        """Steps of EM, then the scale of all columns (see `learn_covariance`)."""
+        """EM steps, then one scale for all columns (see `learn_covariance`)."""
         better = self
         for _ in range(learning.EM_STEPS):
             better = better._with_variance(counts)
@@ -222,8 +223,9 @@ class DiagonalGaussian(ColumnMoments):
         )
 
     def learn(self, counts: Counts) -> DiagonalGaussian:
-        """`mean`, `variance` and `mean_strength`, in turn; one component alone cannot tell means
-        from their strength.
+        """Learn `mean`, `variance` and `mean_strength`, in turn.
+
+        One component alone cannot tell the mean from its strength.
         """
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
             return self._learn_variance(counts)
@@ -232,7 +234,7 @@ class DiagonalGaussian(ColumnMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _user_mean(self, q: NormalGamma) -> Array:
         return (q.anchor + q.mean) * self.scale + self.center
@@ -270,10 +272,10 @@ class DiagonalGaussian(ColumnMoments):
             column_divergence(mean, variance, mean[:, at], variance[:, at]).sum(0), 0.0
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows of the predictive: an independent Student t in each column."""
+        """Rows drawn from the predictive: an independent Student t in each column."""
         q = self._posterior(counts)
         width = np.sqrt(q.scatter / q.dof * ((q.strength + 1.0) / q.strength))
         noise = rng.standard_t(q.dof[labels], (len(labels), self.n_features))

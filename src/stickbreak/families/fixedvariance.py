@@ -25,7 +25,7 @@ __all__ = ["FixedVarianceGaussian"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FixedVarianceGaussian(ColumnMoments):
-    """Gaussian whose variances are known, independent columns: soft k-means with a prior.
+    """Gaussian with known variances and independent columns: soft k-means with a prior.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class FixedVarianceGaussian(ColumnMoments):
         variance.
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
-        only.
+    center, scale : (D,) frame in which statistics are kept; set from the data. It only affects
+        rounding.
     """
 
     variance: Any = None
@@ -42,6 +42,7 @@ class FixedVarianceGaussian(ColumnMoments):
     mean_strength: float = 0.01
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength")
 
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:
@@ -57,14 +58,16 @@ class FixedVarianceGaussian(ColumnMoments):
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
         )
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _variance(self) -> Array:
         return self.variance / self.scale**2
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """Strength (K, D), (K, 1) if nothing is missing; mean (K, D) from the anchor; scatter (K,
-        D) about it, pull included.
+        """Strength (K, D), mean (K, D) and scatter (K, D), the pull included.
+
+        Strength is (K, 1) if nothing is missing. The mean is relative to the anchor, and the
+        scatter is about the mean.
         """
         n, first, second = self._moments(counts)
         prior = (self.mean - self.center) / self.scale - counts["anchor"]
@@ -82,8 +85,9 @@ class FixedVarianceGaussian(ColumnMoments):
         return self._per_row() * n - 0.5 * scatter / self._variance()
 
     def log_marginal(self, counts: Counts) -> Array:
-        """(K,) log marginal likelihood: the sum of log(strength / (strength + n)) / 2 - scatter /
-        (2 variance) + constants.
+        """(K,) log marginal likelihood.
+
+        The sum of log(strength / (strength + n)) / 2 - scatter / (2 variance) + constants.
         """
         strength, _, _ = self._posterior(counts)
         return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(
@@ -95,8 +99,9 @@ class FixedVarianceGaussian(ColumnMoments):
         return ColumnScores.make(DiagonalForm(mean, precision, anchor), constant)
 
     def mean_log(self, counts: Counts) -> ColumnScores:
-        """E[log N(x | mean, variance)]: the density at the posterior mean, less 1 / (2 strength)
-        for each column.
+        """E[log N(x | mean, variance)].
+
+        It is the density at the posterior mean, less 1 / (2 strength) for each column.
         """
         strength, mean, _ = self._posterior(counts)
         return self._scores(mean, counts["anchor"], self._per_row() - 0.5 / strength, 1.0)
@@ -123,8 +128,9 @@ class FixedVarianceGaussian(ColumnMoments):
         return self._log_rows(counts).sum(1)
 
     def learn(self, counts: Counts) -> FixedVarianceGaussian:
-        """`mean`, then `mean_strength`; one component alone cannot tell them apart. The variance is
-        known.
+        """Learn `mean`, then `mean_strength`; the variance is known.
+
+        One component alone cannot tell the two apart.
         """
         strength, mean, _ = self._posterior(counts)
         rows = strength - self.mean_strength
@@ -140,7 +146,7 @@ class FixedVarianceGaussian(ColumnMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _mean(self, counts: Counts) -> Array:
         _, mean, _ = self._posterior(counts)
@@ -161,7 +167,7 @@ class FixedVarianceGaussian(ColumnMoments):
         away = (z - z[:, index : index + 1]) / (1.0 + self.mean_strength)
         return 0.5 * (1.0 / self._variance()) @ away**2
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows of the Gaussian predictive."""

@@ -1,9 +1,11 @@
 """Vectors with unknown mean and covariance: Normal-Wishart prior.
 
-precision ~ Wishart(dof, inverse scale B), mean | precision ~ Normal(prior mean,
-inverse(mean_strength * precision)). Posterior of a component with statistics (n, sum x, sum x x'):
-    strength + n;  dof + n;  B + scatter about the average + strength n / (strength + n) (average -
-    prior)(average - prior)'
+precision ~ Wishart(dof, inverse scale B); mean | precision ~ Normal(prior mean,
+inverse(mean_strength * precision)).
+
+The posterior of a component with statistics (n, sum x, sum x x') has strength + n, dof + n, and
+    B + scatter about the average
+      + strength n / (strength + n) (average - prior)(average - prior)'
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ __all__ = [
     "spiked_divergence", "spiked_divergences",
 ]  # fmt: skip
 
-DEFAULT_SHARE = 0.25  # of a column's variance that one component is expected to have
+DEFAULT_SHARE = 0.25  # of a column's variance that we expect within one component
 
 
 def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
-    """The family of known variances (D,) with the prior mean and frame of another."""
-    from .fixedvariance import FixedVarianceGaussian  # which has its default variance from here
+    """A family of known variances (D,) with the prior mean and the frame of another family."""
+    from .fixedvariance import FixedVarianceGaussian  # here: that file imports DEFAULT_SHARE
 
     return FixedVarianceGaussian(
         np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale
@@ -46,7 +48,7 @@ def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
 
 
 class NormalWishart(NamedTuple):
-    """Posterior in the standardized frame, means as seen from the anchors."""
+    """Posterior in the standardized frame; means are relative to the anchors."""
 
     strength: Array  # (K,)
     mean: Array  # (K, D)
@@ -67,8 +69,8 @@ class Gaussian(quadratic.FullMoments):
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
         Default: diagonal, a quarter of each column's variance.
-    center, scale : (D,) frame in which statistics are kept; set from the data, it changes rounding
-        only.
+    center, scale : (D,) frame in which statistics are kept; set from the data. It only affects
+        rounding.
 
     Examples
     --------
@@ -83,12 +85,11 @@ class Gaussian(quadratic.FullMoments):
     covariance: Any = None
     center: Any = None
     scale: Any = None
+    draws = True
     learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:
-        """Prior mean = column means; prior covariance = diag(0.25 * column variances); dof
-        = D + 3.
-        """
+        """Prior mean = column means; covariance = diag(0.25 * column variances); dof = D + 3."""
         require_positive(mean_strength=self.mean_strength)
         variance = column_spread(scale)
         dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)
@@ -106,13 +107,13 @@ class Gaussian(quadratic.FullMoments):
         )
 
     def coarse(self) -> FixedVarianceGaussian:
-        """The prior's variances for every component: k-means in their metric."""
+        """Known variances, those of the prior, for all components: k-means in their metric."""
         return fixed_variance(self, np.diag(self.covariance))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
-        """strength, mean (D,), dof and inverse scale B (D, D) in the standardized frame."""
+        """Strength, mean (D,), dof and inverse scale B (D, D) in the standardized frame."""
         assert self.dof is not None
         inverse_scale = (
             (self.dof - self.n_features - 1) * self.covariance / np.outer(self.scale, self.scale)
@@ -127,7 +128,7 @@ class Gaussian(quadratic.FullMoments):
             n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor
         )
         factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
-        # not added to the scatter: a long pull would bury the other directions
+        # Not added to the scatter: a long pull would drown the other directions.
         update_factors(factor, pull)
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
         return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
@@ -165,8 +166,9 @@ class Gaussian(quadratic.FullMoments):
         )
 
     def log_mean(self, counts: Counts) -> quadratic.StudentScores:
-        """Student t with dof + 1 - D degrees of freedom and shape B (strength + 1) / (strength (dof
-        + 1 - D)).
+        """Student t with dof + 1 - D degrees of freedom.
+
+        Its shape is B (strength + 1) / (strength (dof + 1 - D)).
         """
         q, D = self._posterior(counts), self.n_features
         dof = q.dof + 1.0 - D
@@ -185,8 +187,9 @@ class Gaussian(quadratic.FullMoments):
         )
 
     def _rows_worth(self, dof: Array) -> Array:
-        """N + nu of the mode in natural coordinates; a floor for a prior too weak to have one and
-        no data.
+        """N + nu of the mode in natural coordinates.
+
+        It has a floor, for a component without rows and a prior too weak to have a mode.
         """
         return np.maximum(dof - self.n_features - 2.0, 1e-6)
 
@@ -216,7 +219,7 @@ class Gaussian(quadratic.FullMoments):
         per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
         return 0.5 * worth * (D * np.log(worth) - q.log_det - D) + per_row * counts["moments"][:, 0]
 
-    # ------------------------------------------------------------------------------------------ emp
+    # ------------------------------------------------------------------------------ empirical Bayes
 
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
@@ -224,9 +227,7 @@ class Gaussian(quadratic.FullMoments):
         return expected_precision(q.dof, q.factor), q.strength - self.mean_strength
 
     def _with_mean(self, counts: Counts) -> Gaussian:
-        """The prior mean where the averages, weighted by their precision as estimates of it,
-        balance.
-        """
+        """Move the prior mean to the precision-weighted average of the components' averages."""
         strength, prior_mean, _, _ = self._prior()
         q = self._posterior(counts)
         precision, rows = self._expected_precision(counts)
@@ -238,8 +239,9 @@ class Gaussian(quadratic.FullMoments):
         )
 
     def learn(self, counts: Counts) -> Gaussian:
-        """`mean`, `covariance` and `mean_strength`, in turn; one component alone cannot tell means
-        from their strength.
+        """Learn `mean`, `covariance` and `mean_strength`, in turn.
+
+        One component alone cannot tell the mean from its strength.
         """
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
             return learn_covariance(self, counts, self.scale)
@@ -248,7 +250,7 @@ class Gaussian(quadratic.FullMoments):
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean (K, D) and covariance (K, D, D) at the mode, in the user's units."""
@@ -268,8 +270,8 @@ class Gaussian(quadratic.FullMoments):
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL from each row's smoothed Gaussian to that of row `index`.
 
-        A row's smoothed scatter is B + c d d', d = z - prior mean: everything follows from inner
-        products of whitened d.
+        A row's smoothed scatter is B + c d d' with d = z - prior mean, so everything follows from
+        inner products of whitened d.
         """
         strength, prior_mean, dof, inverse_scale = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
@@ -285,7 +287,7 @@ class Gaussian(quadratic.FullMoments):
         return np.maximum(spiked_divergence(white, index, spike) + 0.5 * worth * squared, 0.0)
 
     def divergences(self, rows: Array, indices: Array) -> Array:
-        """(m, n) the same from several rows: whitened once, with one matrix product."""
+        """(m, n) divergences from several rows; whitened once, with one matrix product."""
         strength, prior_mean, dof, inverse_scale = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
         white = solve_triangular(
@@ -296,10 +298,10 @@ class Gaussian(quadratic.FullMoments):
             white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows of the Student t predictive."""
+        """Rows drawn from the Student t predictive."""
         q, D = self._posterior(counts), self.n_features
         dof = q.dof + 1.0 - D
         root = q.factor * np.sqrt((q.strength + 1.0) / (q.strength * dof))[:, None, None]
@@ -341,9 +343,7 @@ class Gaussian(quadratic.FullMoments):
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:
-    """A prior covariance (D, D) from a number, variances (D,), a matrix, or the default
-    variances.
-    """
+    """Prior covariance (D, D) from a number, variances (D,), a matrix, or the default variances."""
     matrix = np.asarray(default if value is None else value, dtype=float)
     D = len(default)
     if matrix.ndim < 2:
@@ -368,13 +368,15 @@ def expected_precision(dof: Array, factor: Array) -> Array:
 
 
 def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
-    """A family with Wishart prior and a better prior covariance: steps of EM, B = dof K inverse(sum
-    E[precision]), then its scale.
+    """A family with Wishart prior and a better prior covariance.
 
-    scale (D,): units of the frame in which `family._expected_precision` is.
-    EM alone is slow where components with few rows, whose posteriors follow the prior, pull at it;
-    they do so mostly by the scale. No variance falls below `NARROWEST` of its column's: a component
-    without any would take B along to zero.
+    First EM steps, B = dof K inverse(sum E[precision]), then the scale of B.
+
+    EM alone is slow when components have few rows: their posteriors follow the prior and hold it
+    back, mostly in its scale. No variance falls below `NARROWEST` times that of its column, because
+    a component without variance would take B to zero.
+
+    scale (D,) : units of the frame of `family._expected_precision`.
     """
     frame, worth = np.outer(scale, scale), family.dof - len(scale) - 1.0
     floor = min(learning.NARROWEST, float(np.linalg.eigvalsh(family.covariance / frame)[0]))
@@ -408,8 +410,9 @@ def gaussian_divergence(
 
 
 def spiked_divergence(white: Array, index: int, spike: float) -> Array:
-    """(n,) (tr(M) - logdet(M) - D) / 2, M = (I + s y_j y_j')^-1 (I + s y_n y_n'), for whitened rows
-    y (D, n) and spike s.
+    """(n,) (tr(M) - logdet(M) - D) / 2, where M = (I + s y_j y_j')^-1 (I + s y_n y_n').
+
+    white : whitened rows y (D, n). spike : s. index : j.
     """
     sizes, inner = (white**2).sum(0), white[:, index] @ white
     size = sizes[index]
@@ -419,11 +422,10 @@ def spiked_divergence(white: Array, index: int, spike: float) -> Array:
 
 
 def spiked_divergences(white: Array, indices: Array, spike: float, weight: float) -> Array:
-    """(m, n) spiked_divergence from each of the rows `indices`, plus weight / 2 times d' (I + s y_j
-    y_j')^-1 d, d = y - y_j.
+    """(m, n) spiked_divergence from rows `indices`, plus weight / 2 * d' (I + s y_j y_j')^-1 d.
 
-    With h = y'y_j and c = s / (1 + s |y_j|^2) it is a quadratic in h: one product of matrices, and
-    few passes over (m, n).
+    Here d = y - y_j. With h = y'y_j and c = s / (1 + s |y_j|^2) this is a quadratic in h, so it
+    takes one matrix product and few passes over (m, n).
     """
     sizes, inner = (white**2).sum(0), white[:, indices].T @ white
     size = sizes[indices][:, None]

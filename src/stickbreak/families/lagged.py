@@ -1,5 +1,6 @@
-"""Rows that hold a value and its context, (x, p): read as (p, d), where d = x - mean p is the
-departure from what is expected.
+"""Rows that hold a value and its context, (x, p), read as (p, d).
+
+d = x - mean p is the departure from the value that the prior expects.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ __all__ = ["LaggedMoments", "prior_coefficients"]
 
 
 class LaggedMoments(quadratic.FullMoments):
-    """A family of values given the `order` values before, whose statistics are moments of (context,
-    departure).
+    """A family of values given the `order` values before.
+
+    Statistics are moments of (context, departure).
     """
 
     order: int
@@ -32,7 +34,7 @@ class LaggedMoments(quadratic.FullMoments):
     missing = "rows"
 
     def _sizes(self, n_columns: int) -> tuple[int, int]:
-        """D and E of rows with so many columns."""
+        """D and E of rows with n_columns columns."""
         if n_columns % (1 + self.order) or n_columns == 0:
             raise ValueError(
                 f"rows have {n_columns} columns; order={self.order} needs a value and {self.order} "
@@ -44,7 +46,7 @@ class LaggedMoments(quadratic.FullMoments):
 
     @property
     def lags(self) -> int:
-        """How many of the rows before it a row carries."""
+        """How many previous rows each row carries."""
         require_whole(order=self.order)
         return int(self.order)
 
@@ -59,7 +61,7 @@ class LaggedMoments(quadratic.FullMoments):
         return self.n_features - self.n_values
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """A row must hold a value and `order` rows of the same width before it."""
+        """A row must hold a value and the `order` rows before it, all of the same width."""
         require_whole(order=self.order)
         self._sizes(int(rows.shape[1]))
 
@@ -71,10 +73,9 @@ class LaggedMoments(quadratic.FullMoments):
         )
 
     def _arrange(self, rows: Any, partly: bool = False) -> Array:
-        """(n, D + E) rows (x, p) of the user as (p, x - mean p); NaN all over where an entry is
-        missing.
+        """The user's rows (x, p), (n, D + E), as (p, x - mean p); all NaN if an entry is missing.
 
-        partly: values that lack an entry keep the others.
+        partly : keep the other entries of values that lack some.
         """
         values = np.asarray(rows, dtype=float)
         D, E = self._sizes(values.shape[1])
@@ -85,19 +86,18 @@ class LaggedMoments(quadratic.FullMoments):
         return out
 
     def prepare(self, rows: Any) -> Array | PartialRows:
-        """(n, D + E) rows to features (P, n) of (context, departure); rows that lack entries are
-        set apart.
+        """Features (P, n) of (context, departure) from rows (n, D + E).
+
+        Rows that lack entries are kept apart.
         """
         return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
-        """Rows (n, D + E) to [1, z] (1 + D + E, n)."""
+        """[1, z] (1 + D + E, n) of rows (n, D + E)."""
         return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
 
     def _measure(self, scale: Scale) -> Scale:
-        """The scale of (context, departure), of the rows that are complete; one warning for the
-        others.
-        """
+        """Scale of (context, departure) over the complete rows; one warning for the others."""
         D, E = self._sizes(scale.n_features)
         found = scale.of(self._arrange)
         names = range(E + D) if scale.names is None else scale.names
@@ -116,13 +116,14 @@ class LaggedMoments(quadratic.FullMoments):
         return replace(found, names=(*names[D:], *names[:D]))
 
     def _log_jacobian(self) -> float:
-        """Of the values alone: contexts have no density."""
+        """Log Jacobian of the values alone: contexts have no density."""
         return -float(np.log(self.scale[self.n_context :]).sum())
 
 
 def prior_coefficients(value: Any, n_values: int, n_context: int) -> Array:
-    """(D, E) prior mean of the coefficients from a number, for the identity of the row just before,
-    or a matrix.
+    """(D, E) prior mean of the coefficients, from a matrix or a number.
+
+    The number times the identity is for the row just before.
     """
     matrix = np.asarray(value, dtype=float)
     if matrix.ndim == 0:

@@ -1,8 +1,8 @@
 """Empirical Bayes: hyperparameters that make the counts more probable.
 
-Given the counts, of the bound only M = sum(log_marginal(counts)) depends on the hyperparameters of
-a family, so whatever raises M raises the bound. Components without rows have a log marginal of zero
-under every prior, and have no say.
+Given the counts, only the part M = sum(log_marginal(counts)) of the bound depends on a family's
+hyperparameters, so whatever raises M raises the bound. Components without rows have log marginal
+zero under every prior and do not matter.
 """
 
 from __future__ import annotations
@@ -26,29 +26,26 @@ __all__ = [
 ]
 
 WEAKEST, STRONGEST = 1e-4, 100.0
-"""Rows (or symbols) that a learned prior may be worth. Where the data would have all components
-alike, or each of one
-symbol only, M has no largest value inside; a prior at the edge leaves room for components that are
-yet to come.
+"""Rows (or symbols) that a learned prior may be worth. If the data want all components alike, or
+each with a single symbol, M has no maximum inside. A prior at the limit leaves room for components
+that are still to come.
 """
 
 STEPS = 8  # Newton steps of a search; laps repeat it
-WIDEST = 2.0  # of a step, in logs
-# of the differences, in logs: rounding of M over its square stays below M's curvature
+WIDEST = 2.0  # largest step, in logs
+# of the finite differences, in logs: rounding of M over its square stays below M's curvature
 NARROW = 1e-3
-SETTLED = 1e-4  # of a step, in logs: the error after a Newton step is about its square
+SETTLED = 1e-4  # smallest step, in logs: the error after a Newton step is about its square
 
-EM_STEPS = 3  # of a prior covariance in each lap
-# of a column's variance: the least that a learned prior covariance has in any direction
+EM_STEPS = 3  # for a prior covariance in each lap
+# smallest variance of a learned prior in any direction, as part of a column's variance
 NARROWEST = 1e-6
 
 F = TypeVar("F")
 
 
 def keep_better(old: F, new: F, counts: Counts) -> F:
-    """The family under which the counts are more probable; the old one unless the new one is
-    strictly better.
-    """
+    """The family that makes the counts more probable; the new one only if strictly better."""
     return new if _total(new, counts) > _total(old, counts) else old
 
 
@@ -64,8 +61,9 @@ def occupied(rows: Array) -> int:
 def climb(
     value: Callable[[Array], Array], start: Any, lowest: float = WEAKEST, highest: float = STRONGEST
 ) -> Array:
-    """Positive x near a maximum of value(x), by Newton steps in log x from `start`; never lower
-    than there, element by element.
+    """Positive x near a maximum of value(x), by Newton steps in log x from `start`.
+
+    Element by element, the value is never lower than at the start.
 
     value : function of x () or (D,), of the same shape; each element depends on its own x alone.
     lowest, highest : limits of the search; a start beyond them is its own limit.
@@ -96,20 +94,20 @@ def learn_number(
     lowest: float = WEAKEST,
     highest: float = STRONGEST,
 ) -> F:
-    """make(x) for the x near `start` under which the counts are most probable; `family` =
-    make(start), if none is better.
+    """The family make(x) with x near `start` that makes the counts most probable.
+
+    `family` = make(start), which is returned if no x is better.
     """
     found = climb(lambda x: np.asarray(_total(make(float(x)), counts)), start, lowest, highest)
     return keep_better(family, make(float(found)), counts)
 
 
 def best_concentration(tables: Iterable[tuple[Array, Array, int]], start: float) -> float:
-    """Symmetric Dirichlet concentration a for tables (V, K) with totals (K,) and V symbols: the
-    climb of
+    """Symmetric Dirichlet concentration a for tables (V, K) with totals (K,) and V symbols.
 
-    sum_k [sum_v lgamma(a + n_vk) - lgamma(a)] - lgamma(V a + n_k) + lgamma(V a).
+    It climbs sum_k [sum_v lgamma(a + n_vk) - lgamma(a)] - lgamma(V a + n_k) + lgamma(V a).
     """
-    # the others add nothing
+    # empty entries add nothing
     parts = [(table[table > 1e-20], total, n_symbols) for table, total, n_symbols in tables]
 
     def value(a: Array) -> Array:

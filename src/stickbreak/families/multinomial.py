@@ -22,16 +22,17 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares
 
 from . import learning, tables
-from .base import BaseFamily, fill_missing, find_missing, require_positive
+from .base import BaseFamily, BaseScores, fill_missing, find_missing, require_positive
 from .single_precision import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
 
 
 class CountRows(NamedTuple):
-    """matrix (n, V) dense or CSR; total (n,) tokens; base (n,) log of the multinomial coefficient.
+    """Prepared rows of counts.
 
-    seen (n,): 0 for a row that is missing as a whole, its counts 0; None when no row is.
+    matrix (n, V) : dense or CSR. total (n,) : tokens. base (n,) : log multinomial coefficient.
+    seen (n,) : 0 for a missing row, whose counts are 0; None if no row is missing.
     """
 
     matrix: Any
@@ -68,10 +69,8 @@ def check_counts(rows: Any, first: int = 0) -> None:
 
 
 @dataclass(frozen=True)
-class CountScores:
-    """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient of the
-    row.
-    """
+class CountScores(BaseScores):
+    """log_table (V, K): evidence is linear in the counts, plus the multinomial coefficient."""
 
     log_table: Array
 
@@ -89,13 +88,13 @@ class CountScores:
             return np.asfortranarray(np.asarray(single(rows.matrix) @ self._single))
 
     def evidence_at(self, rows: CountRows, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         out = np.empty(index.shape)
         multiply_sparse(*csr_parts(rows.matrix), self.log_table, index, out)
         return out + rows.base[:, None]
 
     def collect(self, rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add token counts, token totals, and the constants of the rows."""
+        """Add token counts, token totals, rows, and the constants of the rows."""
         collect_counts(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
@@ -104,7 +103,7 @@ class CountScores:
 
 
 @dataclass(frozen=True)
-class DirichletMultinomialScores:
+class DirichletMultinomialScores(BaseScores):
     """Posterior predictive of a whole row: alpha (V, K) and its total over all symbols (K,)."""
 
     alpha: Array
@@ -117,11 +116,11 @@ class DirichletMultinomialScores:
         return np.asfortranarray(out)
 
     def collect(self, rows: CountRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add token counts, token totals, and the constants of the rows."""
+        """Add token counts, token totals, rows, and the constants of the rows."""
         collect_counts(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
+        """NaN: scores are not linear in the counts, and rules that use them have no bound."""
         return float("nan")
 
 
@@ -155,6 +154,7 @@ class Multinomial(BaseFamily):
     concentration: float = 0.1
     n_symbols: int | None = None
     sparse = True
+    draws = True
     learned = ("concentration",)
     missing = "rows"
     measure = "probabilities given the row totals"
@@ -165,7 +165,7 @@ class Multinomial(BaseFamily):
         return replace(self, n_symbols=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Counts must not be negative; NaN must fill its row."""
+        """Counts must not be negative; NaN must fill its whole row."""
         check_counts(rows, first)
         missing = find_missing(rows)
         lone = None if missing is None else missing & ~missing.all(axis=1, keepdims=True)
@@ -188,8 +188,9 @@ class Multinomial(BaseFamily):
         return self._size
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Emission (V, K) tokens, emission_total (K,), rows (K,), base (K,): sum of log multinomial
-        coefficients.
+        """Emission (V, K) tokens, emission_total (K,), rows (K,), and base (K,).
+
+        base : sum of log multinomial coefficients.
         """
         return {
             "emission": Field((SYMBOL, axis)),
@@ -199,18 +200,16 @@ class Multinomial(BaseFamily):
         }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         flat = {name: np.zeros(n_components) for name in ("emission_total", "rows", "base")}
         return {"emission": np.zeros((self._size, n_components)), **flat}
 
     def width(self) -> int:
-        """Numbers in a row; sparse rows are shorter, blocks then are smaller than they could be."""
+        """Numbers in a row. Sparse rows have fewer, so their blocks are smaller than needed."""
         return min(self._size, 512)
 
     def prepare(self, rows: Any) -> CountRows:
-        """Counts as floats, with their totals and multinomial coefficients; a missing row counts
-        nothing.
-        """
+        """Counts as floats, with totals and multinomial coefficients; missing rows are zero."""
         matrix: Any = (
             sparse.csr_array(rows, dtype=float)
             if is_sparse(rows)
@@ -224,7 +223,7 @@ class Multinomial(BaseFamily):
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix), seen)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Dirichlet log-partition difference plus the rows' constants."""
@@ -272,17 +271,15 @@ class Multinomial(BaseFamily):
         )
 
     def learn(self, counts: Counts) -> Multinomial:
-        """The concentration."""
+        """Learn the concentration."""
         table = (counts["emission"], counts["emission_total"], self._size)
         found = learning.best_concentration([table], self.concentration)
         return learning.keep_better(self, replace(self, concentration=found), counts)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Probability (K, V), and weight (K,): the tokens (prior included) that it is an average
-        of.
-        """
+        """Probability (K, V), and weight (K,): the number of tokens, prior included, behind it."""
         total = counts["emission_total"] + self._size * self.concentration
         return {
             "probability": ((counts["emission"] + self.concentration) / total).T,
@@ -290,15 +287,15 @@ class Multinomial(BaseFamily):
         }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
-        """(J, K) weight of the first times KL."""
+        """(J, K) KL times the weight of the first."""
         a, b = first["probability"], second["probability"]
         return first["weight"][:, None] * ((a * np.log(a)).sum(1)[:, None] - a @ np.log(b).T)
 
     def divergence(self, rows: CountRows, index: int) -> Array:
         """(n,) (tokens + prior) * KL of smoothed rows.
 
-        sum_v (x_v + a) log((x_v + a) / m_v), taken over the entries of x: where x_v = 0 the term is
-        a log(a) - a log(m_v).
+        sum_v (x_v + a) log((x_v + a) / m_v), summed over the nonzero entries of x: where x_v = 0,
+        the term is a log(a) - a log(m_v).
         """
         a, V = self.concentration, rows.matrix.shape[1]
         there = rows.matrix[index : index + 1]
@@ -314,24 +311,24 @@ class Multinomial(BaseFamily):
             entropy = (smooth * np.log(smooth)).sum(1)
         cross = np.asarray(rows.matrix @ log_target).ravel() + a * log_target.sum()
         weight = rows.total + a * self._size
-        # symbols of the whole vocabulary that this batch does not have
+        # symbols of the vocabulary that this batch does not have
         unseen = a * (self._size - V) * log_total
         return np.maximum(entropy - weight * np.log(weight) - cross + unseen, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def _row_total(self, counts: Counts) -> Array:
         """(K,) tokens of a component's average row."""
         return counts["emission_total"] / np.maximum(counts["rows"], 1e-12)
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """One row of counts for each label; its total is the average row's of the component."""
+        """One row of counts for each label; its total is that of the component's average row."""
         shares = rng.gamma((counts["emission"] + self.concentration).T[labels])
         tokens = np.maximum(np.round(self._row_total(counts)), 1).astype(int)[labels]
         return rng.multinomial(tokens, shares / shares.sum(1, keepdims=True))
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Any:
-        """Missing rows replaced by the components' average rows; CSR rows have none."""
+        """Missing rows, replaced by the components' average rows; CSR rows have none."""
         if is_sparse(rows):
             return rows
         return fill_missing(

@@ -1,11 +1,10 @@
-"""Rows that lack some entries, for Gaussians with full covariance: the missing part has a local
-factor of its own.
+"""Rows with missing entries, for Gaussians with full covariance.
 
-Given a component, the best factor q(z_m) is Gaussian with precision P_mm and mean m_m - P_mm^-1
-P_mo (z_o - m_o), where P is the matrix of the component's quadratic form, o the columns that are
-there and m the missing ones. A row is judged by the integral over z_m, and counts what that factor
-expects of it. Rows with nothing missing stay on the matrix path; rows with nothing else say
-nothing.
+Given a component, the missing part z_m of a row has a local factor of its own. The best factor
+q(z_m) is Gaussian with precision P_mm and mean m_m - P_mm^-1 P_mo (z_o - m_o), where P is the
+matrix of the component's quadratic form, o the columns present and m the missing ones. The evidence
+of the row is the integral over z_m; its statistics are expectations under q. Complete rows stay on
+the path of matrix products; rows without any entry are left out.
 """
 
 from __future__ import annotations
@@ -27,18 +26,19 @@ from stickbreak.stats import Shares, triangle
 if TYPE_CHECKING:
     from .quadratic import FullForm
 
-__all__ = ["PartialRows", "collect_partial", "divide_rows", "expect_partial", "judge_partial"]
+__all__ = ["PartialRows", "collect_partial", "divide_rows", "evaluate_partial", "expect_partial"]
 
 
 @dataclass(frozen=True)
 class PartialRows:
-    """A block of n_rows prepared rows of which some lack entries.
+    """A block of n_rows prepared rows, some of which lack entries.
 
-    features (P, c): those of the complete rows, which stand at `complete` (c,).
-    z (n, D): the partial rows, sorted by pattern, 0 where missing; they stand at `places` (n,).
-    seen (n, D): 1 where z is there. n_missing (n,): how many columns each lacks; log_scale (n,):
-    the sum of the log scales of those. columns (patterns, D): columns that are there, then missing
-    ones; n_seen (patterns,); starts (patterns + 1,) into z.
+    features (P, c) : of the complete rows. complete (c,) : their positions in the block.
+    z (n, D) : the partial rows, sorted by pattern, 0 where missing. places (n,) : their positions.
+    seen (n, D) : 1 where z is present.
+    n_missing (n,) : number of missing columns. log_scale (n,) : sum of the log scales of those.
+    columns (patterns, D) : columns present, then missing ones. n_seen (patterns,) : how many are
+        present. starts (patterns + 1,) : where each pattern starts in z.
     """
 
     n_rows: int
@@ -54,9 +54,7 @@ class PartialRows:
     starts: Array
 
     def join(self, complete: Array, partial: Array) -> Array:
-        """(K, n_rows) from values of the complete and of the partial rows; rows without any entry
-        get 0.
-        """
+        """(K, n_rows) values of complete and partial rows together; 0 for rows without entries."""
         out = np.zeros((len(complete), self.n_rows))
         out[:, self.complete] = complete
         out[:, self.places] = partial
@@ -64,8 +62,9 @@ class PartialRows:
 
 
 def divide_rows(missing: Array, features: Array, log_scale: Array) -> PartialRows:
-    """Sort the rows of a block by what they lack: missing (n, D), features (P, n) with NaN where
-    missing, log_scale (D,).
+    """Divide a block into complete rows and partial rows sorted by missing columns.
+
+    missing (n, D); features (P, n), NaN where missing; log_scale (D,).
     """
     D = missing.shape[1]
     lost = missing.sum(1)
@@ -93,7 +92,7 @@ def divide_rows(missing: Array, features: Array, log_scale: Array) -> PartialRow
 
 
 def _away(form: FullForm, k: int, rows: PartialRows) -> Array:
-    """(n, D) partial rows about the mean of component k, 0 where missing."""
+    """(n, D) partial rows minus the mean of component k, 0 where missing."""
     return ((rows.z - form.anchor[k]) - form.mean[k]) * rows.seen
 
 
@@ -101,8 +100,8 @@ def _covariance_factor(form: FullForm, k: int) -> Array:
     return form.factor[k] / np.sqrt(form.weight[k])
 
 
-def judge_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
-    """(K, n) form of what is there, the rest minimized over; (K, n) log det P_mm."""
+def evaluate_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
+    """(K, n) form of the entries present, minimized over the rest; (K, n) log det P_mm."""
     K, n = len(form.mean), len(rows.z)
     if n == 0:
         return np.empty((K, 0)), np.empty((K, 0))
@@ -136,10 +135,9 @@ def judge_partial(form: FullForm, rows: PartialRows) -> tuple[Array, Array]:
 
 
 def _complete(form: FullForm, k: int, rows: PartialRows, shares: Array) -> tuple[Array, Array]:
-    """Rows (n, D) about the anchor of component k with missing entries as expected, and the sum (D,
-    D) of shares * covariance.
+    """Rows (n, D) about the anchor of component k, with missing entries as expected.
 
-    shares (n,): rows with share 0 are not completed.
+    Also the sum (D, D) of shares * covariance. shares (n,) : rows with share 0 are not completed.
     """
     away, spread = _away(form, k, rows), np.zeros((rows.z.shape[1], rows.z.shape[1]))
     if form.is_ill[k]:
@@ -162,8 +160,9 @@ def _complete(form: FullForm, k: int, rows: PartialRows, shares: Array) -> tuple
 
 
 def collect_partial(form: FullForm, rows: PartialRows, shares: Shares, out: Array) -> None:
-    """Add [1, E z, E z z'] of the partial rows about the anchors, weighted by shares (n_rows, K),
-    to out (K, P).
+    """Add [1, E z, E z z'] of the partial rows about the anchors to out (K, P).
+
+    shares (n_rows, K) : weights of the rows.
     """
     D = rows.z.shape[1]
     upper = triangle(D)
@@ -177,9 +176,7 @@ def collect_partial(form: FullForm, rows: PartialRows, shares: Shares, out: Arra
 
 
 def expect_partial(form: FullForm, rows: PartialRows, shares: Array) -> Array:
-    """(n, D) the partial rows with missing entries as expected, averaged over components: shares
-    (n_rows, K).
-    """
+    """(n, D) partial rows with missing entries as expected, averaged by shares (n_rows, K)."""
     out = np.zeros_like(rows.z)
     for k in range(len(form.mean)):
         mine = np.ascontiguousarray(shares[:, k][rows.places])

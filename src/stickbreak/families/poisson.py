@@ -18,6 +18,7 @@ from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
 from . import learning
 from .base import (
     BaseFamily,
+    BaseScores,
     column_counts,
     fill_missing,
     find_missing,
@@ -25,14 +26,16 @@ from .base import (
     require_positive,
 )
 from .multinomial import check_counts, log_factorial_rows
-from .single_precision import judge_sparse, multiply_roughly, pick_sparse, single
+from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Poisson"]
 
 
 class PoissonRows(NamedTuple):
-    """values (n, D), 0 where missing; base (n,): minus the sum of log x!; missing (n, D): 1 where
-    an entry is, None if none is.
+    """Prepared rows of counts.
+
+    values (n, D) : 0 where missing. base (n,) : minus the sum of log x!.
+    missing (n, D) : 1 where an entry is missing; None if rows are complete.
     """
 
     values: Array
@@ -49,14 +52,14 @@ def _collect(rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
 
 
 @dataclass(frozen=True)
-class RateScores:
-    """Evidence x . log_rate - sum of rates - log x!; log_rate, rate (K, D)."""
+class RateScores(BaseScores):
+    """Evidence = x . log_rate - sum of rates - log x!; log_rate and rate (K, D)."""
 
     log_rate: Array
     rate: Array
 
     def evidence(self, rows: PoissonRows) -> Array:
-        """(n, K) log evidence; a missing entry was read as no event, which is taken back."""
+        """(n, K) log evidence. A missing entry is read as 0 events; its term is removed again."""
         out = self.log_rate @ rows.values.T - self.rate.sum(1)[:, None] + rows.base
         if rows.missing is not None:
             out += self.rate @ rows.missing.T
@@ -67,25 +70,26 @@ class RateScores:
         return np.asarray(single(self.log_rate))
 
     def rough(self, rows: PoissonRows) -> Array:
-        """(n, K) evidence without the rows' constants, in single precision; exact for blocks with
-        missing entries.
+        """(n, K) evidence in single precision, without the constants of the rows.
+
+        Blocks with missing entries are exact.
         """
         if rows.missing is not None:
             return self.evidence(rows)
         return (multiply_roughly(self._single, rows.values.T) - single(self.rate.sum(1))[:, None]).T
 
     def evidence_at(self, rows: PoissonRows, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         if rows.missing is not None:
             return pick_sparse(self.evidence(rows), index)
         return (
-            judge_sparse(self.log_rate, rows.values.T, index)
+            evaluate_sparse(self.log_rate, rows.values.T, index)
             - self.rate.sum(1)[index]
             + rows.base[:, None]
         )
 
     def collect(self, rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add events of each column, rows, the constants of the rows, and missing entries."""
+        """Add events by column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
@@ -95,7 +99,7 @@ class RateScores:
 
 
 @dataclass(frozen=True)
-class NegativeBinomialScores:
+class NegativeBinomialScores(BaseScores):
     """Posterior predictive: shape, rate (K, D)."""
 
     shape: Array
@@ -106,17 +110,17 @@ class NegativeBinomialScores:
         out = np.empty((len(self.rate), len(rows.values))).T
         poisson_predictive(rows.values, self.shape, self.rate, out)
         out += rows.base[:, None]
-        # read as no event, with log probability -shape log(1 + 1 / rate)
+        # a missing entry was read as 0 events, of log probability -shape log(1 + 1 / rate)
         if rows.missing is not None:
             out += ((self.shape * np.log1p(1.0 / self.rate)) @ rows.missing.T).T
         return out
 
     def collect(self, rows: PoissonRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add events of each column, rows, the constants of the rows, and missing entries."""
+        """Add events by column, rows, the constants of the rows, and missing entries."""
         _collect(rows, shares, out)
 
     def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
+        """NaN: scores are not linear in the counts, and rules that use them have no bound."""
         return float("nan")
 
 
@@ -133,12 +137,13 @@ class Poisson(BaseFamily):
 
     rate: float = 1.0
     shape: Any = None
+    draws = True
     learned = ("rate", "shape")
     missing = "exact"
     measure = "probabilities"
 
     def resolve(self, scale: Scale) -> Poisson:
-        """Shape = rate * column mean (an empty column counts as half an event a row)."""
+        """Shape = rate * column mean; a column without events counts as half an event per row."""
         require_positive(rate=self.rate)
         mean = np.where(scale.mean > 0, scale.mean, 0.5)
         shape = prior_vector("shape", self.shape, self.rate * mean)
@@ -146,7 +151,7 @@ class Poisson(BaseFamily):
         return replace(self, shape=shape)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """Counts must be whole and not negative, or NaN for missing."""
+        """Counts must be whole numbers, not negative; NaN is missing."""
         check_counts(rows, first)
         values = np.asarray(rows)
         bad = (values != np.floor(values)) & (values == values)
@@ -163,7 +168,7 @@ class Poisson(BaseFamily):
         return len(self.shape)
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Events (K, D), rows (K,), base (K,): minus the sum of log x!, missing entries (K, D)."""
+        """Events (K, D), rows (K,), base (K,): minus the sum of log x!, missing (K, D) entries."""
         base = Field((axis,), nonnegative=False)
         return {
             "events": Field((axis, None)),
@@ -173,16 +178,16 @@ class Poisson(BaseFamily):
         }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         flat, table = np.zeros(n_components), np.zeros((n_components, len(self.shape)))
         return {"events": table, "rows": flat, "base": flat.copy(), "missing": table.copy()}
 
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.shape)
 
     def prepare(self, rows: Any) -> PoissonRows:
-        """Counts as floats with their constants, and where entries are missing if any are."""
+        """Counts as floats, with their constants and the places of missing entries, if any."""
         values = np.ascontiguousarray(rows, dtype=float)
         missing = find_missing(values)
         if missing is None:
@@ -190,10 +195,10 @@ class Poisson(BaseFamily):
         values = np.where(missing, 0.0, values)
         return PoissonRows(values, -log_factorial_rows(values), missing.astype(float))
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Shape (K, D), rate (K, D), or (K, 1) when nothing is missing."""
+        """Shape (K, D); rate (K, D), or (K, 1) if nothing is missing."""
         return self.shape + counts["events"], self.rate + column_counts(
             counts["rows"], counts["missing"]
         )
@@ -205,12 +210,12 @@ class Poisson(BaseFamily):
         return rise.sum(1) + counts["base"]
 
     def mean_log(self, counts: Counts) -> RateScores:
-        """E[log rate], E[rate]."""
+        """Scores from E[log rate] and E[rate]."""
         a, b = self._posterior(counts)
         return RateScores(digamma(a) - np.log(b), a / b)
 
     def log_mean(self, counts: Counts) -> NegativeBinomialScores:
-        """Negative binomial."""
+        """Negative binomial predictive."""
         a, b = self._posterior(counts)
         return NegativeBinomialScores(a, np.ascontiguousarray(np.broadcast_to(b, a.shape)))
 
@@ -232,8 +237,9 @@ class Poisson(BaseFamily):
         return (a * (np.log(a) - np.log(b)) - a).sum(1) + counts["base"]
 
     def learn(self, counts: Counts) -> Poisson:
-        """`shape`, column by column, then `rate` at the same prior means (one component alone could
-        not tell it).
+        """Learn `shape`, column by column, then `rate` at the same prior means.
+
+        One component alone says nothing about `rate`.
         """
         a, b = self._posterior(counts)
         events, log_rate = a - self.shape, np.log(b).reshape(len(b), -1) - np.log(self.rate)
@@ -247,7 +253,7 @@ class Poisson(BaseFamily):
             better, counts, lambda rate: replace(self, shape=rate * mean, rate=rate), self.rate
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Rate (K, D)."""
@@ -265,13 +271,13 @@ class Poisson(BaseFamily):
         )
 
     def divergence(self, rows: PoissonRows, index: int) -> Array:
-        """(n,) KL of smoothed rows; a missing entry is at the prior's mean."""
+        """(n,) KL of smoothed rows; a missing entry is at the prior mean."""
         seen = 1.0 if rows.missing is None else 1.0 - rows.missing
         mean = (rows.values + self.shape) / (seen + self.rate)
         there = mean[index]
         return np.maximum((mean * (np.log(mean) - np.log(there)) - mean + there).sum(1), 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One row of counts for each label, from the negative binomial predictive."""

@@ -1,8 +1,8 @@
 """Mixed columns: a family for each group of columns, independent given the component.
 
-What a family says of a row is then a sum over the members, and every statistic belongs to one of
-them. Fields are the members' own with the member's number before the name ("0.moments", "0.anchor",
-"1.ones"); axes other than the component's are numbered too, so that two alphabets are not mixed up.
+The evidence of a row is a sum over the members, and every statistic belongs to one member. Fields
+are the members' own, with the member's number before the name ("0.moments", "0.anchor", "1.ones").
+Axes other than the component's are numbered too, so that two alphabets are not mixed up.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import numpy as np
 
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import columns_named
-from stickbreak.protocols import Array, Counts, LearningFamily, Scores
+from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
-from .base import BaseFamily, require_draws
-from .single_precision import evidence_at, rough_of
+from .base import BaseFamily, BaseScores
 
 __all__ = ["Product", "ProductScores"]
 
@@ -31,25 +30,23 @@ def _prefix(member: int) -> str:
 
 
 def _numbered(own: Mapping[str, Any], member: int) -> dict[str, Any]:
-    """A member's values under the names that the Product gives them."""
+    """A member's values, by their names in the Product."""
     return {_prefix(member) + name: value for name, value in own.items()}
 
 
 def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -> dict[str, Array]:
-    """A member's values by its own names."""
+    """A member's values, by its own names."""
     return {name: values[_prefix(member) + name] for name in names}
 
 
-# ---------------------------------------------------------------------------------------------- sco
+# ------------------------------------------------------------------------------------------- scores
 
 
 @dataclass(frozen=True)
-class ProductScores:
-    """Scores of the members, and the names of their fields. Rows are tuples of what the members
-    prepare.
-    """
+class ProductScores(BaseScores):
+    """Scores of the members and the names of their fields; rows are tuples of prepared rows."""
 
-    members: tuple[Scores, ...]
+    members: tuple[BaseScores, ...]
     names: tuple[tuple[str, ...], ...]
 
     def evidence(self, rows: tuple[Any, ...]) -> Array:
@@ -60,31 +57,31 @@ class ProductScores:
         return total
 
     def rough(self, rows: tuple[Any, ...]) -> Array:
-        """(n, K) sum of the members' rough evidence; of members that have none, their evidence."""
-        total = rough_of(self.members[0], rows[0])
+        """(n, K) sum of the members' rough evidence; exact for members that have none."""
+        total = self.members[0].rough(rows[0])
         for scores, own in zip(self.members[1:], rows[1:], strict=True):
-            total = total + rough_of(scores, own)
+            total = total + scores.rough(own)
         return np.asfortranarray(total)
 
     def evidence_at(self, rows: tuple[Any, ...], index: Array) -> Array:
-        """(n, M) sum of the members' evidence of the components index (n, M)."""
+        """(n, M) sum of the members' evidence for components index (n, M)."""
         return np.sum(
             [
-                evidence_at(scores, own, index)
+                scores.evidence_at(own, index)
                 for scores, own in zip(self.members, rows, strict=True)
             ],
             axis=0,
         )
 
     def collect(self, rows: tuple[Any, ...], shares: Shares, out: dict[str, Array]) -> None:
-        """Every member adds to its own fields."""
+        """Add each member's statistics to its own fields."""
         for i, (scores, own) in enumerate(zip(self.members, rows, strict=True)):
             fields = _select(out, i, self.names[i])
             scores.collect(own, shares, fields)
             out.update(_numbered(fields, i))
 
     def pair(self, counts: Counts) -> float:
-        """<potentials, counts>; NaN where a member has none."""
+        """<potentials, counts>; NaN if a member has none."""
         return float(
             sum(
                 scores.pair(_select(counts, i, self.names[i]))
@@ -93,19 +90,19 @@ class ProductScores:
         )
 
 
-# ---------------------------------------------------------------------------------------------- the
+# --------------------------------------------------------------------------------------- the family
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(BaseFamily):
-    """A family for each group of columns, independent given the component: tables of mixed columns.
+    """A family for each group of columns, independent given the component: for mixed columns.
 
     Parameters
     ----------
     members : dict of family name to columns, `{"gaussian": ["height", "weight"], "categorical":
         ["color"]}`, or list of (family, columns) pairs, where the family is a name or an object
-        with its prior. Columns are names of a data frame or positions; one column need not be a
-        list. Columns of one Gaussian are correlated, columns of two are not.
+        with its prior. Columns are names of a data frame or positions; a single column need not be
+        a list. Columns of one Gaussian are correlated, columns of different members are not.
     rest : family of all other columns, a name or an object. Default: a column without a family is
         an error.
     names : names of the columns; set from the data frame.
@@ -117,13 +114,16 @@ class Product(BaseFamily):
     Product(members={'gaussian': ['height', 'weight'], 'poisson': 'visits'}, rest='categorical')
     """
 
+    draws = True
+
     members: Any
     rest: Any = None
     names: Any = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments by name; with `deep` also `0__dof` for an argument of the first member, given
-        as an object.
+        """Arguments by name.
+
+        With `deep`, also arguments of members given as objects: `0__dof` is one of the first.
         """
         found = super().get_params(deep)
         for number, family in member_objects(self.members).items() if deep else ():
@@ -147,11 +147,12 @@ class Product(BaseFamily):
             families[number].set_params(**{inner: value})
         return self
 
-    # ------------------------------------------------------------------------------------------ col
+    # -------------------------------------------------------------------------------------- columns
 
     def locate(self, names: Sequence[str] | None, n_columns: int) -> Self:
-        """The same with every member an object and every column a position; each column must have
-        one family.
+        """The same family with members as objects and columns as positions.
+
+        Each column must have one family.
         """
         known = self.names if names is None else tuple(str(name) for name in names)
         if known is not None and len(known) != n_columns:
@@ -176,7 +177,7 @@ class Product(BaseFamily):
         return list(columns) if self.names is None else [self.names[c] for c in columns]
 
     def _heading(self, columns: Sequence[int]) -> str:
-        """What a reader calls these columns."""
+        """What the user calls these columns."""
         labels = [str(label) for label in self._labels(columns)]
         few = labels if len(labels) <= MAX_SHOWN else [labels[0], "...", labels[-1]]
         return (
@@ -185,7 +186,7 @@ class Product(BaseFamily):
 
     @contextmanager
     def _within(self, family: Any, columns: Sequence[int]) -> Iterator[None]:
-        """Errors of a member about its own columns and prior, in words about the whole table."""
+        """Errors of a member, reworded with the column names of the whole table."""
         try:
             with columns_named(self._labels(columns)):
                 yield
@@ -194,7 +195,7 @@ class Product(BaseFamily):
             raise
 
     def resolve(self, scale: Scale) -> Product:
-        """Every member with its open priors set from the scale of its own columns."""
+        """Every member, with open priors set from the scale of its own columns."""
         here = self.locate(None, scale.n_features)
         members = []
         for family, columns in here.members:
@@ -210,7 +211,7 @@ class Product(BaseFamily):
         return ((family, values[:, pick(columns)]) for family, columns in self.members)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
-        """What every member checks of its own columns."""
+        """Check each member's columns."""
         here = self.locate(None, int(rows.shape[1]))
         for (family, columns), (_, own) in zip(here.members, here._parts(rows), strict=True):
             with columns_named(here._labels(columns)):
@@ -233,7 +234,7 @@ class Product(BaseFamily):
         return np.any([family.has_values(own) for family, own in self._parts(rows)], axis=0)
 
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
-        """Every member's missing entries, by its own columns."""
+        """Rows with missing entries replaced by each member in its own columns."""
         out = np.array(rows, dtype=float)
         for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
             out[:, pick(columns)] = family.impute(own, np.asarray(rows)[:, pick(columns)], shares)
@@ -247,18 +248,18 @@ class Product(BaseFamily):
         return out
 
     def width(self) -> int:
-        """Numbers of a row that all members have prepared."""
+        """Numbers in a row as prepared by all members."""
         return sum(family.width() for family, _ in self.members)
 
     def prepare(self, rows: Any) -> tuple[Any, ...]:
-        """What each member prepares of its own columns."""
+        """Each member's columns, prepared by the member."""
         return tuple(family.prepare(own) for family, own in self._parts(rows))
 
     def prepare_seeding(self, rows: Any) -> tuple[Any, ...]:
-        """What each member prepares of its own columns for seeding."""
+        """Each member's columns, prepared by the member for seeding."""
         return tuple(family.prepare_seeding(own) for family, own in self._parts(rows))
 
-    # ------------------------------------------------------------------------------------------ cou
+    # --------------------------------------------------------------------------------------- counts
 
     def fields(self, axis: str) -> dict[str, Field]:
         """The members' fields, numbered."""
@@ -271,7 +272,7 @@ class Product(BaseFamily):
         return found
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         found: dict[str, Array] = {}
         for i, (family, _) in enumerate(self.members):
             found |= _numbered(family.zeros(n_components), i)
@@ -281,13 +282,13 @@ class Product(BaseFamily):
         return tuple(tuple(family.fields("component")) for family, _ in self.members)
 
     def _own(self, counts: Counts) -> list[tuple[Any, dict[str, Array]]]:
-        """Each member with its counts, by its own names."""
+        """Each member with its counts, by the member's own names."""
         names = self._field_names()
         return [
             (family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)
         ]
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) sum over members."""
@@ -304,7 +305,7 @@ class Product(BaseFamily):
         )
 
     def log_mean(self, counts: Counts) -> ProductScores:
-        """Posterior predictive of every member: components are certain, so it is a product too."""
+        """Posterior predictive of every member; given the component, it is a product too."""
         return ProductScores(
             tuple(family.log_mean(own) for family, own in self._own(counts)), self._field_names()
         )
@@ -317,13 +318,11 @@ class Product(BaseFamily):
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ProductScores:
         """Log likelihood at parameters that each member draws."""
-        for family, _ in self.members:
-            require_draws(family)
         return ProductScores(
             tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names()
         )
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """The members' mean parameters, numbered."""
@@ -350,7 +349,7 @@ class Product(BaseFamily):
             axis=0,
         )
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """(n, D) one row for each label, every member in its own columns."""
@@ -361,8 +360,9 @@ class Product(BaseFamily):
         return out
 
     def describe(self, counts: Counts) -> dict[str, Array]:
-        """The members' summaries, each named with its columns: "mean of height, weight",
-        "probability of column 3".
+        """Summaries of the members, named with their columns.
+
+        For example "mean of height, weight", "probability of column 3".
         """
         found: dict[str, Array] = {}
         for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
@@ -373,7 +373,7 @@ class Product(BaseFamily):
         return found
 
     def member_summaries(self, described: Mapping[str, Array]) -> list[dict[str, Array]]:
-        """What `describe` said of each member, by the member's own names."""
+        """The values of `describe` for each member, by the member's own names."""
         endings = [f" of {self._heading(columns)}" for _, columns in self.members]
         return [
             {n.removesuffix(end): v for n, v in described.items() if n.endswith(end)}
@@ -384,25 +384,26 @@ class Product(BaseFamily):
         """The members' coarse forms."""
         return self._with_families([family.coarse() for family, _ in self.members])
 
+    @property
+    def can_learn(self) -> bool:
+        """Whether some member can."""
+        return any(family.can_learn for family in member_objects(self.members).values())
+
     def learn(self, counts: Counts) -> Product:
-        """Every member learns its own hyperparameters; those that cannot stay as they are."""
-        learned = [
-            family.learn(own) if isinstance(family, LearningFamily) else family
-            for family, own in self._own(counts)
-        ]
+        """Every member learns its own hyperparameters; members that cannot learn stay the same."""
+        learned = [family.learn(own) for family, own in self._own(counts)]
         unchanged = all(new is old for new, (old, _) in zip(learned, self.members, strict=True))
         return self if unchanged else self._with_families(learned)
 
     def hyperparameters(self) -> dict[str, Array]:
-        """What `learn` changes, by the member's number and the name."""
+        """What `learn` changes, by the member's number and the name of the argument."""
         found: dict[str, Array] = {}
         for member, (family, _) in enumerate(self.members):
-            if isinstance(family, LearningFamily):
-                found |= _numbered(family.hyperparameters(), member)
+            found |= _numbered(family.hyperparameters(), member)
         return found
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
-        """The same members with those of others."""
+        """The same family with these values for the arguments that `learn` changes."""
         changed = []
         for member, (family, _) in enumerate(self.members):
             own = {
@@ -418,12 +419,12 @@ class Product(BaseFamily):
         return replace(self, members=tuple((family, columns) for family, (_, columns) in pairs))
 
     def refine(self, counts: Counts) -> Edit | None:
-        """The members' edits as one."""
+        """The members' edits, combined into one."""
         found = [(i, family.refine(own)) for i, (family, own) in enumerate(self._own(counts))]
         edits = tuple(Within(_prefix(i), edit) for i, edit in found if edit is not None)
         return Compose(edits) if edits else None
 
 
 def _renaming(member: int, axis: str) -> Callable[[str], str]:
-    """Names of a member's fields and axes within the Product; components are common to all."""
+    """How fields and axes of a member are renamed in the Product; components are common to all."""
     return lambda name: name if name == axis else _prefix(member) + name

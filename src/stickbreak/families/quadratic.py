@@ -1,13 +1,15 @@
-"""Evidence that is quadratic in the row, shared by the Gaussian families: one matrix product to
-judge, one to collect.
+"""Evidence that is quadratic in the row, shared by the Gaussian families.
 
-Rows are centred and scaled once (`standardize`), and their features [1, z, products of z] are laid
-out feature-major. Statistics are moments about a reference point, the component's *anchor*: the
-centre of the data (zero) as a rule. A component so far from its anchor that differences of squares
-would cancel (`FAR`) is judged by its Cholesky factor, and gets an anchor of its own at the end of
-the lap (`Reanchor`), which keeps its moments accurate too. Here is what all share, and the scores
-of full covariances; independent columns are in `columns.py`, rows with missing entries in
-`partial.py`.
+One matrix product evaluates rows, another collects their statistics. Rows are centered and scaled
+once (`standardize`), and their features [1, z, products of z] are laid out feature-major.
+
+Statistics are moments about a reference point, the component's *anchor*, usually the center of the
+data (zero). If a component is so far from its anchor that differences of squares would cancel
+(`FAR`), its Cholesky factor is used instead of the matrix product. At the end of the lap it gets an
+anchor of its own (`Reanchor`), which keeps its moments accurate too.
+
+This file has what all of them share, and the scores of full covariances. Independent columns are in
+`columns.py`, rows with missing entries in `partial.py`.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Reanchor, Shares, SparseShares, triangle, weigh
 
-from .base import LOG_2PI, BaseFamily, fill_missing
-from .partial import PartialRows, collect_partial, divide_rows, expect_partial, judge_partial
+from .base import LOG_2PI, BaseFamily, BaseScores, fill_missing
+from .partial import PartialRows, collect_partial, divide_rows, evaluate_partial, expect_partial
 from .single_precision import multiply_roughly, pick_sparse, single
 
 __all__ = [
@@ -44,17 +46,17 @@ __all__ = [
 ]  # fmt: skip
 
 FAR = 1e5
-"""Size of a quadratic form's terms for each column beyond which their sum loses more than 2e-11 of
-it: it is about 1 for each
-column, they round at 2e-16."""
+"""Limit for the terms of a quadratic form, per column. Beyond it their sum, which is about 1 per
+column, loses more than 2e-11 of itself: terms round at 2e-16."""
 
 EMPTY = 1e-11
-"""Fewer rows than this are what running differences leave of none: their average means nothing.
-Their part of the bound is left
-out, so that it must be rounding: components lose their last rows slowly."""
+"""Fewer rows than this are rounding errors of running differences: their average means nothing.
+
+Their part of the bound is left out, so the limit must be as small as rounding: components lose
+their last rows slowly."""
 
 
-# ---------------------------------------------------------------------------------------------- lay
+# ------------------------------------------------------------------------------- layout of features
 
 
 def n_full(n_features: int) -> int:
@@ -72,7 +74,7 @@ def unpack_symmetric(packed: Array, n_features: int) -> Array:
 
 
 def as_rows(rows: Any) -> Array:
-    """Rows of the user as contiguous floats."""
+    """The user's rows as contiguous floats."""
     rows = np.asarray(rows)
     return (
         np.ascontiguousarray(rows)
@@ -82,7 +84,7 @@ def as_rows(rows: Any) -> Array:
 
 
 def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
-    """(n, D) rows to features (P, n), or those of the complete rows and the rest apart."""
+    """Features (P, n) of rows (n, D); with missing entries, partial rows are kept apart."""
     rows = as_rows(rows)
     out = np.empty((n_full(rows.shape[1]), len(rows)))
     is_incomplete = standardized_full(rows, center, 1.0 / scale, out)
@@ -90,8 +92,9 @@ def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
 
 
 def impute_full(form: FullForm, rows: Any, shares: Array, center: Array, scale: Array) -> Any:
-    """Rows (n, D) with missing entries replaced by their regression on those that are there; a
-    missing row by the means.
+    """Rows (n, D) with missing entries replaced by their regression on the entries present.
+
+    A row without entries becomes the mean.
     """
     prepared = prepare_full(rows, center, scale)
     if not isinstance(prepared, PartialRows):
@@ -102,7 +105,7 @@ def impute_full(form: FullForm, rows: Any, shares: Array, center: Array, scale: 
 
 
 def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
-    """(n, D) rows to [1, z] (1 + D, n); a missing entry is 0, the centre."""
+    """[1, z] (1 + D, n) of rows (n, D); a missing entry is 0, the center."""
     rows = as_rows(rows)
     out = np.empty((1 + rows.shape[1], len(rows)))
     if standardize(rows, center, 1.0 / scale, out):
@@ -110,11 +113,11 @@ def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
     return out
 
 
-# ---------------------------------------------------------------------------------------------- mom
+# ------------------------------------------------------------------------------------------ moments
 
 
 def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str, Array]:
-    """No rows seen, all anchors at the centre."""
+    """Moments and anchors of no rows; all anchors are at the center."""
     return {
         "moments": np.zeros((n_components, n_moments)),
         "anchor": np.zeros((n_components, n_features)),
@@ -124,14 +127,16 @@ def moment_zeros(n_components: int, n_moments: int, n_features: int) -> dict[str
 def spread(
     count: Array, first: Array, second: Array, strength: float, prior: Array
 ) -> tuple[Array, Array, Array]:
-    """What the data say of each component: posterior mean (K, D), scatter about the average, and
-    the prior's pull (K, D).
+    """Posterior mean (K, D), scatter about the average, and the prior's pull (K, D).
 
-    The scatter is sum (x - xbar)(x - xbar)', (K, D, D), or (K, D) when `second` holds squares only:
-    the one difference of large terms, which is why moments are about the anchor. The pull adds pull
-    pull' to it, where pull = sqrt(strength n / (strength + n)) (xbar - prior). prior (K, D) is the
-    prior mean as seen from the anchors. count (K, 1), or (K, D) where columns have their own
-    (squares only). What has next to no rows (what subtraction leaves of none) is at the prior.
+    scatter : sum (x - xbar)(x - xbar)', (K, D, D); or (K, D) if `second` holds squares only. It is
+        the only difference of large terms, and the reason why moments are about the anchor.
+    pull : sqrt(strength n / (strength + n)) (xbar - prior); the posterior adds pull pull' to the
+        scatter.
+
+    prior (K, D) : prior mean, relative to the anchors.
+    count (K, 1) : rows; or (K, D) where columns have their own counts (squares only). A component
+        with fewer than `EMPTY` rows, a remainder of subtraction, is at the prior.
     """
     seen = count > EMPTY
     n = np.where(seen, count, 0.0)
@@ -146,11 +151,11 @@ def spread(
 
 
 def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> Reanchor | None:
-    """New anchors, at the averages, for components whose moments about theirs have lost too many
-    digits.
+    """New anchors, at the averages, for components whose moments have lost too many digits.
 
-    scatter: the prior's and the data's (without the pull), (K, D, D) or its diagonal (K, D); judged
-    column by column. count (K, 1) or (K, D).
+    scatter : of the prior and the data, without the pull; (K, D, D) or its diagonal (K, D). Each
+        column is checked by itself.
+    count : (K, 1) or (K, D).
     """
     seen = count > EMPTY
     average = np.where(seen, first / np.where(seen, count, 1.0), 0.0)
@@ -162,8 +167,9 @@ def far_averages(count: Array, first: Array, scatter: Array, anchor: Array) -> R
 
 
 def cholesky(scatter: Array, squares: Array) -> Array:
-    """Lower factors (K, D, D). `squares` (K, D): raw second moments, which tell how far the scatter
-    may be wrong by rounding.
+    """Lower factors (K, D, D) of the scatters.
+
+    squares (K, D) : raw second moments, which bound the rounding error of the scatter.
     """
     try:
         return np.linalg.cholesky(scatter)
@@ -181,12 +187,13 @@ def cholesky(scatter: Array, squares: Array) -> Array:
 
 
 def draw_factors(dof: Array, factor: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Lower factors F (K, D, D) of covariances F F' whose inverses are Wishart(dof, inverse scale
-    factor factor'); log dets (K,).
+    """Lower factors F (K, D, D) of drawn covariances F F', and their log determinants (K,).
 
-    precision = factor^-T U U' factor^-1, U upper triangular with standard normals above a diagonal
-    of roots of chi squares: the triangular form of a standard Wishart, columns taken from the last
-    to the first. Then F = factor U^-T is lower triangular.
+    The precisions, inverses of F F', are Wishart(dof, inverse scale factor factor').
+
+    precision = factor^-T U U' factor^-1, where U is upper triangular with standard normals above a
+    diagonal of square roots of chi squares: the triangular form of a standard Wishart, with columns
+    taken from the last to the first. Then F = factor U^-T is lower triangular.
     """
     K, D = factor.shape[:2]
     upper = np.triu(rng.standard_normal((K, D, D)), 1)
@@ -197,21 +204,20 @@ def draw_factors(dof: Array, factor: Array, rng: np.random.Generator) -> tuple[A
 
 
 def draw_deviations(factor: Array, rng: np.random.Generator) -> Array:
-    """(K, D) one vector for each component, with covariance factor factor'."""
+    """(K, D) one normal vector for each component, with covariance factor factor'."""
     return np.asarray((factor @ rng.standard_normal((*factor.shape[:2], 1)))[:, :, 0])
 
 
 def far_slots(is_ill: Array, anchor: Array) -> tuple[int, ...]:
-    """Components that the shared matrix product must not judge: anchored elsewhere, or with terms
-    too large to add up.
+    """Components that the shared matrix product cannot evaluate.
+
+    They have an anchor of their own, or their terms are too large to add up.
     """
     return tuple(np.flatnonzero(is_ill | (anchor != 0).any(1)).tolist())
 
 
 class MomentFamily(BaseFamily):
-    """A family of vectors whose statistics are moments about anchors, in the frame
-    (center, scale).
-    """
+    """A family of vectors; statistics are moments about anchors, in the frame (center, scale)."""
 
     center: Any
     scale: Any
@@ -227,12 +233,13 @@ class MomentFamily(BaseFamily):
         return self.n_features
 
     def width(self) -> int:
-        """Features of a row."""
+        """Number of features of a row."""
         raise NotImplementedError
 
     def fields(self, axis: str) -> dict[str, Field]:
-        """Moments [n, sum z, sums of products] about the anchor, and the anchor itself (which
-        describes them: it is not added).
+        """Moments [n, sum z, sums of products] about the anchor, and the anchor.
+
+        The anchor describes the moments and is not added up.
         """
         return {
             "moments": Field((axis, None), nonnegative=False, about="anchor"),
@@ -240,41 +247,41 @@ class MomentFamily(BaseFamily):
         }
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         return moment_zeros(n_components, self.width(), self.n_features)
 
     def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to [1, z] (1 + D, n)."""
+        """[1, z] (1 + D, n) of rows (n, D)."""
         return prepare_standardized(rows, self.center, self.scale)
 
     def _log_jacobian(self) -> float:
-        """Log density in the user's units minus that in the frame."""
+        """Log density in the user's units minus log density in the frame."""
         return -float(np.log(self.scale).sum())
 
 
 class FullMoments(MomentFamily):
-    """Products of all pairs of columns."""
+    """A family whose statistics are products of all pairs of columns."""
 
     missing: ClassVar[Literal["rows", "completed"]] = "completed"
 
     def width(self) -> int:
-        """Features of a row."""
+        """Number of features of a row."""
         return n_full(self.n_features)
 
     def prepare(self, rows: Any) -> Array | PartialRows:
-        """(n, D) rows to features (P, n), those that lack entries apart."""
+        """Features (P, n) of rows (n, D); with missing entries, partial rows are kept apart."""
         return prepare_full(rows, self.center, self.scale)
 
 
-# ---------------------------------------------------------------------------------------------- qua
+# ---------------------------------------------------------------------------------- quadratic forms
 
 
 @dataclass(frozen=True)
 class FullForm:
-    """(z - mean)' precision (z - mean) for K components; precision = weight * inverse(factor
-    factor').
+    """(z - mean)' precision (z - mean) for K components.
 
-    mean (K, D) from the anchor; factor (K, D, D) lower; weight (K,); anchor (K, D).
+    precision = weight * inverse(factor factor'). mean (K, D) relative to the anchor; factor
+    (K, D, D) lower triangular; weight (K,); anchor (K, D).
     """
 
     mean: Array
@@ -295,19 +302,18 @@ class FullForm:
 
     @cached_property
     def size(self) -> Array:
-        """(K,) size of the terms that the form adds up for a typical row, |mean| plus one standard
-        deviation.
+        """(K,) size of the terms of the form for a typical row, at |mean| plus one deviation.
 
-        What is left of it after cancellation is about 1 for each column, so it tells how many
-        digits go.
+        The form itself is about 1 per column, so the size tells how many digits cancel.
         """
         typical = np.abs(self.mean) + self.deviation
         return np.einsum("kd,kde,ke->k", typical, np.abs(self.precision), typical)
 
     @cached_property
     def is_ill(self) -> Array:
-        """(K,) whether sums of the form's terms lose too many digits: then the factor is used, not
-        the precision.
+        """(K,) whether adding the form's terms loses too many digits.
+
+        Then the factor is used instead of the precision.
         """
         return self.size > FAR * self.mean.shape[1]
 
@@ -320,7 +326,7 @@ class FullForm:
         return np.concatenate([squared[:, None], -2.0 * pull, products], axis=1)
 
     def direct(self, k: int, features: Array) -> Array:
-        """(n,) the form of one component without differences of squares."""
+        """(n,) the form of component k, without differences of squares."""
         D = self.mean.shape[1]
         away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
         solved = solve_triangular(self.factor[k], away, lower=True, check_finite=False)
@@ -334,20 +340,18 @@ class FullForm:
         return out
 
 
-class Collecting:
-    """Statistics of rows: the same for every rule of a family."""
+class Collecting(BaseScores):
+    """Statistics of rows, the same for every rule of a family."""
 
     form: FullForm
 
     @cached_property
     def anchored(self) -> list[int]:
-        """Components with a reference point of their own."""
+        """Components with an anchor of their own."""
         return np.flatnonzero((self.form.anchor != 0).any(1)).tolist()
 
     def collect(self, rows: Array | PartialRows, shares: Shares, out: dict[str, Array]) -> None:
-        """Add moments about each component's anchor; a row that lacks entries adds what is expected
-        of them.
-        """
+        """Add moments about each component's anchor; missing entries add their expected moments."""
         if isinstance(rows, PartialRows):
             collect_partial(self.form, rows, shares, out["moments"])
             shares = (
@@ -369,7 +373,7 @@ class Collecting:
 
 @dataclass(frozen=True)
 class QuadraticScores(Collecting):
-    """Evidence constant - form / 2."""
+    """Evidence = constant - form / 2."""
 
     form: FullForm
     constant: Array
@@ -378,7 +382,7 @@ class QuadraticScores(Collecting):
 
     @classmethod
     def make(cls, form: FullForm, constant: Array) -> QuadraticScores:
-        """Constant (K,): the evidence at the component's mean."""
+        """Scores from constant (K,), the evidence at the component's mean."""
         linear = -0.5 * form.coefficients()
         linear[:, 0] += constant
         return cls(form, constant, linear, far_slots(form.is_ill, form.anchor))
@@ -386,7 +390,7 @@ class QuadraticScores(Collecting):
     def evidence(self, rows: Array | PartialRows) -> Array:
         """(n, K) log evidence of features (P, n); the missing part of a row is integrated out."""
         if isinstance(rows, PartialRows):
-            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
+            return rows.join(self.evidence(rows.features).T, self._partial_evidence(rows)).T
         out = self.linear @ rows
         for k in self.far:
             out[k] = self.constant[k] - 0.5 * self.form.direct(k, rows)
@@ -397,8 +401,9 @@ class QuadraticScores(Collecting):
         return np.asarray(single(self.linear))
 
     def rough(self, rows: Array | PartialRows) -> Array:
-        """(n, K) evidence in single precision; exact for far components and for blocks with missing
-        entries.
+        """(n, K) evidence in single precision.
+
+        Far components and blocks with missing entries are exact.
         """
         if isinstance(rows, PartialRows):
             return self.evidence(rows)
@@ -408,7 +413,7 @@ class QuadraticScores(Collecting):
         return out.T
 
     def evidence_at(self, rows: Array | PartialRows, index: Array) -> Array:
-        """(n, M) evidence of the components index (n, M)."""
+        """(n, M) evidence for components index (n, M)."""
         if isinstance(rows, PartialRows):
             return pick_sparse(self.evidence(rows), index)
         out = np.empty(index.shape)
@@ -418,11 +423,12 @@ class QuadraticScores(Collecting):
             out[i, m] = self.constant[k] - 0.5 * self.form.direct(k, rows[:, i])
         return out
 
-    def _judge(self, rows: PartialRows) -> Array:
-        """(K, n) log of the integral of exp(evidence) over what is missing: constant - form / 2 +
-        log of a Gaussian's volume.
+    def _partial_evidence(self, rows: PartialRows) -> Array:
+        """(K, n) log of the integral of exp(evidence) over the missing entries.
+
+        It is constant - form / 2 + the log volume of a Gaussian.
         """
-        form, log_det = judge_partial(self.form, rows)
+        form, log_det = evaluate_partial(self.form, rows)
         return (
             self.constant[:, None]
             - 0.5 * (form + log_det - rows.n_missing * LOG_2PI)
@@ -436,13 +442,14 @@ class QuadraticScores(Collecting):
 
 @dataclass(frozen=True)
 class DrawnScores(QuadraticScores):
-    """Evidence at drawn parameters. Rows count as they are: what is expected of a missing entry is
-    not a draw of it.
+    """Evidence at drawn parameters.
+
+    Rows must be complete to be counted: the expectation of a missing entry is not a draw of it.
     """
 
     @classmethod
     def make(cls, form: FullForm, constant: Array) -> DrawnScores:
-        """Constant (K,): the evidence at the component's mean."""
+        """Scores from constant (K,), the evidence at the component's mean."""
         found = QuadraticScores.make(form, constant)
         return cls(found.form, found.constant, found.linear, found.far)
 
@@ -460,7 +467,7 @@ class DrawnScores(QuadraticScores):
 
 @dataclass(frozen=True)
 class StudentScores(Collecting):
-    """Evidence constant - power * log(1 + form / dof): a multivariate Student t."""
+    """Evidence = constant - power * log(1 + form / dof): a multivariate Student t."""
 
     form: FullForm
     constant: Array
@@ -468,14 +475,14 @@ class StudentScores(Collecting):
     dof: Array
 
     @cached_property
-    def _judging(self) -> tuple[Array, tuple[int, ...]]:
+    def _terms(self) -> tuple[Array, tuple[int, ...]]:
         return self.form.coefficients(), far_slots(self.form.is_ill, self.form.anchor)
 
     def evidence(self, rows: Array | PartialRows) -> Array:
-        """(n, K) log predictive density of features (P, n), of what is there of a row."""
+        """(n, K) log predictive density of features (P, n); of the entries present in a row."""
         if isinstance(rows, PartialRows):
-            return rows.join(self.evidence(rows.features).T, self._judge(rows)).T
-        coefficients, far = self._judging
+            return rows.join(self.evidence(rows.features).T, self._partial_evidence(rows)).T
+        coefficients, far = self._terms
         out = np.maximum(coefficients @ rows, 0.0)
         for k in far:
             out[k] = self.form.direct(k, rows)
@@ -485,12 +492,13 @@ class StudentScores(Collecting):
         out += self.constant[:, None]
         return out.T
 
-    def _judge(self, rows: PartialRows) -> Array:
-        """(K, n) Student t of the columns that are there: the same dof, their part of the location
-        and of the shape matrix.
+    def _partial_evidence(self, rows: PartialRows) -> Array:
+        """(K, n) Student t of the columns present.
+
+        It has the same dof, and their part of the location and of the shape matrix.
         """
-        form, log_det = judge_partial(self.form, rows)
-        lost = np.arange(self.form.mean.shape[1])  # of the columns
+        form, log_det = evaluate_partial(self.form, rows)
+        lost = np.arange(self.form.mean.shape[1])  # number of missing columns
         power = self.power[:, None] - 0.5 * lost
         rise = (
             gammaln(power)
@@ -502,5 +510,5 @@ class StudentScores(Collecting):
         return constant - power[:, at] * np.log1p(form / self.dof[:, None])
 
     def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
+        """NaN: scores are not linear in the counts, and rules that use them have no bound."""
         return float("nan")

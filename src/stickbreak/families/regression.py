@@ -1,6 +1,4 @@
-"""What a regression of a row's value on its context needs: its quadratic form, its predictive
-density, and draws from it.
-"""
+"""Regression of a row's value on its context: quadratic form, predictive density, and draws."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ __all__ = ["PredictiveScores", "RegressionForm", "Successors"]
 
 @dataclass(frozen=True)
 class RegressionForm(quadratic.FullForm):
-    """Sum of weight * w**2, w = inverse(factor) (z - mean): each direction has a weight of its own,
-    (K, D); 0 leaves it out.
+    """Sum of weight * w**2, where w = inverse(factor) (z - mean).
 
-    With the context first and factor factor' the joint scatter, the first directions are the
-    context's, the others those of the residual of the regression.
+    Each direction has its own weight, (K, D); 0 leaves it out. With the context first and factor
+    factor' the joint scatter, the first directions are those of the context, the others those of
+    the residual of the regression.
     """
 
     @cached_property
@@ -35,13 +33,14 @@ class RegressionForm(quadratic.FullForm):
 
     @cached_property
     def deviation(self) -> Array:
-        """(K, D) standard deviations of a typical row: the largest weight is about the rows that
-        the scatter is of.
+        """(K, D) standard deviations of a typical row.
+
+        The largest weight is about the number of rows in the scatter.
         """
         return np.sqrt((self.factor**2).sum(2) / self.weight.max(1)[:, None])
 
     def direct(self, k: int, features: Array) -> Array:
-        """(n,) the form of one component without differences of squares."""
+        """(n,) the form of component k, without differences of squares."""
         D = self.mean.shape[1]
         away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
         solved = solve_triangular(self.factor[k], away, lower=True, check_finite=False)
@@ -50,10 +49,10 @@ class RegressionForm(quadratic.FullForm):
 
 @dataclass(frozen=True)
 class PredictiveScores(quadratic.Collecting):
-    """Student t of the value given the context: constant - D / 2 log(widen + q) - power * log(1 + r
-    / (widen + q)).
+    """Student t of the value given the context.
 
-    q and r are the forms `context` and `form` of the context and of the residual; n_values is D.
+    Evidence = constant - D / 2 log(widen + q) - power * log(1 + r / (widen + q)), where q and r are
+    the forms `context` and `form` of the context and of the residual; n_values is D.
     """
 
     form: RegressionForm
@@ -64,16 +63,16 @@ class PredictiveScores(quadratic.Collecting):
     n_values: int
 
     @cached_property
-    def _judging(self) -> tuple[Array, Array, tuple[int, ...]]:
+    def _terms(self) -> tuple[Array, Array, tuple[int, ...]]:
         far = quadratic.far_slots(self.form.is_ill | self.context.is_ill, self.form.anchor)
         return self.context.coefficients(), self.form.coefficients(), far
 
     def evidence(self, rows: Array | PartialRows) -> Array:
         """(n, K) log predictive density of features (P, n)."""
-        # of which none is partial: a row counts as a whole or not at all
+        # No row is partial: a row counts as a whole or not at all.
         if isinstance(rows, PartialRows):
             return rows.join(self.evidence(rows.features).T, np.empty((len(self.power), 0))).T
-        of_context, of_residual, far = self._judging
+        of_context, of_residual, far = self._terms
         q, r = np.maximum(of_context @ rows, 0.0), np.maximum(of_residual @ rows, 0.0)
         for k in far:
             q[k], r[k] = self.context.direct(k, rows), self.form.direct(k, rows)
@@ -88,20 +87,20 @@ class PredictiveScores(quadratic.Collecting):
         return q.T
 
     def pair(self, counts: Counts) -> float:
-        """Not linear in the counts: rules that use it have no bound."""
+        """NaN: scores are not linear in the counts, and rules that use them have no bound."""
         return float("nan")
 
 
 @dataclass(frozen=True)
 class Successors:
-    """Values that follow contexts, drawn from the posterior predictive; made once, in the user's
-    units.
+    """Draws values that follow contexts, from the posterior predictive, in the user's units.
 
-    center (K, E): the context at which coefficients and intercept are independent; value (K, D):
-    the expected value there; coefficients (K, D, E). whiten (K, E, E): whitens contexts about the
-    center; widen (K,): 1, and the variance of the intercept. root (K, D, D): factor of the shape
-    matrix of a Student t with dof (K,). average (K, E), spread (K, E, E): average of the contexts,
-    and factor of their covariance.
+    center (K, E) : context at which coefficients and intercept are independent.
+    value (K, D) : expected value there. coefficients (K, D, E).
+    whiten (K, E, E) : whitens contexts about the center.
+    widen (K,) : 1 plus the variance of the intercept.
+    root (K, D, D) : factor of the shape matrix of a Student t with dof (K,).
+    average (K, E), spread (K, E, E) : average of the contexts, and factor of their covariance.
     """
 
     center: Array
@@ -134,8 +133,9 @@ class Successors:
         return out
 
     def draw_contexts(self, labels: Array, rng: np.random.Generator) -> Array:
-        """(n, E) contexts like those that each component has seen: Gaussian, with their average and
-        covariance.
+        """(n, E) contexts like those that each component has seen.
+
+        They are Gaussian, with the average and covariance of those seen.
         """
         noise = rng.standard_normal((len(labels), self.average.shape[1]))
         out = np.empty_like(noise)
@@ -145,8 +145,9 @@ class Successors:
         return out
 
     def draw_path(self, labels: Array, context: Array, rng: np.random.Generator) -> Array:
-        """(T, D) a sequence in which every value becomes the context of the next: labels (T,),
-        context (E,) of the first.
+        """(T, D) a sequence in which every value becomes the context of the next.
+
+        labels (T,); context (E,) of the first value.
         """
         D = self.value.shape[1]
         out, context = np.empty((len(labels), D)), np.array(context, dtype=float)

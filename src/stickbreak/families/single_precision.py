@@ -1,5 +1,7 @@
-"""Judging in single precision to find a row's candidates, and exactly those: what families with
-linear evidence share.
+"""Rough evidence in single precision, and exact evidence for chosen components.
+
+Families with linear evidence share these functions. Rough evidence preselects the components that
+are then evaluated exactly.
 """
 
 from __future__ import annotations
@@ -9,29 +11,28 @@ from typing import Any
 import numpy as np
 
 from stickbreak.kernels.sparse import dot_sparse
-from stickbreak.protocols import Array, QuickScores, Scores
+from stickbreak.protocols import Array
 from stickbreak.stats import rows_first
 
-__all__ = ["evidence_at", "judge_sparse", "multiply_roughly", "pick_sparse", "rough_of", "single"]
+__all__ = ["evaluate_sparse", "multiply_roughly", "pick_sparse", "single"]
 
 
 def single(values: Any) -> Any:
-    """Numbers, an array or a CSR matrix of them, in single precision; what is too large becomes
-    infinite.
-    """
+    """An array or CSR matrix in single precision; values that are too large become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
 def multiply_roughly(coefficients: Array, features: Array) -> Array:
-    """(K, n) product of coefficients (K, P), in single precision already, with features (P, n)."""
-    # infinite terms: the row is chosen for by what is left, then judged exactly
+    """(K, n) product of coefficients (K, P), already in single precision, and features (P, n)."""
+    # A row with infinite terms is preselected by the rest, then evaluated exactly.
     with np.errstate(over="ignore", invalid="ignore"):
         return coefficients @ single(features)
 
 
-def judge_sparse(coefficients: Array, features: Array, index: Array) -> Array:
-    """(n, M) products of coefficients (K, P) of the components index (n, M) with features (P, n);
+def evaluate_sparse(coefficients: Array, features: Array, index: Array) -> Array:
+    """(n, M) product of features (P, n) with coefficients (K, P) of components index (n, M).
+
     -inf where the index is -1.
     """
     out = np.empty(index.shape)
@@ -40,19 +41,5 @@ def judge_sparse(coefficients: Array, features: Array, index: Array) -> Array:
 
 
 def pick_sparse(evidence: Array, index: Array) -> Array:
-    """(n, M) of evidence (n, K) at the components index (n, M); -inf where the index is -1."""
+    """(n, M) entries of evidence (n, K) at components index (n, M); -inf where the index is -1."""
     return np.where(index >= 0, np.take_along_axis(evidence, np.maximum(index, 0), axis=1), -np.inf)
-
-
-def rough_of(scores: Scores, rows: Any) -> Array:
-    """(n, K) rough evidence, or exact evidence where scores have no other."""
-    return scores.rough(rows) if isinstance(scores, QuickScores) else scores.evidence(rows)
-
-
-def evidence_at(scores: Scores, rows: Any, index: Array) -> Array:
-    """(n, M) evidence of the components index (n, M), whatever way scores have to find it."""
-    return (
-        scores.evidence_at(rows, index)
-        if isinstance(scores, QuickScores)
-        else pick_sparse(scores.evidence(rows), index)
-    )

@@ -1,8 +1,8 @@
 """Dirichlet tables over symbols, shared by Categorical and Multinomial.
 
 Counts are symbol-major, emission (V, K), so that a symbol's potentials are one contiguous read.
-Totals over symbols are a field of their own: counts restricted to the symbols of a batch still give
-their potentials.
+Totals over symbols are a field of their own, so that counts restricted to the symbols of a batch
+still give their potentials.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ __all__ = [
 
 
 def log_partition_rise(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
-    """(K,) log-partition of Dirichlet(concentration + table) minus that of the prior; table (V, K),
-    total (K,).
+    """(K,) log-partition of Dirichlet(concentration + table) minus that of the prior.
+
+    table (V, K), total (K,).
     """
     base, found = n_symbols * concentration, np.empty(table.shape[1])
     log_gamma_columns(np.ascontiguousarray(table), float(concentration), found)
@@ -42,9 +43,7 @@ def mean_log_table(table: Array, total: Array, concentration: float, n_symbols: 
 
 
 def log_mean_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:
-    """Log E[probability]; it is also the mode in natural coordinates, which exists for every
-    concentration.
-    """
+    """Log E[probability]; also the mode in natural coordinates, which exists for every prior."""
     return np.log(table + concentration) - np.log(total + n_symbols * concentration)
 
 
@@ -59,8 +58,9 @@ def log_mode_value(table: Array, total: Array, concentration: float, n_symbols: 
 def draw_table(
     table: Array, total: Array, concentration: float, n_symbols: int, rng: np.random.Generator
 ) -> Array:
-    """Log probabilities drawn from Dirichlet(concentration + table). Symbols that a restricted
-    table leaves out share the rest.
+    """Log probabilities drawn from Dirichlet(concentration + table).
+
+    Symbols that a restricted table leaves out share the remaining probability.
     """
     n_others = n_symbols - len(table)
     others = (

@@ -31,8 +31,8 @@ from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
 
-# of a column's mean square: components differ in scale alone, and the widest one sets that of the
-# table
+# of a column's mean square. Components differ in scale only, and the widest one dominates the scale
+# of the table.
 DEFAULT_SHARE = 0.1
 
 
@@ -45,12 +45,13 @@ class ZeroMeanGaussian(BaseFamily):
     dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 2.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
         Default: diagonal, a tenth of each column's mean square.
-    scale : (D,) frame in which statistics are kept; set from the data, it changes rounding only.
+    scale : (D,) frame in which statistics are kept; set from the data. It only affects rounding.
     """
 
     dof: float | None = None
     covariance: Any = None
     scale: Any = None
+    draws = True
     learned = ("covariance",)
     missing = "completed"
 
@@ -85,22 +86,22 @@ class ZeroMeanGaussian(BaseFamily):
         return {"moments": Field((axis, None), nonnegative=False)}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
+        """Empty counts."""
         return {"moments": np.zeros((n_components, quadratic.n_full(self.n_features)))}
 
     def width(self) -> int:
-        """Features of a row."""
+        """Number of features of a row."""
         return quadratic.n_full(self.n_features)
 
     def prepare(self, rows: Any) -> Array | PartialRows:
-        """(n, D) rows to features (P, n), those that lack entries apart."""
+        """Features (P, n) of rows (n, D); with missing entries, partial rows are kept apart."""
         return quadratic.prepare_full(rows, np.zeros(self.n_features), self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
-        """(n, D) rows to [1, z] (1 + D, n)."""
+        """[1, z] (1 + D, n) of rows (n, D)."""
         return quadratic.prepare_standardized(rows, np.zeros(self.n_features), self.scale)
 
-    # ------------------------------------------------------------------------------------------ pos
+    # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array]:
         assert self.dof is not None
@@ -183,7 +184,7 @@ class ZeroMeanGaussian(BaseFamily):
         )
 
     def log_mode(self, counts: Counts) -> Array:
-        """(dof - D - 1) / 2 (log det precision - D) at the mode, with the constants of the rows."""
+        """(dof - D - 1) / 2 (log det precision - D) at the mode, plus the constants of the rows."""
         dof, _, log_det = self._posterior(counts)
         worth, D = self._rows_worth(dof), self.n_features
         return (
@@ -197,10 +198,10 @@ class ZeroMeanGaussian(BaseFamily):
         return expected_precision(dof, factor), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> ZeroMeanGaussian:
-        """`covariance`."""
+        """Learn `covariance`."""
         return learn_covariance(self, counts, self.scale)
 
-    # ------------------------------------------------------------------------------------------ mea
+    # ------------------------------------------------------------------------------- means, seeding
 
     def _covariance(self, counts: Counts, less: float) -> Array:
         dof, factor, _ = self._posterior(counts)
@@ -222,7 +223,7 @@ class ZeroMeanGaussian(BaseFamily):
         return gaussian_divergence(np.zeros(a.shape[:2]), a, np.zeros(b.shape[:2]), b)
 
     def divergence(self, rows: Array, index: int) -> Array:
-        """(n,) log-det divergence of smoothed second moments; a row's is B + z z'."""
+        """(n,) log-det divergence of smoothed second moments; that of a row is B + z z'."""
         _, inverse_scale = self._prior()
         z = rows[1 : 1 + self.n_features]
         white = solve_triangular(
@@ -231,7 +232,7 @@ class ZeroMeanGaussian(BaseFamily):
         return np.maximum(spiked_divergence(white, index, 1.0), 0.0)
 
     def divergences(self, rows: Array, indices: Array) -> Array:
-        """(m, n) the same from several rows: whitened once, with one matrix product."""
+        """(m, n) divergences from several rows; whitened once, with one matrix product."""
         _, inverse_scale = self._prior()
         white = solve_triangular(
             np.linalg.cholesky(inverse_scale),
@@ -241,10 +242,10 @@ class ZeroMeanGaussian(BaseFamily):
         )
         return spiked_divergences(white, indices, 1.0, 0.0)
 
-    # ------------------------------------------------------------------------------------------ for
+    # ---------------------------------------------------------------------------------- for readers
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
-        """Rows of the Student t predictive."""
+        """Rows drawn from the Student t predictive."""
         n_hat, factor, _ = self._posterior(counts)
         dof = n_hat + 1.0 - self.n_features
         root = factor / np.sqrt(dof)[:, None, None]

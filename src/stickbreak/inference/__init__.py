@@ -6,9 +6,9 @@ from .engine import Callback, Engine, Result, run, step
 from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
 from .executors import count_workers, workers
 from .memory import Memory, RamMemory, SpillingMemory, Visit
-from .proposals import Move, Mover, Proposal, Sample, Scene
+from .proposals import BaseMove, Mover, Proposal, Sample, Scene
 from .records import MoveRecord
-from .rules import Draw, Hard, LogMean, MeanLog, Mode, WindowMeanLog
+from .rules import BaseRule, Draw, Hard, LogMean, MeanLog, Mode, WindowMeanLog
 from .schedules import PowerDecay
 from .state import Info, Start, State
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
@@ -19,6 +19,8 @@ __all__ = [
     "ENGINES",
     "Accumulator",
     "AllLaps",
+    "BaseMove",
+    "BaseRule",
     "BatchVB",
     "BoundStopping",
     "Callback",
@@ -37,7 +39,6 @@ __all__ = [
     "Memory",
     "Mode",
     "MonitorStopping",
-    "Move",
     "MoveRecord",
     "Mover",
     "PowerDecay",

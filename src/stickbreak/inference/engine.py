@@ -10,26 +10,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError
 from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Model, Pool, Rule, Watch
+from stickbreak.protocols import Pool, Revisit, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
 from .checkpoints import Checkpointer, Snapshot
 from .memory import Visit
 from .proposals import Mover, Outcome
+from .rules import BaseRule
 from .sparsity import count_missed
 from .state import Info, Start, State
 from .stopping import Stopping
 from .trace import LapRecord, Trace
 
 UPDATES = 3  # of the globals that are not functions of the counts, in a lap of many batches
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["Callback", "Data", "Engine", "Result", "run", "step"]
 
@@ -136,8 +140,8 @@ class Engine(Parameters):
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
 
-    def limit(self, model: Any) -> Any:
-        """The model of the fit: here the one that is given."""
+    def adapt(self, model: Model) -> Model:
+        """The model that the engine fits: here the one that is given."""
         return model
 
     def watches(self) -> list[Watch]:
@@ -148,7 +152,7 @@ class Engine(Parameters):
         """What changes the number of components: here nothing."""
         return Mover(())
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Counts to potentials."""
         raise NotImplementedError
 
@@ -165,7 +169,7 @@ class Engine(Parameters):
         raise NotImplementedError
 
     def final_bound(
-        self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
+        self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:
         """The whole-data bound (or objective) of the result: here the last lap's."""
         bound = trace[-1].bound if len(trace) else None
@@ -194,10 +198,15 @@ def _no_warm() -> None:
     return
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a fit found."""
+    """What a fit found.
 
+    model : with the hyperparameters that the fit learned
+    warm : values of every unit, for a fit that goes on from this one
+    """
+
+    model: Model
     counts: Summary
     params: Fields
     ids: tuple[int, ...]
@@ -207,14 +216,12 @@ class Result:
     bound: float
     is_converged: bool
     is_interrupted: bool = False
-    model: Any = None  # with the hyperparameters that the fit learned
-    # values of every unit, for a fit that goes on from this one
     warm: Callable[[], Fields | None] = _no_warm
 
 
 def step(
     model: Model,
-    rule: Rule,
+    rule: BaseRule,
     accumulator: Accumulator,
     state: State,
     batch: Batch,
@@ -240,8 +247,8 @@ def step(
 
 
 def _visit(
-    model: Any,
-    rule: Rule,
+    model: Model,
+    rule: BaseRule,
     state: State,
     batch: Batch,
     old: Visit | None,
@@ -249,33 +256,44 @@ def _visit(
     watches: Sequence[Watch],
     pool: Pool,
 ) -> tuple[Summary, Fields | None]:
-    """New counts of a batch, and what its units will go on from.
+    """New counts of a batch, and new values of its units.
 
-    Units that keep values of their own (documents) may be stuck with them, while the components are
-    still moving: they begin afresh as long as that raises the bound of all data, and go on from
-    what they have when it does not.
+    Units with values of their own go on from these as the structure sees fit, until it says that
+    the batch has settled.
     """
+
+    def infer(warm: Fields | None) -> tuple[Summary, Fields | None]:
+        return rule.visit(model, counts, state.params, batch, warm, watches, pool)
+
     kept = state.warm_of(batch, old)
-    is_free = getattr(model.structure, "begins_afresh", False) and batch.id not in state.settled
-    if kept is None or old is None or state.seed is not None or not is_free:
-        return rule.visit(model, counts, state.params, batch, kept, watches, pool)
-    new, warm = rule.visit(model, counts, state.params, batch, None, watches, pool)
-    before = rule.bound(model, state.total.view(), state.params)
-    changed = new if state.n_batches == 1 and new.index is None else state.total.snapshot()
-    if changed is not new:
-        changed = Tally.taking(changed).subtract(old.summary).add(replace(new, sides={})).summary()
-    after = rule.bound(model, changed, state.params)
-    if before is None or after is None or after > before:
-        return new, warm
-    state.settled.add(batch.id)
-    return rule.visit(model, counts, state.params, batch, kept, watches, pool)
+    if kept is None or old is None or state.seed is not None or batch.id in state.settled:
+        return infer(kept)
+    seen = old.summary
+
+    def improves(new: Summary) -> bool:
+        before = rule.bound(model, state.total.view(), state.params)
+        after = rule.bound(model, _exchanged(state, seen, new), state.params)
+        return before is None or after is None or after > before
+
+    new, warm, is_settled = model.structure.revisit(Revisit(infer, kept, improves))
+    if is_settled:
+        state.settled.add(batch.id)
+    return new, warm
+
+
+def _exchanged(state: State, old: Summary, new: Summary) -> Summary:
+    """The total with a batch's old counts exchanged for new ones."""
+    if state.n_batches == 1 and new.index is None:
+        return new
+    total = Tally.taking(state.total.snapshot())
+    return total.subtract(old).add(replace(new, sides={})).summary()
 
 
 @dataclass
 class _Loop:
     """One fit in progress."""
 
-    model: Any
+    model: Model
     engine: Engine
     data: Data
     state: State
@@ -379,7 +397,7 @@ class _Loop:
 
 
 def run(
-    model: Any,
+    model: Model,
     engine: Engine,
     data: Data,
     start: Start | Snapshot,
@@ -396,7 +414,7 @@ def run(
     """
     engine.check()
     plan, given = engine.plan(data), model
-    model = engine.limit(model)
+    model = engine.adapt(model)
     if isinstance(start, Snapshot):
         state, trace = engine.accumulator(data).resume(start.state), start.trace
         counted = state.total.view()
@@ -444,17 +462,17 @@ def run(
         else engine.final_bound(loop.model, data, counts, state.params, trace, pool)
     )
     return Result(
-        replace(counts, sides={}),
-        state.params,
-        state.ids,
-        state.next_id,
-        state.n_steps,
-        trace,
-        math.nan if bound is None else bound,
-        converged,
-        interrupted,
-        loop.model if model is given else replace(loop.model, structure=given.structure),
-        state.all_warm if state.keeps_warm else _no_warm,
+        model=loop.model if model is given else replace(loop.model, structure=given.structure),
+        counts=replace(counts, sides={}),
+        params=state.params,
+        ids=state.ids,
+        next_id=state.next_id,
+        n_steps=state.n_steps,
+        trace=trace,
+        bound=math.nan if bound is None else bound,
+        is_converged=converged,
+        is_interrupted=interrupted,
+        warm=state.all_warm if state.keeps_warm else _no_warm,
     )
 
 

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Batch, Sequences
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Pool, Rule, Watch
+from stickbreak.protocols import Pool, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Memoized, Stochastic, Subchains
 from .engine import Data, Engine, Visits
-from .proposals import Move, Mover
-from .rules import Draw, Hard, MeanLog, Mode, WindowMeanLog
+from .proposals import BaseMove, Mover
+from .random_streams import ORDER
+from .rules import BaseRule, Draw, Hard, MeanLog, Mode, WindowMeanLog
 from .schedules import PowerDecay
 from .sparsity import SparsityWatch
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = [
     "EM",
@@ -36,7 +40,6 @@ __all__ = [
 
 
 MOST_BUFFER, EDGE_TOL = 128, 1e-3  # of adaptive buffers
-ORDER = 1  # sets the draws of batches apart from those of starts, which use the same seed
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class RandomBatches:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _MemoizedEngine(Engine):
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Variational Bayes."""
         return MeanLog()
 
@@ -131,9 +134,9 @@ class _SparseEngine(Engine):
                 f"max_active={self.max_active}: use max_active=4, candidates=16, for example"
             )
 
-    def limit(self, model: Any) -> Any:
+    def adapt(self, model: Model) -> Model:
         """The model whose rows use max_active components each."""
-        return model if self.max_active is None else model.limited(self.max_active, self.candidates)
+        return model if self.max_active is None else model.sparse(self.max_active, self.candidates)
 
     def watches(self) -> list[Watch]:
         """How often a limit changes what rows use, where that is not plain."""
@@ -142,13 +145,13 @@ class _SparseEngine(Engine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _MovingEngine(_SparseEngine, _MemoizedEngine):
-    moves: Sequence[Move] = ()
+    moves: Sequence[BaseMove] = ()
 
     def check(self) -> None:
         """Also the moves."""
         super().check()
         if not isinstance(self.moves, list | tuple) or not all(
-            hasattr(m, "plan") and not isinstance(m, type) for m in self.moves
+            isinstance(move, BaseMove) for move in self.moves
         ):
             raise ValueError(
                 "moves must be a list of objects such as sb.Birth(), sb.Merge(), "
@@ -285,7 +288,7 @@ class _StochasticEngine(Engine):
         """Step sizes."""
         return PowerDecay(self.kappa, self.delay, self.first_rate)
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Variational Bayes."""
         return MeanLog()
 
@@ -294,7 +297,7 @@ class _StochasticEngine(Engine):
         return MonitorStopping(self.tol)
 
     def final_bound(
-        self, model: Any, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
+        self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:
         """The exact bound of the final globals, by one pass over the data."""
         rule = MeanLog()
@@ -394,7 +397,7 @@ class SubchainVB(_StochasticEngine):
                     f"got {self.buffer!r}"
                 )
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Variational Bayes."""
         return WindowMeanLog()
 
@@ -426,7 +429,7 @@ class EM(_MemoizedEngine):
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Modes."""
         return Mode()
 
@@ -441,7 +444,7 @@ class HardEM(_MemoizedEngine):
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """Modes of the best labelling."""
         return Hard(Mode())
 
@@ -481,11 +484,11 @@ class Gibbs(Engine):
         if self.reorder:
             raise ValueError("Gibbs draws components in any order: reorder must be False")
 
-    def limit(self, model: Any) -> Any:
+    def adapt(self, model: Model) -> Model:
         """The model with a prior whose parameters can be drawn."""
         return model.for_draws()
 
-    def rule(self) -> Rule:
+    def rule(self) -> BaseRule:
         """A sample."""
         return Draw()
 

@@ -10,32 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Movable, Pool, Watch
+from stickbreak.parameters import Parameters
+from stickbreak.protocols import Array, Pool, Watch
 from stickbreak.stats import Edit, Fields, Forget, Summary
 
+from .random_streams import MOVES
 from .records import MoveRecord
 from .rules import MeanLog
 from .state import State
 
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
 __all__ = [
     "Attempts",
-    "Move",
+    "BaseMove",
     "MoveRecord",
     "Mover",
     "Outcome",
     "Proposal",
     "Sample",
     "Scene",
-    "TryingMove",
 ]
 
-# sets the draws of moves apart from those of starts and of batch orders, which use the same seed
-MOVES = 2
 SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
 SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
 TIE = 1e-10  # part of the bound that is rounding
@@ -134,7 +136,7 @@ class Scene:
     in_stream : the data are rows that will be seen once; the total is that of the rows before them
     """
 
-    model: Any
+    model: Model
     total: Summary
     params: Fields
     ids: tuple[int, ...]
@@ -166,10 +168,7 @@ class Scene:
     @cached_property
     def protected(self) -> frozenset[int]:
         """Positions that labels name: no move touches them."""
-        if "legal" not in self.params:
-            return frozenset()
-        named = (self.params["legal"][1:] > 0).any(0)  # set 0 is that of rows without a label
-        return frozenset(int(k) for k in np.flatnonzero(named))
+        return self.model.named(self.params)
 
     @cached_property
     def sample(self) -> Sample:
@@ -250,7 +249,7 @@ class Proposal(Protocol):
         ...
 
     def edit(
-        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+        self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
         """The edit, for its components at `positions` of `size`, when `done` were accepted before
         it in this lap.
@@ -258,25 +257,34 @@ class Proposal(Protocol):
         ...
 
 
-class Move(Protocol):
-    """Knows what to propose."""
+class BaseMove(Parameters):
+    """Knows what to propose. A move that cannot be tracked during a lap may be tried on all data.
 
-    @property
-    def kind(self) -> str:
-        """Name of the move in records and files."""
-        ...
+    kind : name of the move in records and files
+    """
 
-    def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
-        """A proposal of this kind, as `Proposal.pack` left it."""
-        ...
-
-    def plan(self, scene: Scene) -> list[Proposal]:
-        """Proposals for the coming lap."""
-        ...
+    kind: ClassVar[str]
 
     def check(self) -> None:
         """Raise ValueError for a setting that makes no sense."""
-        ...
+
+    def plan(self, scene: Scene) -> list[Proposal]:
+        """Proposals for the coming lap, to be tracked."""
+        return []
+
+    def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
+        """A proposal of this kind, as `Proposal.pack` left it."""
+        raise NotImplementedError
+
+    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
+        """Ids of what to try on all data, the most promising first."""
+        return []
+
+    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
+        """Outcome of changing the components at some positions; None if it is not above
+        `scene.bound`.
+        """
+        return None
 
 
 # ---------------------------------------------------------------------------------------------- the
@@ -301,41 +309,19 @@ class Outcome:
     warm: Fields | None = None
 
 
-@runtime_checkable
-class TryingMove(Protocol):
-    """A move that can also fit all data from a changed start: for structures whose changes cannot
-    be tracked during a lap.
-    """
-
-    @property
-    def kind(self) -> str:
-        """Name of the move in records."""
-        ...
-
-    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """Ids of what to try, the most promising first."""
-        ...
-
-    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """The outcome of changing the components at some positions; None when it does not beat
-        `scene.bound`.
-        """
-        ...
-
-
 @dataclass
 class Mover:
     """All moves of a fit, with their history. The loop calls plan before a lap and decide
     after it.
     """
 
-    moves: Sequence[Move]
+    moves: Sequence[BaseMove]
     attempts: Attempts = field(default_factory=Attempts)
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
 
     def try_out(
-        self, model: Any, state: State, data: Any, seed: int, settled: bool, pool: Pool
+        self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
     ) -> tuple[Outcome | None, list[MoveRecord]]:
         """For structures whose changes cannot be tracked: fits of all data from changed starts, one
         after the other.
@@ -343,13 +329,8 @@ class Mover:
         Only when the fit has settled: before that a trial would win by the laps it makes. Returns
         where to go on from, and what was tried.
         """
-        moves: list[Any] = [move for move in self.moves if isinstance(move, TryingMove)]
-        if (
-            not settled
-            or not moves
-            or isinstance(model.structure, Movable)
-            or state.seed is not None
-        ):
+        is_tracked = "redistribute" in model.structure.tracks
+        if not settled or not self.moves or is_tracked or state.seed is not None:
             return None, []
         total, rng = state.total.view(), np.random.default_rng([seed, MOVES, state.lap])
         scene = Scene(
@@ -361,7 +342,7 @@ class Mover:
         # the fit ends with this: all that may be tried is, before that
         while best is None and self.attempts.n_failed > n_failed:
             n_failed = self.attempts.n_failed
-            for move in moves:
+            for move in self.moves:
                 for ids in move.targets(scene):
                     if not set(ids) <= set(scene.ids):
                         continue
@@ -389,7 +370,7 @@ class Mover:
 
     def plan(
         self,
-        model: Any,
+        model: Model,
         state: State,
         data: Any,
         seed: int,
@@ -458,7 +439,7 @@ class Mover:
             found.setdefault(proposal.watch.name, proposal.watch)
         return list(found.values())
 
-    def decide(self, model: Any, state: State) -> list[MoveRecord]:
+    def decide(self, model: Model, state: State) -> list[MoveRecord]:
         """Accept what raises the whole-data bound, best first; a component takes part in one
         accepted change a lap.
         """
@@ -508,12 +489,14 @@ class Mover:
         self.proposals = []
         return records
 
-    def _edit(self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal]) -> Edit:
+    def _edit(
+        self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal]
+    ) -> Edit:
         positions = tuple(state.ids.index(self.planned_ids[k]) for k in proposal.slots)
-        return proposal.edit(model.axis, positions, len(state.ids), done)
+        return proposal.edit(model, positions, len(state.ids), done)
 
     def _gain(
-        self, model: Any, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
+        self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
     ) -> float:
         """Exact change of the whole-data bound, globals at their optimum on both sides."""
         edit = self._edit(model, state, proposal, done)

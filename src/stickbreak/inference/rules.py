@@ -6,25 +6,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.protocols import Pool, Rule, Watch
+from stickbreak.protocols import Pool, Watch
 from stickbreak.stats import Fields, Summary
 
-__all__ = ["Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMeanLog"]
+from .random_streams import DRAWS
 
-# sets these random numbers apart from those of starts and batches, which use the same seed
-DRAWS = 2
+if TYPE_CHECKING:
+    from stickbreak.models import Model, ModelPotentials
+
+__all__ = ["BaseRule", "Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMeanLog"]
 
 
-class _BaseRule:
-    """What rules share: a visit makes potentials from the counts, then takes the model's local
-    step.
-    """
+class BaseRule:
+    """How counts become potentials, which local step a visit takes, which bound there is."""
 
     @property
     def objective(self) -> str:
@@ -35,29 +35,29 @@ class _BaseRule:
         """The method of a family or table that makes this rule's potentials."""
         raise NotImplementedError
 
-    def at(self, seed: int, step: int) -> Any:
+    def at(self, seed: int, step: int) -> BaseRule:
         """The same for every visit: no random numbers are used."""
         return self
 
-    def potentials(self, model: Any, counts: Summary, params: Fields) -> Any:
+    def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
         """The model's, under this rule."""
         return model.potentials(counts, params, self)
 
-    def local_model(self, model: Any) -> Any:
+    def local_model(self, model: Model) -> Model:
         """The model whose local step the rule takes."""
         return model
 
-    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+    def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
         """Parameters that are not functions of the counts, refreshed."""
         return model.global_step(total, params)
 
-    def n_used(self, model: Any, total: Summary) -> int | None:
+    def n_used(self, model: Model, total: Summary) -> int | None:
         """Rows are shared out: components hold parts of them."""
         return None
 
     def visit(
         self,
-        model: Any,
+        model: Model,
         counts: Summary,
         params: Fields,
         batch: Batch,
@@ -72,7 +72,7 @@ class _BaseRule:
         self.check(found)
         return found, warm
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The whole-data objective, or None where there is none."""
         raise NotImplementedError
 
@@ -84,7 +84,7 @@ class _BaseRule:
                 "and the family's prior"
             )
 
-    def learn(self, model: Any, total: Summary) -> Any:
+    def learn(self, model: Model, total: Summary) -> Model:
         """Hyperparameters stay: modes and predictives have no bound that could say which are
         better.
         """
@@ -92,7 +92,7 @@ class _BaseRule:
 
 
 @dataclass(frozen=True)
-class MeanLog(_BaseRule):
+class MeanLog(BaseRule):
     """Expected log: variational Bayes."""
 
     @property
@@ -104,11 +104,11 @@ class MeanLog(_BaseRule):
         """`mean_log` of a family or table."""
         return table.mean_log
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The whole-data bound."""
         return float(model.bound(total, params))
 
-    def learn(self, model: Any, total: Summary) -> Any:
+    def learn(self, model: Model, total: Summary) -> Model:
         """What the model learns of its priors raises the bound."""
         return model.learn(total)
 
@@ -117,13 +117,13 @@ class MeanLog(_BaseRule):
 class WindowMeanLog(MeanLog):
     """Expected log, for windows of sequences that begin anywhere."""
 
-    def potentials(self, model: Any, counts: Summary, params: Fields) -> Any:
+    def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
         """Those of whole sequences, and where windows begin."""
         return model.window_potentials(counts, params, self)
 
 
 @dataclass(frozen=True)
-class Mode(_BaseRule):
+class Mode(BaseRule):
     """Mode in natural coordinates: EM. A flat prior gives maximum likelihood."""
 
     @property
@@ -135,7 +135,7 @@ class Mode(_BaseRule):
         """`mode` of a family or table."""
         return table.mode
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """EM's objective: largest log joint plus the entropy of the labels, up to a constant of the
         prior.
         """
@@ -143,7 +143,7 @@ class Mode(_BaseRule):
 
 
 @dataclass(frozen=True)
-class LogMean(_BaseRule):
+class LogMean(BaseRule):
     """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference.
     There is no bound.
     """
@@ -155,18 +155,18 @@ class LogMean(_BaseRule):
     def check(self, found: Summary) -> None:
         """There is no bound to check."""
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """None: log_z of a batch is a predictive monitor."""
         return None
 
 
 @dataclass(frozen=True)
-class Hard(_BaseRule):
+class Hard(BaseRule):
     """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman
     k-means.
     """
 
-    rule: Rule
+    rule: BaseRule
 
     @property
     def objective(self) -> str:
@@ -177,17 +177,17 @@ class Hard(_BaseRule):
         """As the wrapped rule."""
         return self.rule.pick(table)
 
-    def local_model(self, model: Any) -> Any:
+    def local_model(self, model: Model) -> Model:
         """The model that decodes."""
         return model.best_only()
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The wrapped rule's objective; the labels have no entropy."""
         return self.rule.bound(model, total, params)
 
 
 @dataclass(frozen=True, eq=False)
-class Draw(_BaseRule):
+class Draw(BaseRule):
     """A sample: parameters and labels drawn in turn, each given the other. Gibbs sampling.
 
     Without random numbers (`rng` None, as readers of a fitted model have it) potentials are those
@@ -211,13 +211,13 @@ class Draw(_BaseRule):
         """`draw` of a family or table; `log_mean` for readers."""
         return table.log_mean if self.rng is None else partial(table.draw, rng=self.rng)
 
-    def local_model(self, model: Any) -> Any:
+    def local_model(self, model: Model) -> Model:
         """The model that draws labels."""
         return model if self.rng is None else model.drawing(self.rng)
 
     def visit(
         self,
-        model: Any,
+        model: Model,
         counts: Summary,
         params: Fields,
         batch: Batch,
@@ -234,16 +234,16 @@ class Draw(_BaseRule):
     def check(self, found: Summary) -> None:
         """There is no bound to check."""
 
-    def global_step(self, model: Any, total: Summary, params: Fields) -> Fields:
+    def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
         """Drawn once a visit; the end of a lap changes nothing."""
         return params if self.rng is None else model.redraw(total, params, self.rng)
 
-    def bound(self, model: Any, total: Summary, params: Fields) -> float | None:
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The log joint of data, labels and what is stored (a root): no bound, and it goes up and
         down.
         """
         return float(model.bound(total, params))
 
-    def n_used(self, model: Any, total: Summary) -> int | None:
+    def n_used(self, model: Model, total: Summary) -> int | None:
         """Components that hold at least one row."""
         return int(model.n_used(total))

@@ -5,13 +5,16 @@ of every lap.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Local, Potentials, Rule
 from stickbreak.stats import Field, Summary
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["SparsityWatch", "count_missed"]
 
@@ -31,17 +34,17 @@ class SparsityWatch:
     name: str = NAME
     n_rows: int = 0
 
-    def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> SparsityWatch:
+    def at(self, model: Model, counts: Summary, batch: Batch, rule: Rule) -> SparsityWatch:
         """For one visit."""
         return replace(self, n_rows=max(1, round(batch.n_rows * CHECKED / len(batch.lanes()))))
 
-    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+    def empty_side(self, model: Model, potentials: Potentials) -> Summary:
         """Nothing checked."""
         return Summary(FIELDS, {name: np.zeros(()) for name in FIELDS})
 
     def observe(
         self,
-        model: Any,
+        model: Model,
         potentials: Potentials,
         block: Batch,
         raw: Batch,
@@ -51,7 +54,7 @@ class SparsityWatch:
         """Add a block's numbers, if it is the first of its lane."""
         if raw.row_at > 0:
             return side
-        found = model.structure.n_missed(model, potentials, raw, local, self.n_rows)
+        found = model.structure.n_missed(model.family.prepare, potentials, raw, local, self.n_rows)
         return replace(
             side,
             arrays={

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Model
 from stickbreak.stats import Edit, EditLog, Fields, Summary, Tally, join
 
 from .memory import Memory, RamMemory, Visit
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["Info", "Start", "State"]
 

@@ -1,8 +1,8 @@
-"""Where fits begin."""
+"""Starts of fits."""
 
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
-from .documents import from_documents, word_counts
+from .documents import SMOOTHING, from_documents, word_counts
 from .plusplus import (
     choose_plusplus,
     choose_random,
@@ -15,6 +15,7 @@ from .plusplus import (
 from .scalable import choose_scalable, from_scalable
 
 __all__ = [
+    "SMOOTHING",
     "choose_blocks",
     "choose_plusplus",
     "choose_random",

@@ -1,4 +1,4 @@
-"""Starts for sequences: each component is first seen in one contiguous block of rows."""
+"""Starts for sequences: each component starts from one contiguous block of rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .plusplus import SAMPLE_ROWS, examples_of_sets
 
 __all__ = ["choose_blocks", "from_blocks"]
 
-MAX_CANDIDATES = 1000  # blocks that a start chooses from: all their pairs are compared
-MAX_NUMBERS = 1 << 24  # numbers that the statistics of all candidates may take: about 128 MB
+MAX_CANDIDATES = 1000  # blocks that a start selects from; all their pairs are compared
+MAX_NUMBERS = 1 << 24  # limit for the statistics of all candidates: about 128 MB
 
 
 def choose_blocks(
     batch: Batch, n_blocks: int, length: int, rng: np.random.Generator, within: Array | None = None
 ) -> list[tuple[int, int]]:
-    """(begin, end) of up to n_blocks random blocks of `length` rows, none across two sequences or
-    over another.
+    """(begin, end) of up to n_blocks random blocks of `length` rows that do not overlap.
 
-    A sequence that is shorter is a block as it is. within (n,): rows at which a block may be
-    centred; default all that count.
+    A block lies within one sequence; a shorter sequence is a block as a whole.
+
+    within (n,) : rows at which a block may be centered. Default: all with positive weight.
     """
     assert batch.offsets is not None
     possible = np.flatnonzero((batch.repeats_or_ones() > 0) & (True if within is None else within))
@@ -59,13 +59,13 @@ def from_blocks(
     candidates: int = 1,
     legal: Array | None = None,
 ) -> Start:
-    """Random contiguous blocks of `length` rows of (a sample of) the sequences, one for each
-    component [H16, 6.6].
+    """One random contiguous block of `length` rows for each component [H16, 6.6].
 
-    candidates : blocks to choose from, for each component: those that are far apart are kept, as in
+    Large data are sampled. Components beyond the blocks that find room are empty. A legal set with
+    a single component seeds that component from its own rows.
+
+    candidates : how many blocks to draw for each component; those far apart are kept, as in
         k-means++. 1 keeps them all.
-    Components beyond the blocks that find room are empty. A legal set with a single component seeds
-    that one by its own rows.
     """
     require_whole(length=length, candidates=candidates)
     batch = data.sample(SAMPLE_ROWS, rng)
@@ -91,9 +91,7 @@ def from_blocks(
 
 
 def _affordable(model: Any, candidates: int, n_components: int) -> int:
-    """How many blocks to look at: their statistics, and the divergences of all pairs, must fit into
-    little memory.
-    """
+    """How many blocks to draw: their statistics and pairwise divergences must fit in memory."""
     if candidates == 1:
         return n_components
     numbers = sum(array.size for array in model.family.zeros(1).values())
@@ -105,8 +103,10 @@ def _affordable(model: Any, candidates: int, n_components: int) -> int:
 def _far_apart(
     model: Any, batch: Batch, blocks: list[tuple[int, int]], n_blocks: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Some of the blocks: each new one with probability proportional to the divergence of its mean
-    from the nearest one chosen.
+    """A subset of the blocks, as in k-means++.
+
+    The probability of each new block is proportional to the divergence of its mean from that of the
+    nearest block selected before.
     """
     labels = np.full(batch.n_rows, -1)
     for slot, (begin, end) in enumerate(blocks):

@@ -1,4 +1,4 @@
-"""Counts from labels: how every start becomes a seed for the engines."""
+"""Counts from labels, which turn every start into a seed for the engines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["count_labels"]
 def count_labels(
     model: Any, batch: Batch, labels: Array, n_components: int, like: Summary | None = None
 ) -> Summary:
-    """Hard counts of a batch whose row i belongs to labels[i]; -1 belongs to nobody.
+    """Hard counts of a batch whose row i belongs to component labels[i]; -1 belongs to none.
 
-    like : counts of as many components, whose reference points are kept and by which gaps in the
-        rows are completed; default: new reference points where they are needed, and the prior
+    like : counts of as many components, whose reference points are kept, and which complete missing
+        entries. Default: new reference points where they are needed, and the prior.
     """
     if like is not None:
         return _collect(model, batch, labels, like)
     total = Tally(_collect(model, batch, labels, model.zeros(n_components)))
     edits = model.upkeep(total.view())
-    if edits:  # statistics about better reference points, collected afresh
+    if edits:  # collect again, about better reference points
         empty = model.zeros(n_components)
         for edit in edits:
             empty = edit(empty)
@@ -46,7 +46,7 @@ def _collect(model: Any, batch: Batch, labels: Array, like: Summary) -> Summary:
         scores.collect(model.family.prepare(block.rows), shares.T, out)
         model.structure.count(mine, block, out)
     n_known = float(batch.repeats_or_ones()[labels >= 0].sum())
-    # as many units as those rows are worth
+    # the units that these rows amount to
     n_units = batch.n_units * n_known / max(batch.n_observations, 1e-300)
     part = Summary(empty.layout, out, n_units=n_units, index=empty.index)
     return Tally(like.empty()).add(part).summary()

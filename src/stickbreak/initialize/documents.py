@@ -1,34 +1,34 @@
-"""Starts for documents: clusters of whole documents, by the words that they have; for vectors in
-groups, clusters of vectors.
+"""Starts from clusters of whole units (documents), by the sums of their rows.
+
+Where a family has no such sums, clusters of rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from stickbreak.data import Batch, Documents, Table
-from stickbreak.families import Categorical, Multinomial
 from stickbreak.inference import Start
-from stickbreak.models import finite_mixture
 from stickbreak.protocols import Pool
-from stickbreak.stats import Summary
 
 from .plusplus import from_plusplus
 
-__all__ = ["from_documents", "word_counts"]
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["SMOOTHING", "from_documents", "word_counts"]
 
 SAMPLE_WORDS = 2_000_000  # distinct words of documents that a start looks at
-# prior count of a word while documents are compared: small ones would make every rare word a
-# cluster
+# prior count of a word while documents are compared: small ones make every rare word a cluster
 SMOOTHING = 1.0
 
 
 def from_documents(
-    model: Any,
+    model: Model,
     data: Documents,
     n_components: int,
     rng: np.random.Generator,
@@ -36,35 +36,31 @@ def from_documents(
     n_passes: int = 2,
     pool: Pool = map,
 ) -> Start:
-    """Each component has the words of a cluster of documents: Bregman k-means++ and n_passes of
-    Bregman k-means.
+    """Start from clusters: Bregman k-means++ and n_passes of Bregman k-means, of the units' sums.
+
+    What a component counts are the words of a cluster of documents. E[log pi] is not known yet.
     """
-    batch = data.sample(SAMPLE_WORDS, rng)
-    if isinstance(model.family, Categorical):
-        rows, n_symbols = word_counts(batch, model.family.n_symbols[0]), model.family.n_symbols[0]
-        mixture = finite_mixture(Multinomial(max(SMOOTHING, model.family.concentration), n_symbols))
-        table = Table(rows, batch.times)
+    batch, grouped = data.sample(SAMPLE_WORDS, rng), model.family.grouped(SMOOTHING)
+    mixture = model.finite_mixture(grouped)
+    if grouped is None:
+        table = Table(batch.rows, batch.repeats)
     else:
-        mixture, table = finite_mixture(model.family), Table(batch.rows, batch.repeats)
-    found = from_plusplus(mixture, table, n_components, rng, n_passes=n_passes, pool=pool)
-    return Start(_as_topics(model, found.seed, data), model.start_params(n_components))
+        table = Table(word_counts(batch, grouped.n_columns), batch.times)
+    seed = from_plusplus(mixture, table, n_components, rng, n_passes=n_passes, pool=pool).seed
+    if grouped is None:
+        found = {name: seed[name] for name in model.family.fields(model.axis)}
+        sizes = mixture.prior.sizes(seed)
+    else:
+        found, sizes = model.family.from_grouped(seed)
+    empty = model.zeros(n_components)
+    arrays = {**empty.arrays, **found, **model.prior.of_sizes(np.array(sizes, dtype=float))}
+    return Start(
+        replace(empty, arrays=arrays, n_units=data.n_units), model.start_params(n_components)
+    )
 
 
 def word_counts(batch: Batch, n_symbols: int) -> Any:
-    """(S, V) counts of the words of documents."""
+    """(S, V) counts of words in documents."""
     symbols = batch.rows[:, 0] if batch.symbols is None else batch.symbols[batch.rows[:, 0]]
     parts: Any = batch.repeats_or_ones(), symbols, batch.offsets
     return sparse.csr_array(parts, shape=(batch.n_spans, n_symbols))
-
-
-def _as_topics(model: Any, seed: Summary, data: Documents) -> Summary:
-    """Counts of the family as those of a topic model; E[log pi] is not known yet."""
-    empty = model.zeros(seed.size("component"))
-    names = [name for name in model.family.fields(model.axis) if name in seed]
-    arrays = {name: np.ascontiguousarray(seed[name]).reshape(empty[name].shape) for name in names}
-    share = seed["emission_total"] if "emission_total" in seed else seed["share"]
-    return replace(
-        empty,
-        arrays={**empty.arrays, **arrays, "share": np.array(share, dtype=float)},
-        n_units=data.n_units,
-    )

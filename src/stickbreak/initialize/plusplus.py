@@ -1,6 +1,4 @@
-"""Starts for mixtures: random examples, Bregman k-means++ followed by Bregman k-means, labels, a
-previous model.
-"""
+"""Starts for mixtures: random rows, Bregman k-means++ and k-means, labels, or a previous model."""
 
 from __future__ import annotations
 
@@ -29,15 +27,13 @@ __all__ = [
     "seed_rows",
 ]
 
-SAMPLE_ROWS = 20_000  # rows that seeding looks at: k-means++ reads them once for every component
+SAMPLE_ROWS = 20_000  # rows that seeding uses: k-means++ reads them once for every component
 
 
 def choose_random(
     repeats: Array, n_components: int, rng: np.random.Generator, given: tuple[int, ...] = ()
 ) -> Array:
-    """Distinct rows, the given ones first, the others uniformly (a repeated row is drawn as often
-    as it repeats).
-    """
+    """Distinct rows: the given ones first, then random ones, each as often as it repeats."""
     free = repeats.astype(float)
     free[list(given)] = 0.0
     count = min(n_components - len(given), int(np.count_nonzero(free > 0)))
@@ -59,11 +55,12 @@ def choose_plusplus(
     rng: np.random.Generator,
     given: tuple[int, ...] = (),
 ) -> Array:
-    """Bregman k-means++: each new row with probability proportional to its divergence from the
-    nearest one chosen.
+    """Rows selected by Bregman k-means++.
 
-    rows: prepared for seeding. given: rows already chosen. Rows that equal a chosen one are drawn
-    only when no other is left.
+    The probability of each new row is proportional to its divergence from the nearest one selected
+    before. Rows equal to a selected one are drawn only if no other is left.
+
+    rows : prepared for seeding. given : rows already selected.
     """
     chosen = list(given) or [int(rng.choice(len(repeats), p=repeats / repeats.sum()))]
     nearest = np.full(len(repeats), np.inf)
@@ -84,7 +81,7 @@ def choose_plusplus(
 def refine_hard(
     model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
 ) -> Summary:
-    """Bregman k-means from seed counts: n_passes of Hard(Mode) on one batch."""
+    """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch."""
     counts, rule, accumulator = seed, Hard(Mode()), Memoized()
     for _ in range(n_passes):
         state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)
@@ -96,17 +93,16 @@ def refine_hard(
 
 
 def _scaled(seed: Summary, n_units: float) -> Summary:
-    """A sample's counts, as large as the data's."""
+    """A sample's counts, scaled up to the data."""
     return seed.scale(n_units / seed.n_units) if seed.n_units > 0 else seed
 
 
 def seed_rows(
     model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int
 ) -> Summary:
-    """Counts in which each chosen row is a component of its own; components beyond the rows are
-    empty.
+    """Counts with one component for each row in `chosen`; other components are empty.
 
-    own: components of the first rows chosen; the others get those that are left, in order.
+    own : components of the first rows; the other rows get the remaining components, in order.
     """
     slots = [*own, *(k for k in range(n_components) if k not in own)]
     labels = np.full(batch.n_rows, -1)
@@ -115,9 +111,7 @@ def seed_rows(
 
 
 def start_weights(model: Any, batch: Batch) -> Array:
-    """(n,) how likely a row is to start a component: its repeats, nothing for a row without any
-    entry.
-    """
+    """(n,) weight of each row as the start of a component: its repeats, 0 if it has no entries."""
     repeats = batch.repeats_or_ones()
     weights = repeats * model.family.has_values(batch.rows)
     return weights if weights.any() else repeats
@@ -131,8 +125,9 @@ def from_random(
     *,
     legal: Array | None = None,
 ) -> Start:
-    """Distinct random rows, one for each component; a legal set with a single component seeds that
-    one (legal (S, K)).
+    """A distinct random row for each component.
+
+    A legal set with a single component seeds that component; legal (S, K).
     """
     batch = data.sample(SAMPLE_ROWS, rng)
     own = examples_of_sets(batch, legal, rng)
@@ -154,9 +149,10 @@ def from_plusplus(
 ) -> Start:
     """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
 
-    n_coarse: passes before those by the family's coarse form, in which covariances are the prior's:
-    k-means in its metric. legal (S, K): which components each legal set of the rows may use; a set
-    with a single component seeds that component.
+    n_coarse : earlier passes with the family's coarse form, whose covariances are the prior's:
+        k-means in its metric.
+    legal (S, K) : components that each legal set of the rows may use; a set with a single component
+        seeds that component.
     """
     batch = data.sample(SAMPLE_ROWS, rng)
     params = model.start_params(n_components, legal)
@@ -184,7 +180,7 @@ def from_plusplus(
 
 
 def examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator) -> dict[int, int]:
-    """For each component that some set names alone: a random row of that set."""
+    """A random row for each component that some legal set names alone."""
     if legal is None or batch.sets is None:
         return {}
     found: dict[int, int] = {}
@@ -196,8 +192,8 @@ def examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator
 
 
 def from_labels(model: Any, data: Data, labels: Array, n_components: int) -> Start:
-    """Counts of rows with known components; -1 is unknown and counts for nobody."""
-    # block by block; one reference point for each component
+    """Counts of rows with known components; -1 is unknown and not counted."""
+    # block by block, with one reference point for each component
     seed = count_labels(model, data.whole(), labels, n_components)
     return Start(_scaled(seed, data.n_units), model.start_params(n_components))
 

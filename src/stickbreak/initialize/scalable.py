@@ -1,9 +1,8 @@
-"""k-means|| [BMVKV12] with Bregman divergences: seeds from all rows of a table that is larger than
-memory, in a few passes.
+"""k-means|| [BMVKV12] with Bregman divergences: seeds from all rows of tables larger than memory.
 
-k-means++ draws its rows one after another, each with a pass over the data. k-means|| draws many in
-each of a few passes, weighs every drawn row by the rows that are nearest to it, and lets k-means++
-choose among the drawn ones.
+k-means++ draws rows one by one, each with a pass over the data. k-means|| draws many rows in each
+of a few passes, weighs each drawn row by the number of rows nearest to it, and then selects among
+them by k-means++.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ __all__ = ["choose_scalable", "from_scalable"]
 
 Report = Callable[[int, int], None]
 
-N_ROUNDS = 5  # as in the paper; more gained nothing there
-CHUNK_ROWS = 1 << 18  # rows looked at together: what bounds memory
+N_ROUNDS = 5  # as in the paper, where more rounds gained nothing
+CHUNK_ROWS = 1 << 18  # rows read together; this bounds memory
 BLOCK_ROWS = 2048
 
 
@@ -45,9 +44,9 @@ def from_scalable(
 ) -> Start:
     """k-means|| on all rows, then n_passes of Bregman k-means on all rows.
 
-    legal (S, K): which components each legal set of the rows may use; a set with a single component
-    seeds that component. report: told the passes over the data that are done, in rows, and all of
-    them.
+    legal (S, K) : components that each legal set of the rows may use; a set with a single component
+        seeds that component.
+    report : called with the passes over the data done so far, in rows, and their total.
     """
     whole = data.whole()
     params = model.start_params(n_components, legal)
@@ -74,12 +73,11 @@ def choose_scalable(
     pool: Pool = map,
     report: Report | None = None,
 ) -> tuple[Array, Array]:
-    """Rows that stand for all others, given ones first, and how many rows (repeats counted) are
-    nearest to each.
+    """Rows that represent all others, and how many rows (repeats counted) are nearest to each.
 
-    Each round draws n_components rows without replacement, with weights repeats * divergence from
-    the nearest row drawn before. Chunks are drawn from in their order, so that the result does not
-    depend on the pool.
+    Given rows come first. Each round draws n_components rows without replacement, with weights
+    repeats * divergence from the nearest row drawn before. Chunks are processed in order, so that
+    the result does not depend on the pool.
     """
     n, on_disk = whole.n_rows, is_on_disk(whole.rows)
     nearest = scratch((n,), np.float64) if on_disk else np.zeros(n)
@@ -124,9 +122,9 @@ def _chunks(n: int) -> Iterator[tuple[int, int]]:
 def _draw(
     family: Any, whole: Batch, nearest: Array | None, count: int, rng: np.random.Generator
 ) -> Array:
-    """Up to `count` distinct rows that have any entry, weighted by repeats * nearest.
+    """Up to `count` distinct rows with any entry, weighted by repeats * nearest.
 
-    Those with the least exponential variable over weight.
+    They are those with the smallest exponential variable divided by weight.
     """
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
     for lo, hi in _chunks(whole.n_rows):
@@ -155,8 +153,9 @@ def _update(
     pool: Pool,
     report: Callable[[int], None],
 ) -> None:
-    """Compare every row with the fresh ones, number `first` and following: nearest (n,) and owner
-    (n,) are brought up to date.
+    """Update nearest (n,) and owner (n,) by comparing every row with the fresh ones.
+
+    The fresh rows have the numbers from `first` on.
     """
     for lo, hi in _chunks(whole.n_rows):
         lanes = whole.part(lo, hi).alone().lanes()
@@ -171,9 +170,7 @@ def _update(
 
 
 def _compare_lane(family: Any, fresh: Any, lane: Batch) -> tuple[Array, Array]:
-    """Divergence (n,) of each row of a lane from the nearest of the fresh rows, and which one that
-    is.
-    """
+    """Divergence (n,) of each row of a lane from the nearest fresh row, and the index of that."""
     parts = [_compare_block(family, fresh, block.rows) for block in lane.blocks(BLOCK_ROWS)]
     return np.concatenate([distance for distance, _ in parts]), np.concatenate(
         [index for _, index in parts]
@@ -193,5 +190,5 @@ def _compare_block(family: Any, fresh: Any, rows: Any) -> tuple[Array, Array]:
 
 
 def _rows(rows: Any, at: Array) -> Any:
-    """Some rows, in the order asked for, in memory."""
+    """The rows `at`, in this order, in memory."""
     return rows[at] if is_sparse(rows) else np.array(rows[at])

@@ -1,1 +1,1 @@
-"""Compiled loops: arrays in, arrays out; they know nothing of the library's classes."""
+"""Compiled loops: arrays in, arrays out; they know none of the library's classes."""

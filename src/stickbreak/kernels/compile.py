@@ -2,7 +2,7 @@
 
 No fastmath: bits must repeat, and NaN and -inf must work. Sums over components are axpy loops,
 which vectorize without reassociation. Kernels that call each other share a file, because the cache
-does not see edits in another one.
+does not see edits in other files.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _LOCK = threading.RLock()
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: `NUMBA_CACHE_DIR` if set, else the user's cache folder, else
-    a temporary one.
+    """Folder of compiled kernels: `NUMBA_CACHE_DIR`, the user's cache folder, or a temporary one.
 
-    Never beside the source: site-packages may be read-only.
+    Never next to the source: site-packages may be read-only.
     """
     from numba.core import config
 
@@ -52,7 +51,7 @@ def _user_cache() -> Path:
 
 
 def _temporary_folder() -> Path:
-    """A folder that nobody else can write to: compiled code is loaded from it."""
+    """A folder that only this user can write to: compiled code is loaded from it."""
     who = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
     folder = Path(tempfile.gettempdir()) / f"stickbreak-numba-{who}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -67,9 +66,7 @@ def _temporary_folder() -> Path:
 
 
 class _Lazy:
-    """A function that is compiled when it is first called, so that importing costs neither numba
-    nor its cache.
-    """
+    """A function that is compiled at its first call, so that imports cost no numba and no cache."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
@@ -88,14 +85,14 @@ class _Lazy:
         return getattr(self.compile(), name)
 
     def compile(self) -> Any:
-        """The compiled function; others of the same file that it may call are compiled with it."""
+        """The compiled function; others in the same file that it may call are compiled with it."""
         with _LOCK:
             if self._compiled is None:
                 import numba
                 from numba.core import config
 
                 before = config.CACHE_DIR  # type: ignore[attr-defined]
-                # read while decorating only, so that the user's own functions are not moved
+                # read only while decorating, so that the user's own functions are not affected
                 config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
                 try:
                     self._compiled = numba.njit(error_model="numpy", **self._options)(self.py_func)
@@ -109,7 +106,7 @@ class _Lazy:
 
 
 def kernel(function: Function) -> Function:
-    """Compile at the first call; found on disk by the next process."""
+    """Compile at the first call; the next process finds the result on disk."""
     return cast(Function, _Lazy(function, nogil=True, cache=True))
 
 
@@ -119,10 +116,10 @@ def inline(function: Function) -> Function:
 
 
 def operation(emit: Callable[..., Any], gives: str = "same") -> Callable[[Function], Function]:
-    """A function of vectors and floats: emit(code, *arguments) writes its instructions, the body
-    says what they do.
+    """A function of vectors and floats: emit(code, *arguments) writes its instructions.
 
-    gives: "eight" numbers, "one", "none", or the "same": a vector if an argument is one.
+    The body says what they do. gives: "eight" numbers, "one", "none", or the "same": a vector if an
+    argument is one.
     """
 
     def decorate(function: Function) -> Function:
@@ -132,14 +129,14 @@ def operation(emit: Callable[..., Any], gives: str = "same") -> Callable[[Functi
 
 
 class _Operation(_Lazy):
-    """A function whose instructions are given."""
+    """A function given by its instructions."""
 
     def __init__(self, function: Callable[..., Any], emit: Callable[..., Any], gives: str) -> None:
         super().__init__(function)
         self._emit, self._gives = emit, gives
 
     def __call__(self, *arguments: Any) -> Any:
-        """Outside of kernels, what the body says."""
+        """Run the body, outside of kernels."""
         return self.py_func(*arguments)
 
     def compile(self) -> Any:

@@ -1,13 +1,15 @@
-"""Documents: shares of components of their own, and a component for every word. Mean field, one
-document after another.
+"""Mean field for documents: shares of components per document, and a component for every word.
+
+Documents are inferred one after another.
 
     q(pi) = Dirichlet(theta),  theta_k = pseudo_k + counts_k,   counts_k = sum_n repeats_n r_nk,
     r_nk = evidence_nk p_k / sum_l evidence_nl p_l,             p_k = exp(digamma(theta_k)).
 
-No r is held: it is scale_n evidence_nk p_k, with scale_n = repeats_n / sum_l evidence_nl p_l.
-Evidence is linear: rows of a table (M, width) that many words share, each scaled to a maximum of
-one. width is the number of components rounded up to eights; those beyond K have no evidence, and 1
-as their prior count. Unused mass (`rest`) is a component that no word can have; 0 for none.
+r is never stored: it is scale_n evidence_nk p_k, with scale_n = repeats_n / sum_l evidence_nl p_l.
+Evidence is linear: lines of a table (M, width) that many words share, each scaled to a maximum of
+one. width is the number of components rounded up to a multiple of eight; components beyond K have
+no evidence, and prior count 1. Unused mass (`rest`) is a component that no word can have; 0 for
+none.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from .vectors import EIGHT, fill, first_four, fma, last_four, load, store
 
 __all__ = ["infer_documents", "log_documents"]
 
-LOST = 1e-250  # a word's sum of weights below which its document is done in logs
-GAIN = 1e-9  # nats, that a restart has to gain: less may be rounding
+LOST = 1e-250  # below this sum of a word's weights its document is done in logs
+GAIN = 1e-9  # nats a restart must gain; less may be rounding
 
 
 @kernel
 def gather_words(table, index, lo, hi, out):
-    """Rows index[lo:hi] of table (M, width), one after another."""
+    """Lines index[lo:hi] of table (M, width), one after another."""
     width = table.shape[1]
     for n in range(lo, hi):
         at, to = index[n] * width, (n - lo) * width
@@ -38,10 +40,9 @@ def gather_words(table, index, lo, hi, out):
 
 @kernel
 def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
-    """One step: scale (n,) and counts (width,), both overwritten, from words (n, width) and weights
-    p (width,).
+    """One step: scale (n,) and counts (width,) from words (n, width) and weights p (width,).
 
-    Returns the least sum of weights of a word.
+    scale and counts are overwritten. Returns the smallest sum of weights of a word.
     """
     least = np.inf
     for k in range(0, width, EIGHT):
@@ -92,11 +93,10 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
 def settle(
     words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh
 ):
-    """Steps from counts (width,) until they change by less than `enough` in all. Returns their
-    number; 0 if a sum was lost.
+    """Iterate from counts (width,) until their total change is below `enough`.
 
-    The counts are then those that weights (width,) and scale (n,) give. A cold start uses the prior
-    shares as its first weights.
+    Returns the number of steps; 0 if a sum was lost. The counts are then those given by weights
+    (width,) and scale (n,). A cold start uses the prior shares as first weights.
     """
     width = pseudo.shape[0]
     for step in range(max_steps):
@@ -120,9 +120,10 @@ def settle(
 
 
 @kernel
-def judge_words(repeats, lo, n_words, K, counts, weights, scale):
-    """Sum over words of repeats log(sum of weights), less sum_k counts_k log weights_k: their part
-    of the bound, and the latter.
+def evaluate_words(repeats, lo, n_words, K, counts, weights, scale):
+    """Sum over words of repeats log(sum of weights), and sum_k counts_k log weights_k.
+
+    Their difference is the words' part of the bound.
     """
     total, used = 0.0, 0.0
     for n in range(n_words):
@@ -164,30 +165,29 @@ def restart(
     tried,
     accepted,
 ):
-    """Empty one component after another, the smallest first, and settle again; keep what is better.
-    At most `most` trials.
+    """Empty one component after another, the smallest first, and settle again; keep improvements.
 
-    least : counts from which on a component is tried. scratch (4, width), spare (n,). Adds to tried
-        and accepted (1,).
+    most : limit of trials. least : components with more counts than this are tried.
+    scratch (4, width). Adds to tried and accepted (1,).
     """
     width = pseudo.shape[0]
     spare = np.empty_like(scale)
-    total, used = judge_words(repeats, lo, n_words, K, counts, weights, scale)
+    total, used = evaluate_words(repeats, lo, n_words, K, counts, weights, scale)
     best = total - used + sum_log_gamma(counts, pseudo, K, scratch[0])
     done = np.zeros(K, np.bool_)
     for _ in range(most):
-        chosen, n_used = -1, 0
+        smallest, n_used = -1, 0
         for k in range(K):
             if counts[k] > least:
                 n_used += 1
-                if not done[k] and (chosen < 0 or counts[k] < counts[chosen]):
-                    chosen = k
-        if chosen < 0 or n_used < 2:
+                if not done[k] and (smallest < 0 or counts[k] < counts[smallest]):
+                    smallest = k
+        if smallest < 0 or n_used < 2:
             return
-        done[chosen] = True
+        done[smallest] = True
         for k in range(width):
             scratch[1, k] = counts[k]
-        scratch[1, chosen] = 0.0
+        scratch[1, smallest] = 0.0
         if (
             settle(
                 words,
@@ -207,7 +207,7 @@ def restart(
         ):
             continue
         tried[0] += 1
-        total, used = judge_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
+        total, used = evaluate_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
         value = total - used + sum_log_gamma(scratch[1], pseudo, K, scratch[0])
         if value > best + GAIN:
             accepted[0] += 1
@@ -224,17 +224,17 @@ def infer_documents(
     counts, out_weights, out_scale,
     out_log_share, out_found,
 ):  # fmt: skip
-    """Every document from its counts (S, width), zeros for a cold start, which become those that
-    were found.
+    """Infer documents from counts (S, width), zeros for a cold start; they become the new counts.
 
-    table (M, width), index (n,): the row of the table that is a word's evidence. repeats (n,): how
-    often it occurs; times (S,): how often the document counts. pseudo (width,), rest: prior counts.
-    restarts (2,): at most so many, of components with at least so many words. out_weights (S,
-    width) and out_scale (n,): what makes the words' shares; the latter has times in it.
-    out_log_share (width + 1,) += times E[log pi], the last for the rest. out_found (S, 4): the
-    words' log normalizers, what the document adds to the bound besides them, restarts tried and
-    accepted, none of them times `times`. The first is -inf for a document that is to be done in
-    logs.
+    table (M, width), index (n,) : the line of the table with a word's evidence.
+    repeats (n,) : occurrences of the word. times (S,) : how often the document counts.
+    pseudo (width,), rest : prior counts.
+    restarts (2,) : their limit, and the counts above which a component is tried.
+    out_weights (S, width), out_scale (n,) : factors of the words' shares; the scale includes times.
+    out_log_share (width + 1,) += times E[log pi], the last for the rest.
+    out_found (S, 4) : log normalizers of the words, the rest of the document's bound, restarts
+        tried and accepted, none of them multiplied by `times`. The first is -inf for a document
+        that must be done in logs.
     """
     K, width = n_components, pseudo.shape[0]
     n_most = 0
@@ -303,12 +303,10 @@ def finish(
     log_gamma, out_log_share,
     out_found,
 ):  # fmt: skip
-    """E[log pi] of a document, and its parts of the bound: out_found[0], and out_found[1] without
-    the words.
-    """
+    """E[log pi] of a document and its bound: out_found[0], and out_found[1] without the words."""
     width, total = pseudo.shape[0], prior + tokens
     log_total = digamma_fast(total)
-    words, used = judge_words(repeats, lo, n_words, K, counts, weights, scale)
+    words, used = evaluate_words(repeats, lo, n_words, K, counts, weights, scale)
     for k in range(0, width, EIGHT):
         theta = load(counts, k) + load(pseudo, k)
         store(log_share, k, digamma_fast(theta) - log_total)
@@ -321,15 +319,16 @@ def finish(
         log_rest = digamma_fast(rest) - log_total
         own += log_gamma_fast(rest) - rest * log_rest
         out_log_share[width] += times * log_rest
-    # weights are exp(E[log pi]) of a known sum
+    # weights are exp(E[log pi]) up to a known factor
     out_found[0], out_found[1] = words - tokens * log_total, own + tokens * log_total
 
 
 @kernel
 def log_documents(evidence, repeats, pseudo, max_steps, tol, counts, out_log_weights, out_log_sums):
-    """One document in logs, however far apart its numbers are: evidence (n, K), counts (K,) in and
-    out, log_weights (K,) and log_sums (n,): the shares of a word are exp(evidence + log_weights -
-    log_sum).
+    """One document in logs, for numbers of any range.
+
+    evidence (n, K); counts (K,) in and out; out_log_weights (K,), out_log_sums (n,): the shares of
+    a word are exp(evidence + log_weights - log_sum).
     """
     n_words, K = evidence.shape
     fresh = np.empty(K)

@@ -1,7 +1,6 @@
-"""How vectors of eight doubles are made known to numba: their type, and functions whose
-instructions are written down.
+"""Vectors of eight doubles in numba: their type, and functions given by their instructions.
 
-Imported when the first kernel is compiled, since it needs numba.
+Imported when the first kernel is compiled, because it needs numba.
 """
 
 from __future__ import annotations
@@ -38,49 +37,49 @@ class _EightModel(models.PrimitiveModel):
 
 
 class Code:
-    """What operations are written with: llvmlite's builder, and short names for what they share."""
+    """Writes the instructions of operations: llvmlite's builder, with short names."""
 
     def __init__(self, context: Any, builder: ir.IRBuilder, array_types: dict[int, Any]) -> None:
         self.context, self.builder, self._array_types = context, builder, array_types
 
     def pointer(self, array: Any, at: Any) -> Any:
-        """Where number `at` of an array is, as if it were flat."""
+        """Address of number `at` of an array, as if it were flat."""
         kind = self._array_types[id(array)]
         return self.builder.gep(
             self.context.make_array(kind)(self.context, self.builder, array).data, [at]
         )
 
     def eight(self, array: Any, at: Any) -> Any:
-        """Where the eight numbers from `at` on are."""
+        """Address of the eight numbers that start at `at`."""
         return self.builder.bitcast(self.pointer(array, at), VECTOR.as_pointer())
 
     def steps(self, array: Any, at: Any, step: Any) -> list[Any]:
-        """Where the eight numbers from `at` on are, from at + step on, and so on eight times."""
+        """Addresses of eight numbers each, at `at`, at + step, and so on, eight times."""
         return [
             self.eight(array, self.builder.add(at, self.builder.mul(step, LONG(s))))
             for s in range(8)
         ]
 
     def places(self, array: Any, at: Any, places: Any) -> list[Any]:
-        """Where the eight numbers from at + places[s] on are, for eight places."""
+        """Addresses of eight numbers each, at at + places[s], for eight places."""
         found = [self.builder.load(self.pointer(places, LONG(s))) for s in range(8)]
         return [self.eight(array, self.builder.add(at, place)) for place in found]
 
     def spread(self, value: Any) -> Any:
-        """Eight times the same."""
+        """The same number, eight times."""
         one = self.builder.insert_element(VECTOR(ir.Undefined), value, INDEX(0))
         return self.builder.shuffle_vector(one, VECTOR(ir.Undefined), INDICES([0] * 8))
 
     def shuffle(self, first: Any, second: Any, items: list[int]) -> Any:
-        """Eight of the sixteen numbers of two vectors."""
+        """Eight of the sixteen numbers in two vectors."""
         return self.builder.shuffle_vector(first, second, INDICES(items))
 
     def item(self, vector: Any, which: int) -> Any:
-        """One of eight numbers."""
+        """One of the eight numbers."""
         return self.builder.extract_element(vector, INDEX(which))
 
     def intrinsic(self, name: str, *arguments: Any) -> Any:
-        """What the compiler has a name for."""
+        """Call an intrinsic function of the compiler."""
         kind = arguments[0].type
         suffix = "v8f64" if kind == VECTOR else "f64"
         function = ir.FunctionType(kind, [a.type for a in arguments])
@@ -90,11 +89,11 @@ class Code:
         )
 
     def as_int(self, value: Any) -> Any:
-        """Bits of doubles."""
+        """Doubles as bits."""
         return self.builder.bitcast(value, LONGS if value.type == VECTOR else LONG)
 
     def as_float(self, value: Any) -> Any:
-        """Doubles of bits."""
+        """Bits as doubles."""
         return self.builder.bitcast(value, VECTOR if value.type == LONGS else DOUBLE)
 
     def bits(self, value: int, like: Any) -> Any:
@@ -107,9 +106,7 @@ class Code:
 
 
 def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives: str) -> Any:
-    """A numba intrinsic that emits these instructions; the function itself if compilation is
-    switched off.
-    """
+    """A numba intrinsic that emits instructions; `function` if compilation is switched off."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
 
@@ -146,7 +143,7 @@ def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives
 
 
 def _argument(kind: Any) -> Any:
-    """The type in which an argument is passed; None if it is of no use."""
+    """The type in which an argument is passed; None if it cannot be used."""
     if isinstance(kind, types.Array):
         return kind if kind.layout == "C" and kind.dtype in (types.float64, types.int64) else None
     if isinstance(kind, types.Integer):
@@ -156,7 +153,7 @@ def _argument(kind: Any) -> Any:
 
 # ---- + - * / -------------------------------------------------------------------------------------
 def _define_operators() -> None:
-    """Of two vectors, or of a vector and a float."""
+    """Operators on two vectors, or on a vector and a float."""
     for sign, name in (
         (operator.add, "fadd"),
         (operator.sub, "fsub"),

@@ -1,9 +1,8 @@
-"""The gamma function's logarithm and its derivative, of a number or of eight at once: what a
-document needs at every step.
+"""Log gamma and digamma of a number or of eight at once, for the steps of a document.
 
-All of them move x to z = x + 7.5, where a short series is exact to 1e-13, by the recurrence Gamma(x
-+ 8) = x (x + 1) ... (x + 7) Gamma(x). With y = x (x + 7) that product is y (y + 6) (y + 10) (y +
-12), and the sum of the reciprocals takes one division.
+All functions move x to z = x + 7.5, where a short series is exact to 1e-13, by the recurrence
+Gamma(x + 8) = x (x + 1) ... (x + 7) Gamma(x). With y = x (x + 7) that product is
+y (y + 6) (y + 10) (y + 12), and the sum of the reciprocals takes one division.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ HALF_LOG_2_PI = 0.9189385332046727
 
 @inline
 def log_fast(x):
-    """Log x of a normal number above zero, relative error 1e-15 away from one, absolute error 1e-16
-    near it.
-    """
+    """Log x of a normal x > 0; relative error 1e-15, absolute error 1e-16 near one."""
     m, e = mantissa(x), exponent(x)
     is_large = at_least(m, ROOT_2, 1.0, 0.0)
     m = fma(m * -0.5, is_large, m)  # in [0.7, 1.4]
@@ -46,8 +43,9 @@ def reciprocals(x):
 
 @inline
 def exp_digamma(x):
-    """exp(digamma(x)) for x > 0, relative error 1e-12 where it is not lost: exp(digamma(z + 1 / 2))
-    = z + 1 / (24 z) - ...
+    """exp(digamma(x)) for x > 0, relative error 1e-12 unless it underflows.
+
+    exp(digamma(z + 1 / 2)) = z + 1 / (24 z) - ...
     """
     z = x + 7.5
     w = 1.0 / z

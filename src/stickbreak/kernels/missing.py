@@ -1,14 +1,14 @@
-"""Rows of which a part is missing, under a Gaussian with full covariance: judged with that part
-integrated out, or completed.
+"""Rows with missing entries under a Gaussian with full covariance: evidence and completion.
 
-Rows are about the component's mean, (n, D), and sorted by what they lack: rows starts[p]:starts[p +
-1] have pattern p, whose row of `columns` (patterns, D) lists the n_seen[p] columns that are there,
-then the missing ones. A pattern is factorized once. P is the precision; o and m stand for the
-columns that are there and for the missing ones. Two ways to the same numbers:
+The missing part is integrated out for the evidence, or completed by its expectation. Rows (n, D)
+are relative to the component's mean and sorted by missing columns: rows starts[p]:starts[p + 1]
+have pattern p. columns (patterns, D)[p] lists the n_seen[p] columns present, then the missing ones.
+A pattern is factorized once. P is the precision; o and m stand for the columns present and missing.
+There are two ways to the same numbers:
 
-by precision : U'U = P_mm by Cholesky, m**3 / 6 multiplications; right for a well-conditioned P
+by precision : U'U = P_mm by Cholesky, m**3 / 6 multiplications; for a well-conditioned P
 by factor : the factor of the covariance with its missing rows moved to the end by rotations, which
-    loses no digits to a badly conditioned P; about m D**2 multiplications
+    loses no digits if P is badly conditioned; about m D**2 multiplications
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ __all__ = ["complete_by_factor", "complete_by_precision", "judge_by_factor", "ju
 
 @kernel
 def factorize_missing(precision, missing, out):
-    """Upper factor U of precision[missing][:, missing] = U'U into out (m, m) and up; returns log
-    det of it.
+    """Upper factor U of precision[missing][:, missing] = U'U, into out (m, m) or larger.
+
+    Returns its log determinant.
     """
     m = missing.shape[0]
     log_det = 0.0
@@ -47,7 +48,7 @@ def factorize_missing(precision, missing, out):
 
 @kernel
 def solve_lower(factor, m, out):
-    """In place: out (m,) becomes y with U'y = out, U = factor; returns y'y."""
+    """In place: out (m,) becomes y with U'y = out, where U = factor; returns y'y."""
     size = 0.0
     for j in range(m):
         y = out[j] / factor[j, j]
@@ -60,9 +61,7 @@ def solve_lower(factor, m, out):
 
 @kernel
 def invert_transposed(factor, m, out):
-    """Y = inverse of U' for the upper factor U (m, m), lower, into out; Y'Y is the inverse
-    of U'U.
-    """
+    """Y = inverse of U' for the upper factor U (m, m), lower, into out; then inverse(U'U) = Y'Y."""
     for t in range(m):
         target = out[t]
         for j in range(m):
@@ -78,7 +77,7 @@ def invert_transposed(factor, m, out):
 
 @kernel
 def multiply_transposed(inverse, m, out):
-    """Y'Y of the lower Y (m, m) into out."""
+    """Y'Y of the lower triangular Y (m, m), into out."""
     for i in range(m):
         for j in range(m):
             out[i, j] = 0.0
@@ -113,11 +112,10 @@ def judge_by_precision(away, pulled, columns, n_seen, starts, precision, out_for
 
 @kernel
 def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, out_away, out_spread):
-    """Missing entries of out_away (n, D) become their conditional mean -P_mm^-1 P_mo a_o; rows
-    without a share are left.
+    """Missing entries of out_away (n, D) become their conditional mean -P_mm^-1 P_mo a_o.
 
-    pulled (n, D) = away @ precision (D, D); shares (n,); out_spread (D, D) += the sum of shares *
-    conditional covariance P_mm^-1.
+    Rows with share 0 stay as they are. pulled (n, D) = away @ precision (D, D); shares (n,).
+    out_spread (D, D) += sum of shares * conditional covariance P_mm^-1.
     """
     D = pulled.shape[1]
     factor, inverse, square = np.empty((D, D)), np.empty((D, D)), np.empty((D, D))
@@ -151,12 +149,11 @@ def complete_by_precision(pulled, columns, n_seen, starts, precision, shares, ou
 
 @kernel
 def move_missing(factor, order, n_seen, out):
-    """Lower factor of the covariance with its columns in another order, transposed, into out (D,
-    D): out[c, r] for c <= r.
+    """Lower factor of the covariance with reordered columns, transposed into out (D, D).
 
-    factor (D, D) lower; order (D,): ascending columns that are there, then ascending missing ones.
-    Columns of the factor are rotated in pairs, which leaves factor @ factor' alone, until it is
-    lower again. Its diagonal may be negative.
+    Its entries are out[c, r] for c <= r. factor (D, D) lower; order (D,): columns present in
+    ascending order, then missing ones in ascending order. Columns of the factor are rotated in
+    pairs, which keeps factor @ factor', until it is lower again. Its diagonal may be negative.
     """
     D = order.shape[0]
     for r in range(D):
@@ -179,8 +176,9 @@ def move_missing(factor, order, n_seen, out):
 
 @kernel
 def regress(moved, away, order, n_seen, out):
-    """Size y'y of the part that is there, L_oo y = a_o; out[n_seen:] is minus the conditional mean
-    of the missing part, L_mo y.
+    """Returns y'y for the entries present, where L_oo y = a_o.
+
+    out[n_seen:] is minus the conditional mean of the missing entries, L_mo y.
     """
     D = order.shape[0]
     for r in range(D):
@@ -196,9 +194,7 @@ def regress(moved, away, order, n_seen, out):
 
 @kernel
 def judge_by_factor(away, columns, n_seen, starts, factor, out_form, out_log_det):
-    """As `judge_by_precision`, from factor (D, D): the lower factor of the covariance, inverse of
-    P.
-    """
+    """Like `judge_by_precision`, from the lower factor (D, D) of the covariance inverse(P)."""
     D = away.shape[1]
     moved, work = np.empty((D, D)), np.empty(D)
     for p in range(n_seen.shape[0]):
@@ -212,7 +208,7 @@ def judge_by_factor(away, columns, n_seen, starts, factor, out_form, out_log_det
 
 @kernel
 def complete_by_factor(columns, n_seen, starts, factor, shares, out_away, out_spread):
-    """As `complete_by_precision`, from the lower factor (D, D) of the covariance."""
+    """Like `complete_by_precision`, from the lower factor (D, D) of the covariance."""
     D = factor.shape[0]
     moved, work = np.empty((D, D)), np.empty(D)
     for p in range(n_seen.shape[0]):

@@ -1,5 +1,6 @@
-"""Quadratic features of rows, feature-major (P, n), so that judging and collecting are one matrix
-product each.
+"""Quadratic features of rows, feature-major (P, n).
+
+Evaluating rows and collecting statistics then take one matrix product each.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ __all__ = [
 
 @kernel
 def standardize(rows, center, inverse_scale, out):
-    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d]; rows (n,
-    D). Returns whether any is NaN.
+    """Out (P, n): out[0] = 1, out[1 + d] = (rows[:, d] - center[d]) * inverse_scale[d].
+
+    rows (n, D). Returns whether any value is NaN.
     """
     n, D = rows.shape
     n_missing = 0
@@ -39,8 +41,9 @@ def standardize(rows, center, inverse_scale, out):
 
 @kernel
 def full_features(out, n_features):
-    """Fill out[1 + D:] with the products z_a z_b, a <= b, of the rows that `standardize` left in
-    out[1:1 + D].
+    """Fill out[1 + D:] with the products z_a z_b, a <= b, of the rows z in out[1:1 + D].
+
+    `standardize` writes z.
     """
     n = out.shape[1]
     p = 1 + n_features
@@ -81,9 +84,7 @@ def standardized_diagonal(rows, center, inverse_scale, out):
 
 @kernel
 def shifted_features(features, shift, n_features, out):
-    """out[0] = 1, out[1 + d] = features[1 + d] - shift[d]: the rows as seen from another reference
-    point.
-    """
+    """out[0] = 1, out[1 + d] = features[1 + d] - shift[d]: rows about another reference point."""
     n = out.shape[1]
     for i in range(n):
         out[0, i] = 1.0
@@ -95,8 +96,9 @@ def shifted_features(features, shift, n_features, out):
 
 @kernel
 def update_factors(factors, vectors):
-    """In place: lower Cholesky factors (K, D, D) of A become those of A + v v', vectors v (K, D)
-    are used up (Givens rotations).
+    """In place: lower Cholesky factors (K, D, D) of A become those of A + v v'.
+
+    By Givens rotations; vectors v (K, D) are overwritten.
     """
     K, D = vectors.shape
     for k in range(K):
@@ -110,5 +112,5 @@ def update_factors(factors, vectors):
             for j in range(i + 1, D):
                 before = factor[j, i]
                 factor[j, i] = (before + s * v[j]) / c
-                # = c v - s factor, without the difference of large terms (c c - s s = 1)
+                # = c v - s factor, without a difference of large terms (c c - s s = 1)
                 v[j] = (v[j] - s * before) / c

@@ -1,7 +1,7 @@
-"""Per-row work of mixtures: softmax over components, best component, symbol tables.
+"""Work per row of mixtures: softmax over components, best component, tables of symbols.
 
 Tables are component-major, (K, n): the inner loop runs over rows, so that sums over components
-vectorize as they stand.
+vectorize without reassociation.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ __all__ = [
     "softmax_rows",
 ]
 
-LOWEST = -708.0  # exp of less than this is not a normal number
+LOWEST = -708.0  # exp of a smaller number is not a normal number
 # 1.5 * 2**52: adding it rounds a double to the nearest integer, which lands in its low bits
 ROUND = 6755399441055744.0
 
 
 @inline
 def exp_fast(x):
-    """exp(x) for x <= 0, relative error 1e-14, zero from -708 on (so for -inf), NaN for NaN; x is a
-    float, or eight of them.
+    """exp(x) for x <= 0, relative error 1e-14; x is a float, or eight of them.
+
+    Zero from -708 down (so for -inf), NaN for NaN.
     """
-    c = larger(LOWEST, x)  # in this order: NaN stays NaN
+    c = larger(LOWEST, x)  # in this order, so that NaN stays NaN
     t = fma(c, 1.4426950408889634, ROUND)
     n = t - ROUND
     r = fma(n, -1.42860682030941723212e-6, fma(n, -6.93145751953125e-1, c))
     r2 = r * r
     r4 = r2 * r2
-    low = fma(r2, fma(r, 1 / 6, 0.5), 1.0 + r)  # in three parts, which do not wait for each other
+    low = fma(r2, fma(r, 1 / 6, 0.5), 1.0 + r)  # three parts that do not wait for each other
     mid = fma(r2, fma(r, 1 / 5040, 1 / 720), fma(r, 1 / 120, 1 / 24))
     high = fma(r2, fma(r, 1 / 39916800, 1 / 3628800), fma(r, 1 / 362880, 1 / 40320))
     return at_least(LOWEST, x, 0.0, times_power(fma(r4, fma(r4, high, mid), low), t))
@@ -50,6 +51,7 @@ def exp_fast(x):
 @kernel
 def softmax_rows(logits, log_share, repeats):
     """In place: logits (K, n) become softmax(logits + log_share) over K, times repeats (n,).
+
     Returns the sum of repeats * log_z.
     """
     K, n = logits.shape
@@ -80,8 +82,9 @@ def softmax_rows(logits, log_share, repeats):
 
 @kernel
 def merge_entropy(shares, pairs, out):
-    """Out (M,) += change of -sum s log s when rows a and b of shares (K, n) are added up, for each
-    of pairs (M, 2).
+    """Out (M,) += change of -sum s log s when lines a and b of shares (K, n) are added.
+
+    pairs (M, 2) : the lines (a, b).
     """
     for p in range(pairs.shape[0]):
         first, second = shares[pairs[p, 0]], shares[pairs[p, 1]]
@@ -95,8 +98,9 @@ def merge_entropy(shares, pairs, out):
 
 @kernel
 def best_rows(logits, log_share, out_best, out_value):
-    """Best component of each row and its value: argmax over K of logits (K, n) + log_share; ties go
-    to the lowest index.
+    """Best component of each row and its value: argmax over K of logits (K, n) + log_share.
+
+    Ties go to the lowest index.
     """
     K, n = logits.shape
     for i in range(n):
@@ -113,9 +117,7 @@ def best_rows(logits, log_share, out_best, out_value):
 
 @kernel
 def pairing(log_weights, counts):
-    """Sum of log_weights * counts over two (n, K) tables, where a zero count silences a weight of
-    -inf.
-    """
+    """Sum of log_weights * counts over two (n, K) tables; a zero count cancels a weight of -inf."""
     total = 0.0
     for i in range(counts.shape[0]):
         for k in range(counts.shape[1]):
@@ -126,8 +128,9 @@ def pairing(log_weights, counts):
 
 @kernel
 def gather_symbols(log_table, symbols, out):
-    """Out (n, K) = sum over columns of log_table (V, K)[symbols (n, D)]; symbol -1 is missing and
-    adds nothing.
+    """Out (n, K) = sum over columns of log_table (V, K)[symbols (n, D)].
+
+    Symbol -1 is missing and adds nothing.
     """
     n, D = symbols.shape
     K = log_table.shape[1]
@@ -143,8 +146,9 @@ def gather_symbols(log_table, symbols, out):
 
 @kernel
 def scatter_symbols(symbols, shares, out_table, out_totals):
-    """out_table (V, K)[symbol] += shares (n, K), out_totals (D, K)[column] likewise; -1 is
-    missing.
+    """out_table (V, K)[symbol] += shares (n, K); out_totals (D, K)[column] likewise.
+
+    Symbol -1 is missing.
     """
     n, D = symbols.shape
     K = shares.shape[1]
@@ -159,19 +163,21 @@ def scatter_symbols(symbols, shares, out_table, out_totals):
 
 @kernel
 def log_factorials(values, bounds, out):
-    """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]]: 0 and 1 cost
-    nothing.
+    """Out (n,) += sum of lgamma(value + 1) over values[bounds[i]:bounds[i + 1]].
+
+    0 and 1 cost nothing.
     """
     for i in range(out.shape[0]):
         for j in range(bounds[i], bounds[i + 1]):
-            if not values[j] <= 1.0:  # also for NaN, which must come out
+            if not values[j] <= 1.0:  # true for NaN, which must propagate
                 out[i] += math.lgamma(values[j] + 1.0)
 
 
 @inline
 def log_rising(a, x):
-    """lgamma(a + x) - lgamma(a) - x log(a): for large a by a difference of Stirling series, which
-    loses no digits.
+    """lgamma(a + x) - lgamma(a) - x log(a).
+
+    For large a, by a difference of Stirling series, which loses no digits.
     """
     if a < 1e3:
         return math.lgamma(a + x) - math.lgamma(a) - x * math.log(a)
@@ -182,11 +188,10 @@ def log_rising(a, x):
 
 @kernel
 def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
-    """Add to out (n, K) the log probability of CSR rows, without their coefficients; alpha (V, K),
-    total (K,) its sum.
+    """Add to out (n, K) the log probability of CSR rows, without their coefficients.
 
-    sum_v [log rising(alpha_v, x_v)] - log rising(total, sum of x): the leading terms are x_v
-    log(alpha_v / total).
+    alpha (V, K), total (K,) its sum. sum_v [log rising(alpha_v, x_v)] - log rising(total, sum of
+    x), with leading terms x_v log(alpha_v / total).
     """
     K = alpha.shape[1]
     log_total = np.log(total)
@@ -207,8 +212,7 @@ def dirichlet_multinomial(indptr, indices, data, alpha, total, out):
 
 @kernel
 def poisson_predictive(rows, shape, rate, out):
-    """Log negative binomial of rows (n, D), summed over columns, without the - log x! of the rows,
-    into out (n, K).
+    """Log negative binomial of rows (n, D), summed over columns, into out (n, K), without log x!.
 
     shape, rate (K, D): log rising(shape, x) + shape log(rate / (rate + 1)) - x log(rate + 1).
     """

@@ -1,8 +1,7 @@
-"""Rows that use a few components only: choosing them, their softmax, and their statistics.
+"""Sparse rows, which use few components each: their selection, softmax and statistics.
 
-Choices are row-major, values (n, L) and index (n, L): what is done with them takes one row at a
-time. A place without a component has index -1 and value -inf while choosing, index 0 and share 0
-afterwards.
+Selections are row-major, values (n, L) and index (n, L), because work goes one row at a time. A
+place without a component has index -1 and value -inf during selection, index 0 and share 0 later.
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ __all__ = [
     "transpose",
 ]
 
-LOWEST = -708.0  # exp of less than this is not a normal number
-# sums that `dot_sparse` keeps side by side, so that its loop vectorizes without reassociation
+LOWEST = -708.0  # exp of a smaller number is not a normal number
+# partial sums in `dot_sparse`, so that its loop vectorizes without reassociation
 SLOTS = 64
-TILE = 8  # doubles of a cache line
+TILE = 8  # doubles in a cache line
 
 
 @kernel
 def replace_worst(values, index, size, value, k):
-    """In a heap of `size` choices whose root is the worst, component k takes its place. Of equal
-    values the later one is worse.
+    """Replace the root of a heap of `size` entries, the worst one, by component k with `value`.
+
+    Of equal values the later one is worse.
     """
     at = 0
     while 2 * at + 1 < size:
@@ -57,11 +57,10 @@ def replace_worst(values, index, size, value, k):
 
 @kernel
 def choose_sparse(logits, log_share, limits, out_values, out_index):
-    """The limits[i] <= L largest of logits (K, n)[:, i] + log_share (K,), in no order; of equal
-    ones the first. Returns NaNs seen.
+    """The limits[i] <= L largest of logits (K, n)[:, i] + log_share (K,), unsorted.
 
-    out_values (n, L), out_index (n, L). One look at every number, and a heap for the few that
-    enter: O(K) a row.
+    Of equal values the first is taken. out_values (n, L), out_index (n, L). Returns the number of
+    NaNs seen. Reads each number once and keeps a heap for those that enter: O(K) per row.
     """
     K, n = logits.shape
     worst = np.full(n, -np.inf)
@@ -85,8 +84,9 @@ def choose_sparse(logits, log_share, limits, out_values, out_index):
 
 @kernel
 def softmax_sparse(values, index, repeats):
-    """In place: values (n, L) become softmax times repeats (n,), 0 for no component. Returns the
-    sum of repeats * log_z.
+    """In place: values (n, L) become softmax times repeats (n,), 0 for no component.
+
+    Returns the sum of repeats * log_z.
     """
     log_z = 0.0
     for i in range(values.shape[0]):
@@ -120,8 +120,9 @@ def transpose(source, out):
 
 @kernel
 def full_row(features, i, n_features, out):
-    """Out (P,) = [1, z, z_a z_b for a <= b] of row i, from z = features (P, n)[1 : 1 + n_features,
-    i]: cheaper than reading all.
+    """Out (P,) = [1, z, z_a z_b for a <= b] of row i, where z = features[1 : 1 + n_features, i].
+
+    features (P, n). Computing the products is cheaper than reading them.
     """
     z = out[1 : 1 + n_features]
     out[0] = 1.0
@@ -155,7 +156,7 @@ def add_sparse(table, values, index, out):
 
 @kernel
 def add_sparse_full(features, n_features, values, index, out):
-    """As `add_sparse`, for rows that are full quadratic features (P, n) of n_features columns."""
+    """Like `add_sparse`, for rows that are full quadratic features (P, n) of n_features columns."""
     row = np.empty(out.shape[1])
     for i in range(values.shape[0]):
         full_row(features, i, n_features, row)
@@ -164,8 +165,9 @@ def add_sparse_full(features, n_features, values, index, out):
 
 @kernel
 def dot_row(row, coefficients, index, sums, out):
-    """Out (M,) = row (P,) . coefficients (K, P)[index (M,)], -inf where the index is -1; sums
-    (SLOTS,) is used up.
+    """Out (M,) = row (P,) . coefficients (K, P)[index (M,)]; -inf where the index is -1.
+
+    sums (SLOTS,) : scratch.
     """
     width = row.shape[0]
     for m in range(index.shape[0]):
@@ -189,8 +191,9 @@ def dot_row(row, coefficients, index, sums, out):
 
 @kernel
 def dot_sparse(table, coefficients, index, out):
-    """Out (n, M)[i, m] = table (n, P)[i] . coefficients (K, P)[index[i, m]]; -inf where the index
-    is -1.
+    """Out (n, M)[i, m] = table (n, P)[i] . coefficients (K, P)[index[i, m]].
+
+    -inf where the index is -1.
     """
     sums = np.empty(SLOTS)
     for i in range(index.shape[0]):
@@ -199,7 +202,7 @@ def dot_sparse(table, coefficients, index, out):
 
 @kernel
 def dot_sparse_full(features, n_features, coefficients, index, out):
-    """As `dot_sparse`, for rows that are full quadratic features (P, n) of n_features columns."""
+    """Like `dot_sparse`, for rows that are full quadratic features (P, n) of n_features columns."""
     row, sums = np.empty(coefficients.shape[1]), np.empty(SLOTS)
     for i in range(index.shape[0]):
         full_row(features, i, n_features, row)
@@ -208,8 +211,9 @@ def dot_sparse_full(features, n_features, coefficients, index, out):
 
 @kernel
 def gather_sparse(log_table, symbols, index, out):
-    """Out (n, M) = sum over columns of log_table (V, K)[symbols (n, D), index (n, M)]; symbol -1
-    adds nothing, index -1 is -inf.
+    """Out (n, M) = sum over columns of log_table (V, K)[symbols (n, D), index (n, M)].
+
+    Symbol -1 adds nothing; index -1 gives -inf.
     """
     for i in range(index.shape[0]):
         for m in range(index.shape[1]):
@@ -223,8 +227,9 @@ def gather_sparse(log_table, symbols, index, out):
 
 @kernel
 def multiply_sparse(indptr, indices, data, log_table, index, out):
-    """Out (n, M) = CSR rows times the columns index (n, M) of log_table (V, K); -inf where the
-    index is -1.
+    """Out (n, M) = CSR rows times the columns index (n, M) of log_table (V, K).
+
+    -inf where the index is -1.
     """
     for i in range(index.shape[0]):
         for m in range(index.shape[1]):
@@ -238,8 +243,9 @@ def multiply_sparse(indptr, indices, data, log_table, index, out):
 
 @kernel
 def scatter_sparse_symbols(symbols, values, index, out_table, out_totals):
-    """out_table (V, K)[symbol, index] += values, out_totals (D, K)[column, index] likewise; symbols
-    (n, D), -1 is missing.
+    """out_table (V, K)[symbol, index] += values; out_totals (D, K)[column, index] likewise.
+
+    symbols (n, D), -1 is missing.
     """
     for i in range(symbols.shape[0]):
         for d in range(symbols.shape[1]):
@@ -262,11 +268,10 @@ def scatter_sparse_counts(indptr, indices, data, values, index, out):
 
 @kernel
 def merge_entropy_sparse(values, index, starts, partners, places, out):
-    """Out (M,) += change of -sum s log s when two components of a row are added up, for the pairs
-    that are watched.
+    """Out (M,) += change of -sum s log s when two components are merged, for watched pairs.
 
-    starts (K + 1,) into partners and places: component k is watched with the higher ones
-    partners[starts[k] : starts[k + 1]], which are the pairs `places` of out.
+    starts (K + 1,) into partners and places: component k is watched with the higher components
+    partners[starts[k] : starts[k + 1]]; these are the pairs `places` of out.
     """
     for i in range(values.shape[0]):
         for s in range(values.shape[1]):

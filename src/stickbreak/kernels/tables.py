@@ -1,6 +1,4 @@
-"""Dirichlet tables, a number at a time: digamma and log gamma of all counts, and the words of
-documents added to them.
-"""
+"""Dirichlet tables: digamma and log gamma of counts, and counts of words in documents."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ def digamma_table(counts, shift, out):
 
 @kernel
 def log_gamma_columns(counts, shift, out):
-    """Out (K,) = sum over rows of log Gamma(counts (V, K) + shift) - log Gamma(shift)."""
+    """Out (K,) = sum over lines of log Gamma(counts (V, K) + shift) - log Gamma(shift)."""
     V, K = counts.shape
     least = log_gamma_fast(shift)
     out[:] = 0.0
@@ -39,8 +37,9 @@ def log_gamma_columns(counts, shift, out):
 
 @kernel
 def linear_rows(logs, out, out_top):
-    """Out (n, width) = exp(logs (n, K) - out_top (n,)), the largest of each row; zero beyond K. All
-    zero where all are -inf.
+    """Out (n, width) = exp(logs (n, K) - out_top (n,)), zero beyond K.
+
+    out_top is the largest entry of each line. A line of -inf becomes zero.
     """
     n, K = logs.shape
     width = out.shape[1]
@@ -66,8 +65,9 @@ def linear_rows(logs, out, out_top):
 
 @kernel
 def scatter_words(table, index, offsets, weights, scale, symbols, out):
-    """Out (V, K)[symbols (n,)] += shares of words: scale (n,) * table (M, width)[index (n,)] *
-    weights (S, width) of their unit.
+    """Out (V, K)[symbols (n,)] += shares of words.
+
+    Shares are scale (n,) * table (M, width)[index (n,)] * weights (S, width) of the word's unit.
     """
     K, width = out.shape[1], table.shape[1]
     most = K - K % EIGHT

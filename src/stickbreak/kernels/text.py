@@ -1,7 +1,6 @@
-"""Numbers out of separated text: whole records, exact decimals, cells of other kinds left to the
-caller.
+"""Numbers from separated text: whole records, exact decimals; other cells are left to the caller.
 
-The text may be hostile: no byte is read outside of it, nothing is written beyond the arrays given.
+The text may be malicious: no byte is read outside it, and nothing is written beyond the arrays.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ __all__ = [
 ]
 
 COMPLETE, RAGGED, UNCLOSED = 0, 1, 2
-# in place of a slot: fields that are not wanted, and those whose cells are wanted as they are
+# instead of a column: fields that are not wanted, and fields whose cells are wanted as text
 SKIPPED, WORDS = -1, -2
 SPACE, TAB, NEWLINE, RETURN, QUOTE = 32, 9, 10, 13, 34
 PLUS, MINUS, POINT, ZERO, NINE, LETTER_E, LETTER_N, LETTER_A = 43, 45, 46, 48, 57, 101, 110, 97
 TO_LOWER = 32
-MOST_DIGITS = 18  # so many decimal digits fit an int64
+MOST_DIGITS = 18  # decimal digits that fit an int64
 EXACT = 1 << 53
 EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
-MOST_POWER = 250  # with 18 digits: far from overflow, and from numbers that lose bits
-# more than the relative error of a product of two pairs of doubles (a few 2**-104)
+MOST_POWER = 250  # with 18 digits: far from overflow and from numbers that lose bits
+# above the relative error of a product of two pairs of doubles (a few 2**-104)
 SLACK = 2.0**-100
-SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into halves whose products are exact
+SPLITTER = 134217729.0  # 2**27 + 1 splits a double into halves whose products are exact
 
 
 @cache
@@ -51,10 +50,10 @@ def decimal_powers():
 
 @kernel
 def scale_decimal(digits, power, powers):
-    """The double nearest to digits * 10**power, and whether it is certain: next to the middle of
-    two doubles it is not.
+    """The double nearest to digits * 10**power, and whether that is certain.
 
-    digits < 10**18, |power| <= 250. The product is taken with about 104 bits.
+    It is not certain near the middle of two doubles. digits < 10**18, |power| <= 250. The product
+    has about 104 bits.
     """
     if digits < EXACT and -EXACT_POWER <= power <= EXACT_POWER:
         whole, factor = np.float64(digits), powers[0, abs(power) + MOST_POWER]
@@ -79,8 +78,9 @@ def scale_decimal(digits, power, powers):
 
 @kernel
 def scan_number(text, begin, end, powers):
-    """The decimal number that text[begin:end] begins with: its value, whether it is one and
-    certain, and where it stops.
+    """The decimal number at the start of text[begin:end]: value, whether valid, and its end.
+
+    It is valid if it is a number and its rounding is certain.
     """
     at, sign = begin, 1.0
     if at < end and (text[at] == PLUS or text[at] == MINUS):
@@ -129,9 +129,7 @@ def scan_number(text, begin, end, powers):
 
 @kernel
 def parse_number(text, begin, end, powers):
-    """The number that text[begin:end] spells, NaN for nothing, "na" and "nan", and whether it is
-    one of these.
-    """
+    """The number in text[begin:end], and whether it is one; NaN for an empty cell, "na", "nan"."""
     if begin == end:
         return np.nan, True
     if text[begin] | TO_LOWER == LETTER_N:
@@ -148,12 +146,12 @@ def parse_number(text, begin, end, powers):
 
 @kernel
 def find_field(text, at, separator):
-    """Where the field that begins at `at` ends, and the cell in it: (next, begin, end, is_plain,
-    is_closed).
+    """The field that starts at `at`, and its cell: (next, begin, end, is_plain, is_closed).
 
-    next: index of the separator or newline after the field, or the length of the text. The cell has
-    neither quotes nor blanks around it, but all of the field where something follows a closing
-    quote. is_plain: no quotes inside.
+    next : index of the separator or newline after the field, or the length of the text.
+    begin, end : the cell, without surrounding quotes and blanks; the whole field if something
+        follows a closing quote.
+    is_plain : no quotes inside.
     """
     n, begin = len(text), at
     while (
@@ -192,17 +190,19 @@ def find_field(text, at, separator):
 
 @kernel
 def parse_records(text, at, separator, slots, is_last, powers, out, odd):
-    """Numbers of the records of a text, from byte `at` on.
+    """Numbers in the records of a text, from byte `at` on.
 
-    text (n,) bytes; slots (n_fields,) the column of `out` for each field, SKIPPED or WORDS;
-    is_last: whether the text ends the file, so that its last record needs no newline; powers:
-    `decimal_powers()`; out (m, D). odd (p, 4): receives row, field, first byte and end of cells
-    that are no plain numbers, and of all WORDS; p at least as many as there are wanted fields.
-    Blank lines are skipped. Ends when `out` or `odd` is full, and at a record that is incomplete,
-    ragged or has an open quote.
+    text (n,) : bytes. slots (n_fields,) : the column of `out` for each field, SKIPPED or WORDS.
+    is_last : whether the text ends the file, so that its last record needs no newline.
+    powers : `decimal_powers()`. out (m, D).
+    odd (p, 4) : receives row, field, first byte and end of cells that are no plain numbers, and of
+        all WORDS; p must be at least the number of wanted fields.
 
-    Returns rows, odd cells, where the first record that was not read begins, COMPLETE or what is
-    wrong with it, its fields.
+    Blank lines are skipped. It stops when `out` or `odd` is full, and at a record that is
+    incomplete, ragged or has an open quote.
+
+    Returns the number of rows, the number of odd cells, where the first unread record starts,
+    COMPLETE or what is wrong with it, and its number of fields.
     """
     n, n_fields = len(text), len(slots)
     row = n_odd = 0
@@ -221,7 +221,7 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
             return row, n_odd, n if is_last else at, COMPLETE, 0
         field, next_byte, kept = 0, at, n_odd
         while True:
-            # most cells are a number from one separator to the next: read once
+            # most cells are a number up to the next separator: read them once
             if field < n_fields and slots[field] >= 0:
                 value, is_number, after = scan_number(text, next_byte, n, powers)
                 if is_number and after < n and (text[after] == separator or text[after] == NEWLINE):
@@ -233,7 +233,7 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
                     continue
             after, begin, end, is_plain, is_closed = find_field(text, next_byte, separator)
             if after == n and not is_last:
-                return row, kept, at, COMPLETE, 0  # the rest of the record is not here yet
+                return row, kept, at, COMPLETE, 0  # the rest of the record is still to come
             if not is_closed:
                 return row, kept, at, UNCLOSED, field + 1
             if field < n_fields and slots[field] != SKIPPED:
@@ -265,8 +265,9 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
 
 @kernel
 def find_changes(text, cells, out):
-    """Out (n,): whether a cell, text[cells[i, 0]:cells[i, 1]], has other bytes than the one before
-    it; the first one has.
+    """Out (n,): whether cell text[cells[i, 0]:cells[i, 1]] differs from the one before.
+
+    True for the first cell.
     """
     for i in range(len(cells)):
         begin, size = cells[i, 0], cells[i, 1] - cells[i, 0]

@@ -1,10 +1,9 @@
-"""Vectors of eight doubles: what a kernel does to eight slots at once, whatever the compiler makes
-of its loops.
+"""Vectors of eight doubles: a kernel works on eight slots at once, independent of the compiler.
 
 In compiled code a vector is a value in the registers of the machine; + - * / work on it, and a
-float stands for eight of its kind. With compilation switched off, it is an array of eight, and the
-functions below are what they look like. Arrays are C-contiguous and are indexed as if flat; nobody
-checks the index.
+float stands for eight equal ones. With compilation switched off, it is an array of eight, and the
+bodies of the functions below run as written. Arrays are C-contiguous and indexed as if flat; the
+index is not checked.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ __all__ = [
 ]  # fmt: skip
 
 EIGHT = 8
-# bits of 1.0, and those of a double after the point
+# bits of 1.0, and of the fraction of a double
 ONE, FRACTION = 0x3FF0000000000000, 0xFFFFFFFFFFFFF
-# bits of 2 ** 52: put before an integer they make it a double, 2 ** 52 too large
+# bits of 2 ** 52: put before an integer they make it a double that is 2 ** 52 too large
 SHIFTED = 0x4330000000000000
 
 
 # ---- memory --------------------------------------------------------------------------------------
 @operation(lambda code, array, at: code.builder.load(code.eight(array, at), align=8), gives="eight")
 def load(array, at):
-    """Eight numbers of array from `at` on."""
+    """Eight numbers of array, starting at `at`."""
     return array.reshape(-1)[at : at + EIGHT].copy()
 
 
@@ -51,7 +50,7 @@ def load(array, at):
     gives="none",
 )
 def store(array, at, value):
-    """Write eight numbers to array from `at` on."""
+    """Write eight numbers to array, starting at `at`."""
     array.reshape(-1)[at : at + EIGHT] = value
 
 
@@ -59,18 +58,18 @@ def store(array, at, value):
     lambda code, array, at: code.spread(code.builder.load(code.pointer(array, at))), gives="eight"
 )
 def spread(array, at):
-    """Eight times the number at `at`."""
+    """The number at `at`, eight times."""
     return np.full(EIGHT, array.reshape(-1)[at])
 
 
 @operation(lambda code, value: code.spread(value), gives="eight")
 def fill(value):
-    """Eight times the same."""
+    """The same number, eight times."""
     return np.full(EIGHT, value)
 
 
 def _turned(code, sources, targets):
-    """Eight lines of eight, turned by swaps of 1 x 1, 2 x 2 and 4 x 4 squares."""
+    """Transpose eight lines of eight by swaps of 1 x 1, 2 x 2 and 4 x 4 squares."""
     lines = [code.builder.load(source, align=8) for source in sources]
     for size in (1, 2, 4):
         low = [c if c & size == 0 else c - size + EIGHT for c in range(EIGHT)]
@@ -92,7 +91,7 @@ def _turned(code, sources, targets):
     gives="none",
 )
 def turn(source, at, step, target, out, out_step):
-    """Lines of eight numbers, `step` apart, become columns of lines `out_step` apart."""
+    """Transpose lines of eight numbers, `step` apart, into lines that are `out_step` apart."""
     gather(source, at, np.arange(EIGHT) * step, target, out, out_step)
 
 
@@ -103,7 +102,7 @@ def turn(source, at, step, target, out, out_step):
     gives="none",
 )
 def gather(source, at, places, target, out, out_step):
-    """Lines of eight numbers, at `at` + places (8,), become columns of lines `out_step` apart."""
+    """Transpose lines of eight numbers at `at` + places (8,) into lines `out_step` apart."""
     lines = np.array([load(source, at + place) for place in places])
     for s in range(EIGHT):
         store(target, out + s * out_step, lines[:, s])
@@ -116,7 +115,7 @@ def gather(source, at, places, target, out, out_step):
     gives="none",
 )
 def scatter(source, at, step, target, out, places):
-    """Columns of lines of eight numbers, `step` apart, become lines at `out` + places (8,)."""
+    """Transpose lines of eight numbers, `step` apart, into lines at `out` + places (8,)."""
     lines = np.array([load(source, at + s * step) for s in range(EIGHT)])
     for s, place in enumerate(places):
         store(target, out + place, lines[:, s])
@@ -125,13 +124,13 @@ def scatter(source, at, step, target, out, places):
 # ---- arithmetic: of vectors, or of floats --------------------------------------------------------
 @operation(lambda code, a, b, c: code.intrinsic("llvm.fmuladd", a, b, c))
 def fma(a, b, c):
-    """A * b + c, rounded once by machines that can (all of the last ten years)."""
+    """A * b + c, rounded once on machines that can (all of the last ten years)."""
     return a * b + c
 
 
 @operation(lambda code, a, b: code.builder.select(code.builder.fcmp_ordered(">", a, b), a, b))
 def larger(a, b):
-    """The larger; b, if one of them is not a number."""
+    """The larger of a and b; b if either is NaN."""
     return np.where(a > b, a, b)
 
 
@@ -141,7 +140,7 @@ def larger(a, b):
     )
 )
 def at_least(x, limit, yes, no):
-    """`yes` where x >= limit, `no` elsewhere, also where x is not a number."""
+    """`yes` where x >= limit, else `no`, also for NaN."""
     return np.where(x >= limit, yes, no)
 
 
@@ -152,8 +151,9 @@ def _times_power(code, x, power):
 
 @operation(_times_power)
 def times_power(x, power):
-    """X times two to an integer: the one in the low bits of `power`, as adding 1.5 * 2 ** 52 leaves
-    it there.
+    """X times two to an integer, which is in the low bits of `power`.
+
+    Adding 1.5 * 2 ** 52 to a double puts it there.
     """
     return (np.asarray(x).view(np.int64) + (np.asarray(power).view(np.int64) << 52)).view(
         np.float64
@@ -169,7 +169,7 @@ def _exponent(code, x):
 
 @operation(_exponent)
 def exponent(x):
-    """The integer e of x = m * 2 ** e, x a normal number above zero."""
+    """The integer e of x = m * 2 ** e, for a normal x > 0."""
     return (np.asarray(x).view(np.int64) >> 52) - 1023.0
 
 
@@ -181,7 +181,7 @@ def exponent(x):
     )
 )
 def mantissa(x):
-    """The number m in [1, 2) of x = m * 2 ** e, x a normal number above zero."""
+    """The number m in [1, 2) of x = m * 2 ** e, for a normal x > 0."""
     return ((np.asarray(x).view(np.int64) & FRACTION) | ONE).view(np.float64)
 
 
@@ -194,11 +194,11 @@ def _four(code, x, first):
 
 @operation(lambda code, x: _four(code, x, 0), gives="one")
 def first_four(x):
-    """Sum of the first four numbers, by pairs."""
+    """Sum of the first four numbers, in pairs."""
     return (x[0] + x[1]) + (x[2] + x[3])
 
 
 @operation(lambda code, x: _four(code, x, 4), gives="one")
 def last_four(x):
-    """Sum of the last four numbers, by pairs."""
+    """Sum of the last four numbers, in pairs."""
     return (x[4] + x[5]) + (x[6] + x[7])

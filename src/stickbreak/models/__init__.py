@@ -1,6 +1,6 @@
 """Models: the one Model class, and the lines that name their parts."""
 
-from .base import Model, ModelPotentials, gather_lanes
+from .base import Model, ModelPotentials
 from .hmm import finite_hmm, hdp_hmm
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
@@ -11,7 +11,6 @@ __all__ = [
     "dp_mixture",
     "finite_hmm",
     "finite_mixture",
-    "gather_lanes",
     "hdp_hmm",
     "hdp_topics",
     "lda",

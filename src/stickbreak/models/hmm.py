@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from stickbreak.families.base import BaseFamily
 from stickbreak.priors import DirichletRows, HDPRows
-from stickbreak.protocols import Family
 from stickbreak.structures import Chain
 
 from .base import Model
@@ -13,12 +13,12 @@ from .base import Model
 __all__ = ["finite_hmm", "hdp_hmm"]
 
 
-def finite_hmm(family: Family, *, learns: bool = False, **rows: Any) -> Model:
+def finite_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Model:
     """Start row and transition rows ~ Dirichlet; keywords are those of DirichletRows."""
     return Model(Chain(), family, DirichletRows(**rows), learns=learns)
 
 
-def hdp_hmm(family: Family, *, learns: bool = False, **rows: Any) -> Model:
+def hdp_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Model:
     """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks; keywords are those of
     HDPRows.
     """

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from stickbreak.priors import GammaPrior, Sticks, SymmetricDirichlet, UncertainConcentration
-from stickbreak.protocols import Family, Prior
+from stickbreak.families.base import BaseFamily
+from stickbreak.priors import (
+    BasePrior,
+    GammaPrior,
+    Sticks,
+    SymmetricDirichlet,
+    UncertainConcentration,
+)
 from stickbreak.structures import Independent
 
 from .base import Model
@@ -13,7 +19,7 @@ __all__ = ["dp_mixture", "finite_mixture"]
 
 def _shares(
     given: type[Sticks] | type[SymmetricDirichlet], concentration: float | GammaPrior
-) -> Prior:
+) -> BasePrior:
     """A prior over components whose concentration is known, or has a prior of its own."""
     if isinstance(concentration, GammaPrior):
         return UncertainConcentration(given, concentration)
@@ -21,14 +27,14 @@ def _shares(
 
 
 def finite_mixture(
-    family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False
+    family: BaseFamily, concentration: float | GammaPrior = 1.0, *, learns: bool = False
 ) -> Model:
     """Shares ~ Dirichlet(concentration / K), rows independent given their component."""
     return Model(Independent(), family, _shares(SymmetricDirichlet, concentration), learns=learns)
 
 
 def dp_mixture(
-    family: Family, concentration: float | GammaPrior = 1.0, *, learns: bool = False
+    family: BaseFamily, concentration: float | GammaPrior = 1.0, *, learns: bool = False
 ) -> Model:
     """Shares ~ Dirichlet process sticks, rows independent given their component."""
     return Model(Independent(), family, _shares(Sticks, concentration), learns=learns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stickbreak.families.base import BaseFamily
 from stickbreak.priors import DirichletTopics, GammaPrior, HDPTopics
 from stickbreak.structures import Document
 
@@ -12,7 +13,7 @@ from .base import Model
 __all__ = ["hdp_topics", "lda"]
 
 
-def lda(family: Any, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
+def lda(family: BaseFamily, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
     """Latent Dirichlet allocation; concentration: prior count of each topic in a document. local:
     settings of `Document`.
     """
@@ -20,7 +21,7 @@ def lda(family: Any, concentration: float | GammaPrior = 0.1, **local: Any) -> M
 
 
 def hdp_topics(
-    family: Any, concentration: float | GammaPrior = 0.5,
+    family: BaseFamily, concentration: float | GammaPrior = 0.5,
     top_concentration: float | GammaPrior = 10.0, *,
     root: str = "beta", precision: str = "rule", **local: Any,
 ) -> Model:  # fmt: skip

@@ -1,61 +1,42 @@
-"""Birth: the rows of one component are dealt out to newborn ones, seeded on a sample and judged on
-all data.
-"""
+"""Birth: the rows of one component are divided among newborn ones, and judged on all data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stickbreak.errors import NumericalError
-from stickbreak.inference.proposals import Outcome, Proposal, Scene
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
 from stickbreak.initialize import from_plusplus
-from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array, Movable, Ordered
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Array
 from stickbreak.stats import Summary
 
+from .blocks import from_blocks
+from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
 from .merge import Merge
-from .redistribute import (
-    Redistribution,
-    RedistributionProposal,
-    little_fit,
-    nearest,
-    rows_of,
-    side_by_side,
-)
-from .segments import segments_of
-from .topics import topics_of
-from .trials import clusters_of, join, split, try_fit
+from .newborns import Newborns, from_rows, from_units
+from .redistribute import Redistribution, RedistributionProposal
+from .trials import join, split, try_fit
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["Birth"]
 
-
-class Way(NamedTuple):
-    """How a trial on all data makes newborns.
-
-    part : one over the share of n_newborn that there are at most. n_more : neighbours whose rows
-        are dealt out with the target's.
-    keeps : whether the first of them is the target
-    """
-
-    make: Callable[[Scene, int, int, int], tuple[Scene, Summary] | None]
-    part: int
-    n_more: int = 0
-    keeps: bool = False
-
-
-# One after the other, for a component: of ordered rows, and of documents.
-WAYS = (Way(segments_of, 2, keeps=True), Way(clusters_of, 1), Way(clusters_of, 2, n_more=1))
-TOPIC_WAYS = (Way(topics_of, 1), Way(topics_of, 4), Way(topics_of, 2, n_more=1))
-# passes of k-means that newborns begin with, where the family has a coarse form: they are cheap
+MAKERS: dict[str, Callable[[Scene, int, int, int], Newborns | None]] = {
+    "rows": from_rows,
+    "blocks": from_blocks,
+    "units": from_units,
+}
 N_COARSE = 10
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Birth(Parameters):
+class Birth(BaseMove):
     """Tries to replace a component by several.
 
     Parameters
@@ -67,15 +48,12 @@ class Birth(Parameters):
     n_passes : passes of the little fit that shapes a proposal on a sample.
     """
 
+    kind: ClassVar[str] = "birth"
+
     n_newborn: int = 8
     max_targets: int = 8
     min_rows: int = 8
     n_passes: int = 40
-
-    @property
-    def kind(self) -> str:
-        """Name in records."""
-        return "birth"
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal as `pack` left it."""
@@ -94,7 +72,7 @@ class Birth(Parameters):
         """Proposals for the components that most need one: those never tried first, large ones
         first.
         """
-        if not isinstance(scene.model.structure, Movable):
+        if "redistribute" not in scene.model.structure.tracks:
             return []
         if scene.in_stream:
             return self._plan_in_stream(scene)
@@ -114,34 +92,28 @@ class Birth(Parameters):
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For trials on all data: as in `plan`, but each component once in every way."""
-        ready = [k for k in self._targets(scene) if self._failures(scene, k) < len(_ways(scene))]
+        """For trials on all data: as in `plan`, each component once for every division."""
+        n_ways = len(scene.model.structure.births)
+        ready = [k for k in self._targets(scene) if self._failures(scene, k) < n_ways]
         return [(scene.ids[k],) for k in ready[: self.max_targets]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """All data with a component replaced by newborns, which begin with parts of its rows.
-
-        First these are contiguous blocks, then clusters of the rows, whatever their order; then
-        clusters of those of its nearest neighbour too, which may have what belongs with them.
-        """
+        """All data with a component replaced by newborns, divided as the structure declares."""
         (target,) = slots
-        ways = _ways(scene)
+        ways = scene.model.structure.births
         way = ways[min(self._failures(scene, target), len(ways) - 1)]
         taken = (target, *nearest(scene, target, way.n_more))
         joined, at = join(scene, taken)
+        n_newborn = max(2, self.n_newborn // way.part)
         try:
-            found = way.make(joined, at, max(2, self.n_newborn // way.part), self.n_passes)
-        # of rows so far apart that nothing is left of the rest: no start, and no reason to end the
-        # fit
-        except NumericalError:
+            newborns = MAKERS[way.by](joined, at, n_newborn, self.n_passes)
+        except NumericalError:  # of rows so far apart that nothing is left of the rest: no start
             return None
-        if found is None:
+        if newborns is None:
             return None
-        counts, params = split(found[0], at, found[1])
-        kept = [i for k, i in enumerate(scene.ids) if k not in taken] + [
-            scene.ids[target]
-        ] * way.keeps
-        return try_fit(scene, counts, params, kept, self.n_passes)
+        counts, params = split(joined, at, newborns)
+        kept = [i for k, i in enumerate(scene.ids) if k not in taken]
+        return try_fit(scene, counts, params, kept + [scene.ids[target]] * way.keeps, self.n_passes)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
         """For rows seen once: newborns beside the components, which keep what they had and compete
@@ -169,21 +141,16 @@ class Birth(Parameters):
         assert table is not None
         # all of them once more, on the rows of all: parts of one newborn that two targets held find
         # each other
-        found = little_fit(
-            model,
-            table,
-            side_by_side([old, *newborns], model.axis),
-            self.n_passes,
-            moves=(Merge(start=2),),
-        )
-        ids = np.array(found.ids)
-        new = np.flatnonzero((ids >= len(taken)) & (found.counts["share"] >= 1.0))
+        together = side_by_side([old, *newborns], model.axis)
+        found = little_fit(model, table, together, self.n_passes, moves=(Merge(start=2),))
+        ids, sizes = np.array(found.ids), model.prior.sizes(found.counts)
+        new = np.flatnonzero((ids >= len(taken)) & (sizes >= 1.0))
         if not len(new):
             return []
         born = found.counts.permute(model.axis, new.tolist())
-        kept = np.array([found.counts["share"][ids == k].sum() for k in range(len(taken))])
+        kept = np.array([sizes[ids == k].sum() for k in range(len(taken))])
         counts = side_by_side([old, born], model.axis)
-        watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), born["share"]])
+        watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), sizes[new]])
         return [RedistributionProposal("birth", tuple(taken), watch, expected)]
 
     def _targets(self, scene: Scene) -> list[int]:
@@ -221,16 +188,9 @@ class Birth(Parameters):
         )
         price, n_free = self._price(scene), len(taken)
         merge = Merge(start=3, allowance=price)
+        goal = Goal(before.bound, n_free=n_free, price=price)
         found = little_fit(
-            model,
-            table,
-            start.seed,
-            self.n_passes,
-            wanted=before.bound,
-            n_free=n_free,
-            price=price,
-            moves=(merge,),
-            reorder=True,
+            model, table, start.seed, self.n_passes, goal=goal, moves=(merge,), reorder=True
         )
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
@@ -251,19 +211,15 @@ class Birth(Parameters):
         return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
 
 
-def _ways(scene: Scene) -> tuple[Way, ...]:
-    return WAYS if isinstance(scene.model.structure, Ordered) else TOPIC_WAYS
-
-
 def _watch(
     scene: Scene, taken: tuple[int, ...], counts: Summary, first: int, shares: Array | None = None
 ) -> Redistribution:
-    shares = counts["share"] if shares is None else shares
+    shares = scene.model.prior.sizes(counts) if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
 
 
-def _gain_together(model: Any, first: Summary, second: Summary) -> Array:
+def _gain_together(model: Model, first: Summary, second: Summary) -> Array:
     """(J,) what the family gains when components of one and of the other are the same, pair by
     pair.
     """
@@ -273,7 +229,7 @@ def _gain_together(model: Any, first: Summary, second: Summary) -> Array:
     )
 
 
-def _without_empty(model: Any, counts: Summary) -> Summary:
+def _without_empty(model: Model, counts: Summary) -> Summary:
     """Counts of the components that hold at least one row."""
-    keep = np.flatnonzero(counts["share"] >= 1.0)
+    keep = np.flatnonzero(model.prior.sizes(counts) >= 1.0)
     return counts.permute(model.axis, keep.tolist())

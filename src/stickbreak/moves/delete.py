@@ -6,22 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stickbreak.inference.proposals import Outcome, Proposal, Scene
-from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array, Movable
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Array
 
-from .redistribute import Redistribution, RedistributionProposal, little_fit, nearest, rows_of
+from .little_fits import Goal, little_fit, nearest, rows_of
+from .redistribute import Redistribution, RedistributionProposal
 from .trials import try_fit
 
 __all__ = ["Delete"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Delete(Parameters):
+class Delete(BaseMove):
     """Tries to do without a component.
 
     Parameters
@@ -32,14 +33,11 @@ class Delete(Parameters):
         accepted.
     """
 
+    kind: ClassVar[str] = "delete"
+
     n_absorbers: int = 5
     max_targets: int = 2
     n_passes: int = 50
-
-    @property
-    def kind(self) -> str:
-        """Name in records."""
-        return "delete"
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal as `pack` left it."""
@@ -53,7 +51,8 @@ class Delete(Parameters):
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Small components first."""
-        if len(scene.ids) < 2 or scene.in_stream or not isinstance(scene.model.structure, Movable):
+        is_tracked = "redistribute" in scene.model.structure.tracks
+        if len(scene.ids) < 2 or scene.in_stream or not is_tracked:
             return []
         found: list[Proposal] = []
         tried = 0
@@ -99,23 +98,14 @@ class Delete(Parameters):
         table = rows_of(model, scene.sample, slots)
         if table is None:
             return None
-        before = little_fit(model, table, scene.total.permute(model.axis, scene.by_size(slots)), 2)
-        after = little_fit(
-            model,
-            table,
-            scene.total.permute(model.axis, list(absorbers)),
-            self.n_passes,
-            wanted=before.bound,
-        )
+        total = scene.total
+        before = little_fit(model, table, total.permute(model.axis, scene.by_size(slots)), 2)
+        goal = Goal(before.bound)
+        kept = total.permute(model.axis, list(absorbers))
+        after = little_fit(model, table, kept, self.n_passes, goal=goal)
         if after.bound <= before.bound:
             return None
-        shares = after.counts["share"]
-        watch = Redistribution(
-            f"delete {scene.ids[target]}",
-            slots,
-            after.counts.forget(),
-            np.log(np.maximum(shares, 1e-300)),
-            1,
-            2,
-        )
+        log_share = np.log(np.maximum(model.prior.sizes(after.counts), 1e-300))
+        name = f"delete {scene.ids[target]}"
+        watch = Redistribution(name, slots, after.counts.forget(), log_share, 1, 2)
         return RedistributionProposal("delete", slots, watch, after.bound - before.bound)

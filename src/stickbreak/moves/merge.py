@@ -6,21 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.inference.proposals import Proposal, Scene
-from stickbreak.parameters import Parameters, require_whole
-from stickbreak.protocols import Array, Local, Mergeable, Potentials
-from stickbreak.stats import Edit, Field, Fields, Summary
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.stats import Edit, Field, Fields, Fold, Summary
 from stickbreak.stats import Merge as MergeEdit
+
+from .trials import try_fit
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["Merge", "MergeWatch", "pair_scores"]
 
 ALL_PAIRS = 40  # components up to which every pair is scored; beyond, each with its nearest only
 NEAREST = 10
+MOST_OF_ONE = 5  # pairs of one component that a lap watches
+N_TRIALS, N_PASSES = 8, 50  # pairs tried on all data, where merges are not tracked; their passes
 HOPELESS = -100.0  # nats: pairs that would lose more are not scored again until they have changed
 
 
@@ -33,11 +40,11 @@ class MergeWatch:
     pairs: Array
     name: str = "merge"
 
-    def at(self, model: Any, counts: Summary, batch: Batch, rule: Any) -> MergeWatch:
+    def at(self, model: Model, counts: Summary, batch: Batch, rule: Any) -> MergeWatch:
         """The same for every visit."""
         return self
 
-    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+    def empty_side(self, model: Model, potentials: Potentials) -> Summary:
         """Gain (M,), cross (M, M), and the merged value of every tracked field."""
         tracked = [n for n, f in model.layout().items() if f.merge == "tracked"]
         layout = {n: Field(("pair",), nonnegative=False) for n in ("gain", *tracked)}
@@ -48,7 +55,7 @@ class MergeWatch:
 
     def observe(
         self,
-        model: Any,
+        model: Model,
         potentials: Potentials,
         block: Batch,
         raw: Batch,
@@ -84,16 +91,16 @@ class MergeProposal:
         return {**saved, "allowance": self.allowance}
 
     def edit(
-        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+        self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
         """The pair's terms, corrected for pairs folded before it."""
         keep, drop = sorted(positions)
         earlier = tuple(p.pair for p in done if isinstance(p, MergeProposal))
-        return MergeEdit(axis, keep, drop, self.pair, earlier)
+        return MergeEdit(model.axis, keep, drop, self.pair, earlier)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Merge(Parameters):
+class Merge(BaseMove):
     """Tries to join pairs of components.
 
     Parameters
@@ -104,14 +111,11 @@ class Merge(Parameters):
         would drop: a fit to a sample whose rows count several times overrates every component.
     """
 
+    kind: ClassVar[str] = "merge"
+
     max_pairs: int | None = None
     start: int = 1
     allowance: float = 0.0
-
-    @property
-    def kind(self) -> str:
-        """Name in records."""
-        return "merge"
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal as `pack` left it."""
@@ -130,16 +134,25 @@ class Merge(Parameters):
             require_whole(max_pairs=self.max_pairs)
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Pairs whose counts alone say that they may belong together, best first.
-
-        The score is the change of the bound without that of the entropy, which a merge never
-        raises: no pair with a negative score can be accepted.
-        """
+        """Pairs whose counts alone say that they may belong together, best first."""
         # rows that are gone cannot say what they lose
         if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:
             return []
-        if not isinstance(scene.model.structure, Mergeable):
+        if "merge" not in scene.model.structure.tracks:
             return []
+        chosen = self._choose(scene)
+        watch = MergeWatch(np.array([pair for pair, _ in chosen], dtype=np.int64).reshape(-1, 2))
+        return [
+            MergeProposal(pair, i, watch, expected, self.allowance)
+            for i, (pair, expected) in enumerate(chosen)
+        ]
+
+    def _choose(self, scene: Scene) -> list[tuple[tuple[int, int], float]]:
+        """Pairs of positions with the nats that they should gain.
+
+        That is the change of the bound without that of the entropy, which a merge never raises: no
+        pair for which it is negative can be accepted.
+        """
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(
             scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b))
@@ -147,28 +160,35 @@ class Merge(Parameters):
         scores = scores + self.allowance
         for at in np.flatnonzero((scores < HOPELESS) & np.isfinite(scores)):
             scene.give_up("merge", (int(pairs[at, 0]), int(pairs[at, 1])))
-        chosen: list[tuple[int, int]] = []
-        expected: list[float] = []
+        chosen: list[tuple[tuple[int, int], float]] = []
         taken = np.zeros(len(scene.ids), dtype=int)
-        # without a row they cost next to nothing, so their scores are about zero: absorb them
+        # components without a row cost hardly anything, so their scores are about zero: absorb them
         is_idle = scene.sizes < 1.0
         for at in np.argsort(-scores, kind="stable"):
             a, b = (int(k) for k in pairs[at])
             if (scores[at] <= 0 and not is_idle[pairs[at]].any()) or len(chosen) >= budget:
                 continue
-            if taken[a] < 5 and taken[b] < 5:
-                chosen.append((a, b))
-                expected.append(float(scores[at]))
+            if taken[a] < MOST_OF_ONE and taken[b] < MOST_OF_ONE:
+                chosen.append(((a, b), float(scores[at])))
                 taken[[a, b]] += 1
-        watch = MergeWatch(np.array(chosen, dtype=np.int64).reshape(-1, 2))
-        pack = zip(chosen, expected, strict=True)
-        return [
-            MergeProposal(pair, i, watch, e, self.allowance) for i, (pair, e) in enumerate(pack)
-        ]
+        return chosen
+
+    def targets(self, scene: Scene) -> list[tuple[int, ...]]:
+        """For structures that do not track merges: the same pairs, the best few."""
+        if "merge" in scene.model.structure.tracks or len(scene.ids) < 2:
+            return []
+        return [(scene.ids[a], scene.ids[b]) for (a, b), _ in self._choose(scene)[:N_TRIALS]]
+
+    def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
+        """All data with the two components as one."""
+        keep, drop = sorted(slots)
+        fold = Fold(scene.model.axis, keep, drop)
+        ids = [i for k, i in enumerate(scene.ids) if k != drop]
+        return try_fit(scene, fold(scene.total), fold(scene.params), ids, N_PASSES)
 
 
 def pair_scores(
-    model: Any, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
+    model: Model, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
 ) -> tuple[Array, Array]:
     """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of
     entropy.
@@ -190,7 +210,7 @@ def pair_scores(
     return pairs, data + _prior_changes(model, total, params, pairs, data)
 
 
-def _candidates(model: Any, counts: Fields) -> Array:
+def _candidates(model: Model, counts: Fields) -> Array:
     K = counts.size(model.axis)
     if K <= ALL_PAIRS:
         return np.stack(np.triu_indices(K, 1), axis=1)
@@ -208,7 +228,9 @@ def _joined(first: Fields, second: Fields) -> Fields:
     return Summary(first.layout, first.arrays) + Summary(second.layout, second.arrays)
 
 
-def _prior_changes(model: Any, total: Summary, params: Fields, pairs: Array, data: Array) -> Array:
+def _prior_changes(
+    model: Model, total: Summary, params: Fields, pairs: Array, data: Array
+) -> Array:
     """(M,) change of the prior's part for pairs that may still come out positive, -inf for the
     others.
     """

@@ -1,5 +1,5 @@
-"""What birth and delete share: the mass of some components is dealt out anew among proposals, and
-the difference is tracked.
+"""What birth and delete share: the mass of some components goes to proposals; a lap tracks the
+difference.
 
 q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is what the components
 `taken` held of a row.
@@ -9,28 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from stickbreak.data import Batch, Table
-from stickbreak.inference import BatchVB, Callback, LapRecord, Result, Start, run
-from stickbreak.inference.proposals import Proposal, Sample, Scene
+from stickbreak.data import Batch
+from stickbreak.inference.proposals import Proposal
 from stickbreak.persist import pack_summary, unpack_summary
-from stickbreak.protocols import Array, Local, Potentials, Rule, Scores
-from stickbreak.stats import AddSide, Compose, Edit, Fields, Fold, Insert, Summary
+from stickbreak.protocols import Array, Local, Potentials, Rule
+from stickbreak.stats import AddSide, Compose, Edit, Fold, Insert, Summary
 
-__all__ = [
-    "Redistribution",
-    "RedistributionProposal",
-    "little_fit",
-    "nearest",
-    "rows_of",
-    "side_by_side",
-]
+from .little_fits import side_by_side
 
-WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
+if TYPE_CHECKING:
+    from stickbreak.families.base import BaseScores
+    from stickbreak.models import Model
+
+__all__ = ["Redistribution", "RedistributionProposal"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +48,12 @@ class Redistribution:
     log_share: Array
     first: int
     folded: int
-    scores: Scores | None = field(default=None, repr=False)
-    taken_scores: Scores | None = field(default=None, repr=False)
+    scores: BaseScores | None = field(default=None, repr=False)
+    taken_scores: BaseScores | None = field(default=None, repr=False)
 
-    def at(self, model: Any, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
+    def at(self, model: Model, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
         """With the potentials of the proposals and of the components that they replace."""
-        judge = rule.pick(model.family)
+        scores = rule.pick(model.family)
         taken, proposed = (
             counts.permute(model.axis, list(self.taken)),
             self.counts.restrict(batch.symbols),
@@ -70,9 +65,9 @@ class Redistribution:
                 side_by_side([taken.permute(model.axis, absorbers), newborn], model.axis).empty()
                 + proposed
             )
-        return replace(self, counts=proposed, scores=judge(proposed), taken_scores=judge(taken))
+        return replace(self, counts=proposed, scores=scores(proposed), taken_scores=scores(taken))
 
-    def empty_side(self, model: Any, potentials: Potentials) -> Summary:
+    def empty_side(self, model: Model, potentials: Potentials) -> Summary:
         """Zeros over the axis "slot"; reference points of moments as they are."""
         empty = potentials.empty
         own = empty.permute(model.axis, list(self.taken[: self.first]))
@@ -91,7 +86,7 @@ class Redistribution:
 
     def observe(
         self,
-        model: Any,
+        model: Model,
         potentials: Potentials,
         block: Batch,
         raw: Batch,
@@ -101,16 +96,6 @@ class Redistribution:
         """Add a block's difference."""
         change = model.structure.redistribute(model, potentials, self, raw, local, side)
         return replace(side, local_bound=side.local_bound + change)
-
-
-def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
-    """The components of all, one after the other."""
-    layout = parts[0].layout
-    arrays = {
-        n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis))
-        for n, f in layout.items()
-    }
-    return replace(parts[0], arrays=arrays, sides={})
 
 
 @dataclass(frozen=True)
@@ -151,18 +136,19 @@ class RedistributionProposal:
         return cls(kind, slots, watch, float(saved["expected"]))
 
     def edit(
-        self, axis: str, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
+        self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
         """Append newborns where there are any, add the difference, fold what is left of the targets
         into the first that gains.
         """
+        axis = model.axis
         if self.kind == "birth":
             old = 0 if self.watch.first else len(positions)
             newborn = self.watch.counts.permute(axis, range(old, len(self.watch.log_share)))
             slots = (*positions, *range(size, size + newborn.size(axis)))
             fill = {n: _Constant(newborn[n]) for n, f in newborn.layout.items() if not f.additive}
             grow: tuple[Edit, ...] = (
-                Insert(axis, newborn.size(axis), {**fill, "legal": _FreeSets()}),
+                Insert(axis, newborn.size(axis), {**fill, **model.newborn_fillers()}),
             )
         else:
             slots, grow = positions, ()
@@ -182,112 +168,3 @@ class _Constant:
 
     def __call__(self, fields: Any) -> Array:
         return self.values
-
-
-@dataclass(frozen=True)
-class _FreeSets:
-    """New components may be used by rows without a label, which are set 0."""
-
-    def __call__(self, fields: Any) -> Array:
-        return np.eye(len(fields["legal"]), 1)
-
-
-# ---------------------------------------------------------------------------------------------- lit
-
-
-def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
-    """Up to `count` components whose distributions are nearest to the target's, by the divergence
-    of their means.
-    """
-    free = [k for k in range(len(scene.ids)) if k != target and k not in scene.protected]
-    if not free or count == 0:
-        return ()
-    if len(free) <= count:
-        return tuple(free)
-    means = scene.model.family.smoothed_mean(scene.total)
-    apart = scene.model.family.bregman(
-        {n: a[target : target + 1] for n, a in means.items()}, means
-    )[0]
-    return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
-
-
-def rows_of(model: Any, sample: Sample, slots: Sequence[int]) -> Table | None:
-    """Rows of a sample that belong to some components, repeated so that they weigh what those hold
-    of the whole data.
-    """
-    mass = sample.mass(slots)
-    rows = np.flatnonzero(mass > WORTH * sample.batch.repeats_or_ones())
-    if len(rows) < 2:
-        return None
-    found = sample.batch.rows[rows]
-    if sample.batch.symbols is not None:  # a sample may have a vocabulary of its own
-        columns = sample.batch.symbols[found.indices]
-        found = sparse.csr_array(
-            (found.data, columns, found.indptr), shape=(len(rows), model.family.n_columns)
-        )
-    return Table(found, mass[rows] * sample.scale)
-
-
-class _Hope(Callback):
-    """Ends a little fit that will not reach a bound: at its present rate it would need more passes
-    than there are.
-
-    wanted : the bound to reach, with n_free components; each further one must bring `price` more.
-    patience : if each pass closes less than the one before it, all that follow would close closed
-        ** 2 / (before - closed) together, were the ratio of two to stay as it is; a fit that needs
-        more than `patience` times that has no hope either
-    """
-
-    def __init__(
-        self, wanted: float, max_iter: int, n_free: int, price: float, patience: float
-    ) -> None:
-        self.wanted, self.max_iter, self.n_free, self.price, self.patience = (
-            wanted,
-            max_iter,
-            n_free,
-            price,
-            patience,
-        )
-        self.last, self.closed = -np.inf, np.inf
-
-    def on_lap(self, record: LapRecord) -> None:
-        """Looks at the gap and at what the last pass closed of it."""
-        assert record.bound is not None
-        reached = record.bound - self.price * max(0, record.n_components - self.n_free)
-        gap, closed, before = self.wanted - reached, reached - self.last, self.closed
-        self.last, self.closed = reached, closed
-        n_left = float(self.max_iter - record.lap)
-        if 0.0 <= closed < before < np.inf:
-            n_left = min(n_left, self.patience * closed / (before - closed))
-        if record.lap > 3 and gap > closed * n_left:
-            raise StopIteration
-
-
-def little_fit(
-    model: Any,
-    table: Any,
-    counts: Summary,
-    max_iter: int,
-    *,
-    wanted: float = -np.inf,
-    n_free: int = 0,
-    price: float = 0.0,
-    moves: Sequence[Any] = (),
-    reorder: bool = False,
-    params: Fields | None = None,
-    patience: float = np.inf,
-) -> Result:
-    """The model fitted to a few rows from given counts: proposals before the whole data see them.
-
-    wanted : the bound that the proposal must reach to be of use, and `price` more for each
-        component beyond n_free; a fit that has no hope of it ends early
-    params : parameters to begin with; default: those of no counts
-    patience : see _Hope
-    reorder : components in the order that the bound likes best, for whom it does not matter which
-        is which
-    """
-    n_components = counts.size(model.axis)
-    callbacks = (_Hope(wanted, max_iter, n_free, price, patience),)
-    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=callbacks)
-    start = Start(counts, model.start_params(n_components) if params is None else params)
-    return run(replace(model, learns=False), engine, table, start)

@@ -1,8 +1,8 @@
 """Pictures of fitted models, drawn with matplotlib.
 
-A structure says which panels its models have (`panels_of`), a family how its components look:
+A structure says which panels its models have (`panels_of`). A family says how its components look:
 `draw_components` for a drawing of its own, `grid_of` for a heat map. All three are
-`functools.singledispatch`: a new structure or family registers.
+`functools.singledispatch`, with which a new structure or family can register.
 """
 
 from .chain_panels import draw_durations, draw_strips, draw_transitions

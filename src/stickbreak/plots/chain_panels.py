@@ -1,4 +1,4 @@
-"""Panels of hidden Markov models: states over time, transitions, lengths of stays."""
+"""Panels of hidden Markov models: states over time, transitions, durations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .view import View, plural
 __all__ = ["draw_durations", "draw_strips", "draw_transitions"]
 
 MAX_STRIPS = 20  # sequences in a picture
-MAX_COLUMNS = 4000  # places along a strip: more than a screen has
-MAX_ANNOTATED = 8  # states whose transitions have room for their numbers
-WIDE_RANGE = 30.0  # stays that differ by more than this factor need a logarithmic scale
+MAX_COLUMNS = 4000  # positions along a strip: more than a screen has
+MAX_ANNOTATED = 8  # up to this many states, transitions have room for their numbers
+WIDE_RANGE = 30.0  # durations that differ by more than this factor need a logarithmic scale
 
 
 @panels_of.register
@@ -39,15 +39,13 @@ def _(structure: Chain) -> dict[str, Panel]:
 
 
 def strip_color(rank: int) -> tuple[float, float, float]:
-    """Color of a state in a strip: the second round of colors is paler, for strips have no broken
-    lines.
-    """
+    """Color of a state in a strip; the second round of colors is paler, as strips have no lines."""
     color = np.array(to_rgb(color_of(rank)))
     return tuple(color if rank < len(PALETTE) else 0.5 + 0.5 * color)
 
 
 def draw_strips(fitted: View, ax: Axes) -> None:
-    """The state of every row of some sequences, one strip each."""
+    """The state of every row of some sequences, one strip per sequence."""
     paths = fitted.paths
     if not paths:
         ax.set_axis_off()
@@ -82,7 +80,7 @@ def draw_strips(fitted: View, ax: Axes) -> None:
 
 
 def _draw_key(fitted: View, ax: Axes) -> None:
-    """Ids of the states in their colors, at the right."""
+    """Ids of the states in their colors, on the right."""
     keys = [
         Patch(color=strip_color(rank), label=str(fitted.ids[k]))
         for rank, k in enumerate(fitted.shown)
@@ -97,8 +95,9 @@ def _draw_key(fitted: View, ax: Axes) -> None:
 
 
 def draw_transitions(fitted: View, ax: Axes) -> None:
-    """Probability of each step, from row to column; colors by the square root, so that rare steps
-    can be seen.
+    """Probability of each transition, from line to column.
+
+    Colors follow the square root, so that rare transitions are visible.
     """
     transition = _require(fitted.transition)
     values = transition[np.ix_(fitted.shown, fitted.shown)]
@@ -121,20 +120,20 @@ def draw_transitions(fitted: View, ax: Axes) -> None:
 
 
 def _write_chance(value: float) -> str:
-    """Two digits after the point, none before; a dot for next to nothing."""
+    """Two digits after the point, none before it; a dot for almost zero."""
     if value < 0.005:
         return "·"
     return "1" if value > 0.995 else f"{value:.2f}".lstrip("0")
 
 
 def draw_durations(fitted: View, ax: Axes) -> None:
-    """Expected rows of a stay in each state."""
+    """Expected duration of each state, in rows."""
     lengths = _require(fitted.durations)[fitted.shown]
     places = np.arange(len(lengths))
     finite = np.where(np.isfinite(lengths), lengths, np.nan)
     bars = ax.bar(places, finite, color=[color_of(rank) for rank in range(len(lengths))], width=0.7)
     for bar in bars[len(PALETTE) :]:
-        bar.set_hatch("//")  # the second round of colors
+        bar.set_hatch("//")  # marks the second round of colors
         bar.set_edgecolor("white")
     if np.nanmax(finite) > WIDE_RANGE * np.nanmin(finite):
         ax.set_yscale("log")

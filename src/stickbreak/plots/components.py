@@ -1,4 +1,4 @@
-"""How the components of a family look: the one question that each family answers for itself."""
+"""How the components of a family look: each family registers its own drawing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ __all__ = ["draw_components", "draw_members"]
 
 @singledispatch
 def draw_components(family: Any, fitted: View, ax: Axes) -> None:
-    """Draw the components of a fitted model into `ax`: a heat map unless the family registered
-    something better.
-    """
+    """Draw the components of a fitted model into `ax`; a heat map unless the family registered."""
     draw_grid(grid_of(family, fitted), fitted, ax)
 
 
@@ -74,12 +72,12 @@ def draw_product(family: Product, fitted: View, ax: Axes) -> None:
 
 
 def draw_members(members: Sequence[View], ax: Axes) -> None:
-    """Draw several families of one model, one below the other: each a View with its own columns
-    and summaries.
+    """Draw several families of one model, one below the other.
 
-    For a family that is made of others: it registers with `draw_components` and calls this.
+    Each is a View with its own columns and summaries. A family made of others registers with
+    `draw_components` and calls this.
     """
-    gap = min(0.17, 0.5 / len(members))  # room for titles and names of columns
+    gap = min(0.17, 0.5 / len(members))  # room for titles and column names
     height = (1.0 - gap * (len(members) - 1)) / len(members)
     boxes = [(0.0, 1.0 - (i + 1) * height - i * gap, 1.0, height) for i in range(len(members))]
     for member, part in zip(members, inner_axes(ax, boxes), strict=True):

@@ -34,8 +34,9 @@ def draw_panel(fitted: View, name: str, ax: Axes | None = None) -> Axes:
 
 
 def draw_figure(fitted: View) -> Figure:
-    """Wide panels at the top; below, small ones in columns of two or three at the left, large ones
-    beside them.
+    """Draw all panels: wide ones at the top, then small ones on the left, large ones beside them.
+
+    Small panels are in columns of two or three.
     """
     panels = [p for p in panels_of(fitted.structure).values() if p.can_draw(fitted)]
     wide = [p for p in panels if p.is_wide]
@@ -64,7 +65,7 @@ def draw_figure(fitted: View) -> Figure:
 
 
 def _large_size(panel: Panel, fitted: View, usual: tuple[float, float]) -> tuple[float, float]:
-    """Inches of a large panel: what it asks for, else the usual."""
+    """Size of a large panel in inches: its own, else the usual one."""
     return usual if panel.size is None else panel.size(fitted)
 
 

@@ -24,11 +24,11 @@ from .view import View, choose_columns
 
 __all__ = ["GaussianShape", "draw_gaussians", "ellipse_axes", "shape_of"]
 
-MAX_PAIRED = 4  # columns of a pair plot: more are too small to read
+MAX_PAIRED = 4  # columns in a pair plot: with more, cells are too small to read
 DEVIATIONS = 2.0  # radius of the ellipses
 GAP = 0.03
 SOLID_ROWS = 5.0
-MAX_NAMED = 6  # components whose ids fit into the small cells of a pair plot; a key has them all
+MAX_NAMED = 6  # components whose ids fit into the small cells of a pair plot; the key has all
 
 
 class GaussianShape(NamedTuple):
@@ -45,9 +45,7 @@ class GaussianShape(NamedTuple):
 
 @singledispatch
 def shape_of(family: Any, posterior: Any, columns: Array) -> GaussianShape:
-    """The components of a Gaussian family over some columns: posterior expectations of mean and
-    covariance.
-    """
+    """Posterior expectations of mean and covariance of a Gaussian family, over some columns."""
     raise TypeError(
         f"{type(family).__name__} has no Gaussian shape; register one with "
         "stickbreak.plots.shape_of"
@@ -94,8 +92,9 @@ def _(family: Any, posterior: Any, columns: Array) -> GaussianShape:
 
 
 def _telling(fitted: View) -> Array:
-    """(D,) half the gap between the log variance of all rows and the mean log variance inside
-    components.
+    """(D,) how well each column separates components.
+
+    Half the gap between the log variance of all rows and the mean log variance within components.
     """
     D, used = len(fitted.names), fitted.shown
     weight = fitted.weights[used] / fitted.weights[used].sum()
@@ -107,8 +106,9 @@ def _telling(fitted: View) -> Array:
 
 
 def draw_gaussians(family: Any, fitted: View, ax: Axes) -> None:
-    """Components over the columns given, or over the most telling ones; rows, if given, in the
-    color of their component.
+    """Components over the given columns, or the most telling ones.
+
+    Rows, if given, have the color of their component.
     """
     columns, note = choose_columns(fitted, _telling(fitted), MAX_PAIRED)
     if len(columns) > MAX_PAIRED:
@@ -142,10 +142,8 @@ def _count(rows: Array | None) -> str:
 
 
 def _limits(fitted: View, shape: GaussianShape, rows: Array | None, d: int) -> tuple[float, float]:
-    """What to show of a column: the ellipses of components with some rows, and all rows that are
-    drawn.
-    """
-    # with fewer, the width is mostly the prior's
+    """Range of a column to show: the ellipses of components with some rows, and all rows drawn."""
+    # with fewer rows, the width is mostly that of the prior
     solid = fitted.shown[fitted.counts[fitted.shown] >= SOLID_ROWS]
     solid = solid if len(solid) else fitted.shown[:1]
     mean, spread = shape.mean[solid, d], DEVIATIONS * shape.deviation[solid, d]
@@ -165,9 +163,7 @@ def _draw_density(
     *,
     with_ids: bool = True,
 ) -> None:
-    """Weighted density of each component over one column, their sum, and a histogram of
-    the rows.
-    """
+    """Weighted density of each component over one column, their sum, and a histogram of rows."""
     low, high = _limits(fitted, shape, rows, d)
     x = np.linspace(low, high, 400)
     if rows is not None:
@@ -205,7 +201,8 @@ def _draw_density(
 
 
 def ellipse_axes(covariance: Array) -> tuple[float, float, float]:
-    """Width, height and angle in degrees of the ellipse at DEVIATIONS standard deviations of a
+    """Width, height and angle in degrees of an ellipse at DEVIATIONS standard deviations.
+
     covariance (2, 2).
     """
     lengths, directions = np.linalg.eigh(covariance)

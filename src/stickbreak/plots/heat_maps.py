@@ -1,6 +1,4 @@
-"""Components that are tables of numbers: heat maps, one line for each component, with rows below if
-there are some.
-"""
+"""Components as heat maps: one line for each component, with rows of data below if given."""
 
 from __future__ import annotations
 
@@ -23,19 +21,20 @@ from .view import View, choose_columns
 
 __all__ = ["Grid", "draw_grid", "grid_of"]
 
-ALL_COLUMNS = 64  # up to so many columns are all drawn
-CHOSEN_COLUMNS = 32  # of more columns, the most telling
+ALL_COLUMNS = 64  # up to this number, all columns are drawn
+CHOSEN_COLUMNS = 32  # if there are more, only the most telling are drawn
 MAX_TICKS = 32
 WIDE_RANGE = 50.0  # rates that differ by more than this factor need a logarithmic scale
-MAX_ANNOTATED = 60  # cells that have room for their number
+MAX_ANNOTATED = 60  # up to this many cells, there is room for numbers
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A heat map. values (K, C), labels of its columns, what a value is, a note; rows (m, C) in the
-    same units, or None.
+    """A heat map: values (K, C), column labels, what a value is, a note; rows (m, C) or None.
 
-    edges : where a new column of the data begins, when one takes several columns of the grid.
+    Rows have the same units as values.
+
+    edges : where a new column of the data starts, if it takes several columns of the grid.
     """
 
     values: Array
@@ -48,9 +47,7 @@ class Grid:
 
 
 def telling(fitted: View, values: Array, convex: Callable[[Array], Array]) -> Array:
-    """(C,) Jensen's gap of each column: how much knowing the component says about it. values (K,
-    C).
-    """
+    """(C,) Jensen's gap of each column: how much the component tells about it. values (K, C)."""
     weight = fitted.weights / fitted.weights.sum()
     return weight @ convex(values) - convex((weight @ values)[None])[0]
 
@@ -71,7 +68,7 @@ def _choose(fitted: View, score: Array) -> tuple[Array, str]:
 
 
 def _take(rows: Any, columns: Array) -> Array | None:
-    """(m, C) some columns as a dense array of floats."""
+    """(m, C) the columns as a dense array of floats."""
     if rows is None:
         return None
     found = rows[:, columns]
@@ -80,9 +77,7 @@ def _take(rows: Any, columns: Array) -> Array | None:
 
 @singledispatch
 def grid_of(family: Any, fitted: View) -> Grid:
-    """The table to draw for a family. One that registers nothing shows the first of its summaries
-    with a value per column.
-    """
+    """The table to draw for a family; default: its first summary with one value per column."""
     D = len(fitted.names)
     tables = {name: array for name, array in fitted.posterior.items() if array.shape[1:] == (D,)}
     if not tables:
@@ -162,8 +157,9 @@ def _(family: Categorical, fitted: View) -> Grid:
 
 
 def draw_grid(grid: Grid, fitted: View, ax: Axes) -> None:
-    """Components as lines of a heat map, largest first; rows, if given, below, in the order of
-    their components.
+    """Components as lines of a heat map, the largest first.
+
+    Rows, if given, are below, sorted by component.
     """
     values = grid.values[fitted.shown]
     count = (
@@ -227,7 +223,7 @@ def _annotate(ax: Axes, values: Array, norm: Normalize) -> None:
 
 
 def _draw_rows(grid: Grid, fitted: View, norm: Normalize, ax: Axes) -> None:
-    """Rows in the order of their components, a strip of the components' colors at the left."""
+    """Rows sorted by component, with a strip of the components' colors on the left."""
     assert grid.rows is not None
     assert fitted.labels is not None
     rank = fitted.ranks[fitted.labels]

@@ -1,6 +1,4 @@
-"""Which panels a model has, and the two that all models share: the trace of the bound, and the
-weights.
-"""
+"""Panels of a model, and the two that all models share: trace of the bound, and weights."""
 
 from __future__ import annotations
 
@@ -20,12 +18,14 @@ __all__ = ["Panel", "crowd_ticks", "draw_trace", "draw_weights", "panels_of"]
 
 
 class Panel(NamedTuple):
-    """A part of the picture. A wide one takes the figure's width, at its top; a large one the
-    height below; small ones share.
+    """A part of the figure.
 
-    size : width and height in inches that a large one would like; default: the same for all
-    needs : the part of View that it is drawn from, when that is data and not what was learned;
-        without it, the figure has no such panel
+    A wide panel takes the figure's full width, at the top; a large one the height below; small ones
+    share the rest.
+
+    size : preferred width and height in inches of a large panel; default: the same for all
+    needs : the part of View that it draws, if that is data and not a learned value; without it,
+        the figure has no such panel
     """
 
     draw: Callable[[View, Axes], None]
@@ -35,15 +35,13 @@ class Panel(NamedTuple):
     needs: str | None = None
 
     def can_draw(self, fitted: View) -> bool:
-        """Whether what it is drawn from is there."""
+        """Whether the data it draws are present."""
         return self.needs is None or getattr(fitted, self.needs) is not None
 
 
 @singledispatch
 def panels_of(structure: Any) -> dict[str, Panel]:
-    """Panels by name, in order. Every structure has these; one with more to show registers a longer
-    dict.
-    """
+    """Panels by name, in order; a structure with more panels registers a longer dict."""
     return {
         "trace": Panel(draw_trace),
         "weights": Panel(draw_weights),
@@ -54,8 +52,9 @@ def panels_of(structure: Any) -> dict[str, Panel]:
 
 
 def draw_trace(fitted: View, ax: Axes) -> None:
-    """The bound after each lap; where the fit has none, the mean local log normalizer per row (per
-    word, for documents).
+    """The bound after each lap.
+
+    Without a bound, the mean local log normalizer per row (per word, for documents).
     """
     trace = fitted.trace
     tidy(ax)
@@ -90,7 +89,7 @@ def draw_trace(fitted: View, ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.yaxis.set_major_formatter(_write_nats)
     low, high = np.nanmin(values), np.nanmax(values)
-    if has_bound and high - low < 1.0:  # no mountains out of rounding
+    if has_bound and high - low < 1.0:  # do not magnify rounding errors
         ax.set_ylim((low + high) / 2 - 0.6, (low + high) / 2 + 0.6)
     end = "converged" if fitted.is_converged else "not converged"
     shown = f"{values[-1]:,.1f} nats" if has_bound else f"{values[-1]:,.4f} nats per {fitted.unit}"
@@ -100,12 +99,12 @@ def draw_trace(fitted: View, ax: Axes) -> None:
 
 
 def _write_nats(value: float, _: Any) -> str:
-    """All digits that a tick needs, and no offset in the corner."""
+    """All digits that a tick needs, without an offset in the corner."""
     return f"{value:,.10g}"
 
 
 def _draw_sizes(ax: Axes, laps: Any, sizes: Any, noun: str) -> None:
-    """Components after each lap, on an axis of their own: drawn when moves change their number."""
+    """Components after each lap, on a second axis, if moves change their number."""
     other = ax.twinx()
     other.step(laps, sizes, where="mid", color=PALETTE[1], linewidth=1.2)
     other.set_ylabel(plural(noun, 2), fontsize=9, color=PALETTE[1])
@@ -125,7 +124,7 @@ def draw_weights(fitted: View, ax: Axes) -> None:
         width=0.7,
     )
     for bar in bars[7:]:
-        bar.set_hatch("//")  # the second round of colors
+        bar.set_hatch("//")  # marks the second round of colors
         bar.set_edgecolor("white")
     ax.bar_label(
         bars,
@@ -145,7 +144,7 @@ def draw_weights(fitted: View, ax: Axes) -> None:
 
 
 def crowd_ticks(ax: Axes, n: int) -> None:
-    """Names of n components below an axis: smaller and upright where there are many."""
+    """Names of n components below an axis: if many, smaller and vertical."""
     ax.tick_params(axis="x", labelsize=8 if n <= 9 else 7, labelrotation=0 if n <= 9 else 90)
 
 

@@ -21,38 +21,34 @@ __all__ = [
     "tidy",
 ]
 
-# Seven colors that people with any common color blindness can tell apart [Okabe and Ito 2008]; its
-# yellow is too pale for lines.
+# Seven colors that remain distinct with any common color blindness [Okabe and Ito 2008]; its yellow
+# is too pale for lines.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#555555")
 LINES = ("-", "--")
-HEAT = "cividis"  # reads the same with and without color vision
+HEAT = "cividis"  # looks the same with and without color vision
 MUTED = "#6f6f6f"
 REST = "#c4c4c4"
 
 
 def color_of(rank: int) -> str:
-    """Color of the component with this place in the order of weights; grey for one that is not
-    drawn.
-    """
+    """Color of the component with this rank by weight; grey for one that is not drawn."""
     return REST if rank < 0 else PALETTE[rank % len(PALETTE)]
 
 
 def color_ticks(axis: Axis, n: int) -> None:
-    """The names of n components, the first along an axis, in their colors; the largest
-    comes first.
-    """
+    """Color the names of n components along an axis; the largest comes first."""
     for rank, text in enumerate(axis.get_ticklabels()[:n]):
         text.set_color(color_of(rank))
         text.set_fontweight("bold")
 
 
 def line_of(rank: int) -> str:
-    """Full lines for the first round of colors, broken ones for the second."""
+    """Solid lines for the first round of colors, dashed ones for the second."""
     return LINES[rank // len(PALETTE) % len(LINES)]
 
 
 def set_titles(ax: Axes, title: str, *notes: str) -> None:
-    """A title at the left; notes, smaller, in lines below it."""
+    """A title on the left, with smaller notes in lines below it."""
     found = [note for note in notes if note]
     ax.set_title(title, loc="left", fontsize=11, pad=6 + 11 * len(found))
     text = "\n".join(found)
@@ -69,21 +65,22 @@ def set_titles(ax: Axes, title: str, *notes: str) -> None:
 
 
 def tidy(ax: Axes) -> None:
-    """No frame where there is no axis."""
+    """Remove the frame where there is no axis."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
 
 
 def inner_axes(ax: Axes, boxes: list[tuple[float, float, float, float]]) -> list[Axes]:
-    """Axes inside an axes, whose own frame disappears; boxes (left, bottom, width, height) in its
-    fractions.
+    """Axes inside `ax`, whose own frame disappears.
+
+    boxes : (left, bottom, width, height) as fractions of `ax`.
     """
     ax.set_axis_off()
     return [ax.inset_axes(box) for box in boxes]
 
 
 def mark_center(ax: Axes, x: float, y: float, text: str, color: str) -> None:
-    """A name that can be read over points and lines."""
+    """A name that is readable over points and lines."""
     halo: list[Any] = [withStroke(linewidth=2.5, foreground="white")]
     ax.text(
         x,

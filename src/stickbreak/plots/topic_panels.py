@@ -19,15 +19,15 @@ from .view import View, plural
 
 __all__ = ["draw_documents", "draw_topics"]
 
-MAX_TOPICS = 12  # topics whose words have room
-LINE = 0.155  # inches of a word's line, where the figure is ours
+MAX_TOPICS = 12  # topics for whose words there is room
+LINE = 0.155  # inches per word, if the figure is ours
 TITLE = 20.0  # points above a cell
-# points of a word's line: below, bars make way for plain lines of words
+# points per word: below the first, bars are replaced by plain lines of words
 SMALLEST_LINE, LARGEST_LINE = 7.0, 30.0
-LARGEST = 8.5  # points of letters
-LETTER = 0.6  # width of a letter by its points
-TICK = 8.0  # points that the number of a document takes
-MANY = 25  # documents whose numbers stand upright
+LARGEST = 8.5  # largest font size in points
+LETTER = 0.6  # width of a letter relative to its font size
+TICK = 8.0  # points for the number of a document
+MANY = 25  # with this many documents, their numbers are vertical
 
 
 @panels_of.register
@@ -41,21 +41,22 @@ def _(structure: Document) -> dict[str, Panel]:
 
 
 def count_cells(n: int) -> tuple[int, int]:
-    """Rows and columns of n small pictures."""
+    """Number of rows and columns for n small pictures."""
     columns = n if n <= 3 else math.ceil(math.sqrt(n))
     return -(-n // columns), columns
 
 
 def size_of_topics(fitted: View) -> tuple[float, float]:
-    """Width and height in inches in which all words can be read."""
+    """Width and height in inches at which all words are readable."""
     rows, columns = count_cells(min(len(fitted.shown), MAX_TOPICS))
     n_words = min(fitted.n_words, len(fitted.names))
     return max(4.2, 1.9 * columns), max(3.2, 0.9 + rows * (0.35 + LINE * n_words))
 
 
 def draw_topics(fitted: View, ax: Axes) -> None:
-    """The most probable words of each topic, the largest topic first: on bars, or in lines where
-    `ax` is too small for these.
+    """The most probable words of each topic, the largest topic first.
+
+    Words are on bars, or in lines if `ax` is too small for bars.
     """
     shown = fitted.shown[:MAX_TOPICS]
     probability = fitted.posterior["probability"][shown, 0]  # (topics, V)
@@ -77,18 +78,18 @@ def draw_topics(fitted: View, ax: Axes) -> None:
 
 
 def _extent(ax: Axes) -> tuple[float, float]:
-    """Width and height in points, as they are before a layout engine moves things a little."""
+    """Width and height in points, before a layout engine moves things a little."""
     box = ax.get_window_extent()
     return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
 
 
 def _line_height(ax: Axes, shape: tuple[int, ...]) -> float:
-    """Points of a word's line, when `ax` has bars for (topics, words)."""
+    """Points per word, if `ax` has bars for (topics, words)."""
     return (_extent(ax)[1] / count_cells(shape[0])[0] - TITLE) / shape[1]
 
 
 def _draw_lines(ax: Axes, labels: list[str], names: list[list[str]]) -> None:
-    """A line for each topic: its label, and as many of its words as there is room for."""
+    """A line for each topic: its label, and the words that fit."""
     ax.set_axis_off()
     width, height = _extent(ax)
     font = min(LARGEST, 0.7 * height / len(labels))
@@ -110,13 +111,13 @@ def _draw_lines(ax: Axes, labels: list[str], names: list[list[str]]) -> None:
 
 
 def join_words(words: list[str], most: int) -> str:
-    """As many whole words as `most` letters hold, at least one."""
+    """The first words that fit into `most` letters, at least one."""
     ends = np.cumsum([len(word) + 2 for word in words]) - 2
     return "  ".join(words[: max(1, int((ends <= most).sum()))])
 
 
 def _draw_bars(ax: Axes, labels: list[str], names: list[list[str]], values: Array) -> None:
-    """A cell for each topic. values (topics, words) are probabilities."""
+    """A cell with bars for each topic. values (topics, words) : probabilities."""
     cells, n_columns = _cells(ax, values.shape), count_cells(len(labels))[1]
     width, height = _extent(cells[0])
     font = min(LARGEST, 0.8 * height / values.shape[1])
@@ -137,8 +138,9 @@ def _draw_bars(ax: Axes, labels: list[str], names: list[list[str]], values: Arra
 
 
 def _cells(ax: Axes, shape: tuple[int, ...]) -> list[Axes]:
-    """Axes of topics inside `ax`, row by row, with room for a title above each; few words take no
-    more room than they need.
+    """Axes of topics inside `ax`, row by row, with room for a title above each.
+
+    Few words take no more room than they need.
     """
     columns, height, gap = count_cells(shape[0])[1], _extent(ax)[1], 0.03
     line = min(LARGEST_LINE, _line_height(ax, shape))
@@ -157,9 +159,9 @@ def shorten(word: str, most: int) -> str:
 
 
 def _draw_words(cell: Axes, rank: int, names: list[str], values: Array, font: float) -> None:
-    """One topic: a pale bar for each word, the word on it."""
+    """One topic: a pale bar for each word, with the word on it."""
     body = tuple(1.0 - 0.4 * (1.0 - np.array(to_rgb(color_of(rank)))))
-    hatch = "////" if rank >= len(PALETTE) else None  # the second round of colors
+    hatch = "////" if rank >= len(PALETTE) else None  # marks the second round of colors
     cell.barh(
         range(len(names)),
         values,
@@ -193,9 +195,7 @@ def _write_share(value: float, _: Any) -> str:
 
 
 def draw_documents(fitted: View, ax: Axes) -> None:
-    """Shares of the topics in some documents: a column for each, in the order of their largest
-    topics.
-    """
+    """Shares of topics in some documents, one column each, sorted by their largest topics."""
     assert fitted.shares is not None
     assert fitted.documents is not None
     shares, labels = _lines_of_shares(fitted, fitted.shares)
@@ -226,9 +226,7 @@ def draw_documents(fitted: View, ax: Axes) -> None:
 
 
 def _lines_of_shares(fitted: View, shares: Array) -> tuple[Array, list[str]]:
-    """Shares (m, topics) of the topics that are drawn, and their labels; what the others have
-    together is the last.
-    """
+    """Shares (m, topics) of the topics drawn, and their labels; the last sums all others."""
     labels, found = [fitted.label(int(k)) for k in fitted.shown], shares[:, fitted.shown]
     n = shares.shape[1] - len(labels)
     if n == 0:

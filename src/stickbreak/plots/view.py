@@ -1,6 +1,4 @@
-"""What a picture is drawn from: plain values of a fitted model, components in the order of their
-weights.
-"""
+"""What a picture is drawn from: plain values of a fitted model, components sorted by weight."""
 
 from __future__ import annotations
 
@@ -15,26 +13,27 @@ from stickbreak.protocols import Array
 
 __all__ = ["MAX_COMPONENTS", "View", "choose_columns"]
 
-MAX_COMPONENTS = 14  # seven colors, each with a full and a broken line
+MAX_COMPONENTS = 14  # seven colors, each with a solid and a dashed line
 ROWS_IN_USE = 1.0  # a component with less than one expected row is not in use
 
 
 @dataclass(frozen=True)
 class View:
-    """A fitted model for readers.
+    """A fitted model as plain values.
 
     weights, counts, ids : (K,) posterior mean weights, expected rows, permanent ids
     posterior : summaries of the components by name, component axis first
-    names : (D,) of the columns
-    objective : what the trace's bound is ("bound", "log joint"); empty where the fit has none
-    rows, labels : some rows (m, D) and their components (m,), to draw with the components
-    columns : positions of the columns to draw; None lets the picture choose
+    names : (D,) names of the columns
+    objective : what the trace shows ("bound", "log joint"); empty if the fit has none
+    rows, labels : some rows (m, D) and their components (m,), drawn with the components
+    columns : positions of the columns to draw; None: the picture chooses
     noun : what a component is called
     unit : what a row is called
-    paths : components of the rows of some sequences, one array each; transition (K, K), durations
-        (K,): of chains
-    shares : (m, K) of the components in some documents, at positions documents (m,) of n_documents;
-        n_words : of a topic, to draw
+    paths : of chains, components of the rows of some sequences, one array per sequence
+    transition, durations : of chains, (K, K) and (K,)
+    shares : (m, K) of the components in some documents, which are at positions documents (m,) of
+        n_documents
+    n_words : how many words of a topic to draw
     """
 
     structure: Any
@@ -62,9 +61,7 @@ class View:
 
     @cached_property
     def shown(self) -> Array:
-        """Positions of the components that are drawn: those in use, largest first, at most
-        MAX_COMPONENTS; never none.
-        """
+        """Components to draw: those in use, the largest first, 1 to MAX_COMPONENTS of them."""
         order = np.argsort(-self.weights, kind="stable")
         n_used = int((self.counts >= ROWS_IN_USE).sum())
         used = order[self.counts[order] >= ROWS_IN_USE] if n_used else order[:1]
@@ -72,18 +69,18 @@ class View:
 
     @cached_property
     def ranks(self) -> Array:
-        """(K,) place of each component among those drawn; -1 for the others."""
+        """(K,) rank of each component among those drawn; -1 for the others."""
         found = np.full(len(self.weights), -1)
         found[self.shown] = np.arange(len(self.shown))
         return found
 
     @property
     def left_out(self) -> str:
-        """What is not drawn, in words; empty when everything is."""
+        """A note on what is not drawn; empty if all is."""
         return self.missing(len(self.shown))
 
     def missing(self, n_shown: int) -> str:
-        """The same for a panel that draws only the first n_shown."""
+        """The same note for a panel that draws only the first n_shown."""
         n = len(self.weights) - n_shown
         if n == 0:
             return ""
@@ -92,7 +89,7 @@ class View:
         return f"not drawn: {n} {plural(self.noun, n)} with {share} of the weight"
 
     def title(self) -> str:
-        """How many components are drawn."""
+        """A title with the number of components drawn."""
         return f"{len(self.shown)} {plural(self.noun, len(self.shown))}, by weight"
 
     def label(self, k: int) -> str:
@@ -106,10 +103,9 @@ def plural(noun: str, n: int) -> str:
 
 
 def choose_columns(fitted: View, telling: Array, most: int) -> tuple[Array, str]:
-    """Positions of the columns to draw, in the order of the data, and a note when some are left
-    out.
+    """Positions of the columns to draw, in the order of the data, and a note if some are left out.
 
-    telling : (D,) how much each column says about the component of a row.
+    telling : (D,) how much each column tells about the component of a row.
     """
     if fitted.columns is not None:
         return np.array(fitted.columns, dtype=int), ""

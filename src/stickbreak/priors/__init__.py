@@ -1,5 +1,6 @@
 """How components are shared out."""
 
+from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_shares import DirichletTopics, HDPTopics, TopicPseudo
@@ -19,10 +20,9 @@ from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows, draw_tables
 
 __all__ = [
-    "ROWS", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "GammaPrior", "HDPRows",
-    "HDPTopics", "PointRoot",
-    "Root", "RowPseudo", "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet",
-    "Term", "TopicGroups",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
+    "GammaPrior", "HDPRows", "HDPTopics", "PointRoot", "Root", "RowPseudo", "RowTable",
+    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "draw_tables", "linear_term",
     "truncated_slope",
 ]  # fmt: skip

@@ -1,33 +1,126 @@
-"""Priors whose parameters are all functions of the counts."""
+"""The contract of a prior: how components are shared out.
+
+A prior must say what is counted (`fields`, `zeros`, `sizes`), its potentials and its part of the
+bound. The defaults are those of a prior whose parameters are all functions of the counts.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 import numpy as np
 
-from stickbreak.stats import Fields, Summary
+from stickbreak.protocols import Array, Counts, Out, Rule
+from stickbreak.stats import Field, Fields, Summary
+
+if TYPE_CHECKING:
+    from .concentration import GammaPrior
+    from .shares import ConcentrationPosterior
 
 __all__ = ["BasePrior"]
 
 
 class BasePrior:
-    """Nothing is stored, so nothing is updated, and Gibbs draws the parameters of the
-    prior itself.
-    """
+    """Prior over the shares of components, with their counts."""
+
+    draws: ClassVar[bool] = True
+    """Whether parameters can be drawn: `for_draws`, `redraw`, and tables with `draw`."""
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """What is counted."""
+        raise NotImplementedError
+
+    def zeros(self, n_components: int) -> Out:
+        """Counts of nothing."""
+        raise NotImplementedError
+
+    def sizes(self, counts: Counts) -> Array:
+        """(K,) expected rows of each component."""
+        raise NotImplementedError
+
+    def of_sizes(self, sizes: Array) -> Out:
+        """Fields that the rows (K,) of each component determine by themselves."""
+        return {}
 
     def start(self, n_components: int, axis: str) -> Fields:
-        """No parameters."""
+        """Parameters that are not a function of the counts, stored so that merging adds entries."""
         return Fields({}, {})
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """No parameters."""
+        """New parameters; never lowers `bound(total, .)`."""
         return params
 
-    def for_draws(self) -> Any:
-        """Itself."""
+    def order(self, total: Summary) -> Array | None:
+        """Order of components that makes the bound largest; None: it does not matter."""
+        return None
+
+    # ------------------------------------------------------------------------------ potentials
+
+    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> Mapping[str, Any]:
+        """Log potentials by name; one named like a field is paired with it in the bound."""
+        raise NotImplementedError
+
+    def predictive(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
+        """Log potentials at posterior means, unused mass renormalized away: held-out scores."""
+        raise NotImplementedError
+
+    def window_tables(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
+        """Potentials of windows of long sequences besides the others: window_start (K,), logs."""
+        raise ValueError(
+            f"{type(self).__name__} has no windows: SubchainVB is for hidden Markov models; use "
+            "StochasticVB"
+        )
+
+    def pseudo(self, params: Fields, n_components: int) -> Any:
+        """Prior counts of each table, unused mass apart: what a compiled sweep needs."""
+        self._refuse("prior counts")
+
+    def mean(self, counts: Counts, params: Fields) -> Array:
+        """(K,) expected share of each component; less than one in all with unused mass."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------ bounds
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        """The prior's part of the bound, tables at their optimum given params."""
+        raise NotImplementedError
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        """The prior's part of EM's objective."""
+        raise ValueError(f"EM is not for {type(self).__name__}; use BatchVB or another engine")
+
+    # ------------------------------------------------------------------------------ variants
+
+    def for_draws(self) -> BasePrior:
+        """The prior that Gibbs uses: this one, or one with parameters that can be drawn."""
         return self
 
     def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
-        """No parameters."""
+        """Stored parameters, drawn given the counts of a labelling and the present ones."""
         return params
+
+    def for_modes(self) -> BasePrior:
+        """The prior that EM uses."""
+        return self
+
+    # ------------------------------------------------------------------------------ for readers
+
+    def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
+        """Posterior of the concentration of the shares."""
+        self._refuse("a posterior of its concentration")
+
+    def concentration_at(self, params: Fields) -> float:
+        """Concentration of the groups below a root: as given, or as learned so far."""
+        self._refuse("concentration of groups")
+
+    def concentrations(self, params: Fields) -> Any:
+        """Concentrations of a chain's tables, and stickiness: as given, or as learned so far."""
+        self._refuse("concentrations of tables")
+
+    def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
+        """Concentration of the root: as given, or its posterior where it is learned."""
+        self._refuse("a root")
+
+    def _refuse(self, what: str) -> Never:
+        raise ValueError(f"{type(self).__name__} has no {what}")

@@ -140,7 +140,3 @@ class SymmetricDirichlet(ShareCounts):
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; they sum to one."""
         return np.exp(self.log_mean(counts))
-
-    def order(self, total: Summary) -> Array | None:
-        """The order of components does not matter."""
-        return None

@@ -92,17 +92,13 @@ class DocumentCounts(BasePrior):
         """EM's objective: documents keep their posteriors, so the same as for variational Bayes."""
         return self.bound(total, params)
 
-    def bound(self, total: Summary, params: Fields) -> float:
-        """The prior's part of the bound."""
-        raise NotImplementedError
-
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected words of each topic."""
         return np.asarray(counts["share"])
 
-    def order(self, total: Summary) -> Array | None:
-        """The order of topics does not matter."""
-        return None
+    def of_sizes(self, sizes: Array) -> dict[str, Array]:
+        """Share (K,)."""
+        return {"share": sizes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +182,9 @@ class HDPTopics(DocumentCounts):
             {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun},
         )
 
-    def top(self, total: Summary, params: Fields) -> float | GammaPrior:
+    def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
         """The root's concentration: as given, or its posterior where it is learned."""
-        return self._root().top(params["root"], self._groups(total.n_units, params))
+        return self._root().top(params["root"], self._groups(counts.n_units, params))
 
     def shares(self, params: Fields) -> Array:
         """(K + 1,) the root's mean shares, unused mass last."""

@@ -171,8 +171,8 @@ class HDPRows(RowCounts):
             *(float(params[n] if n in self.learned else getattr(self, n)) for n in names)
         )
 
-    def top(self, params: Fields) -> float | GammaPrior:
-        """The root's concentration: as given, or its posterior where it is learned."""
+    def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
+        """As given, or the posterior where it is learned."""
         return self._root().top(params["root"], self.concentrations(params))
 
     def shares(self, params: Fields) -> Array:

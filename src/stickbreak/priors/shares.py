@@ -65,9 +65,9 @@ class ShareCounts(BasePrior):
         """(K,) expected rows of each component."""
         return np.asarray(counts["share"])
 
-    def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) expected shares."""
-        raise NotImplementedError
+    def of_sizes(self, sizes: Array) -> dict[str, Array]:
+        """Share (K,)."""
+        return {"share": sizes}
 
     def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
         """Log of the expected shares (K,), renormalized over the components in use."""

@@ -123,10 +123,6 @@ class RowCounts(BasePrior):
         held = self.sizes(counts) + prior.start
         return np.asarray(held / (held.sum() + (prior.start_rest or 0.0)))
 
-    def order(self, total: Summary) -> Array | None:
-        """The order of states does not matter."""
-        return None
-
 
 def stationary(transition: Array) -> Array:
     """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of

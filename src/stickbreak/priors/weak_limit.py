@@ -63,7 +63,7 @@ class WeakLimitRows(RowCounts):
         """The numbers, as given."""
         return ChainGroups(self.start_concentration, self.concentration, self.stickiness)
 
-    def top(self, params: Fields) -> float:
+    def top(self, counts: Summary, params: Fields) -> float:
         """The root's concentration, as given."""
         return self.top_concentration
 

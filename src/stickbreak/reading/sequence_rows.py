@@ -14,7 +14,7 @@ from scipy import sparse
 
 from stickbreak.data import Sequences, is_sparse, lag_rows
 from stickbreak.errors import rows_named
-from stickbreak.protocols import Family
+from stickbreak.families.base import BaseFamily
 from stickbreak.stats import Array
 
 from .frame_columns import frame_kind, is_text
@@ -94,7 +94,7 @@ class Stack(Sequences):
         return Shape(self.offsets, self.n_before, self.is_list)
 
 
-def read_sequences(given: Given, family: Family, schema: Schema | None) -> tuple[Stack, Schema]:
+def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Stack, Schema]:
     """Checked sequences, with their past where the family asks for it, and their schema, learned
     where it is None.
     """
@@ -123,7 +123,9 @@ def read_sequences(given: Given, family: Family, schema: Schema | None) -> tuple
     return stack, found
 
 
-def _cut_by_ids(given: Given, family: Family, schema: Schema | None) -> tuple[Any, Array | None]:
+def _cut_by_ids(
+    given: Given, family: BaseFamily, schema: Schema | None
+) -> tuple[Any, Array | None]:
     """Rows of a table or file, and offsets (S + 1,) where ids say them."""
     X, names = given.X, None if schema is None else schema.names
     if not isinstance(given.sequence_id, str):  # a file is opened without the column it names
@@ -153,7 +155,7 @@ def _refuse_targets(y: ArrayLike | None, n_rows: int, n_sequences: int) -> None:
 # ---------------------------------------------------------------------------------------- lists
 
 
-def _is_list_of_sequences(X: Any, family: Family) -> bool:
+def _is_list_of_sequences(X: Any, family: BaseFamily) -> bool:
     """Whether X is a list of sequences: arrays (T, D), CSR matrices, data frames; arrays (T,) or
     lists of words for families of symbols.
 
@@ -188,7 +190,7 @@ def _is_nested(X: Sequence[Any]) -> bool:
     return any(isinstance(part[0], str | list | tuple) for part in lists)
 
 
-def _join(X: Any, family: Family) -> tuple[Any, Array]:
+def _join(X: Any, family: BaseFamily) -> tuple[Any, Array]:
     """Sequences one after another, and offsets (S + 1,)."""
     kind = frame_kind(X[0])
     parts = list(X)
@@ -251,7 +253,7 @@ def _as_array(part: Any) -> Array:
     return np.asarray(part)
 
 
-def _as_column(X: Any, family: Family) -> Any:
+def _as_column(X: Any, family: BaseFamily) -> Any:
     """One sequence of symbols, (T,) or a list of words, as a column. All else stays."""
     if family.max_categories == 0:
         return X
@@ -340,7 +342,7 @@ def _row_weights(sample_weight: ArrayLike, stack: Stack, n_given: int) -> Array:
     return np.repeat(weights, np.diff(shape.offsets))
 
 
-def _with_context(rows: Any, context: ArrayLike, family: Family, is_list: bool) -> Array:
+def _with_context(rows: Any, context: ArrayLike, family: BaseFamily, is_list: bool) -> Array:
     """Rows (n, D) with the contexts (n, D order) that the user has for them."""
     if not family.lags:
         raise ValueError(

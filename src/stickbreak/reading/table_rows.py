@@ -13,8 +13,8 @@ from scipy import sparse
 
 from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
 from stickbreak.errors import columns_named
+from stickbreak.families.base import BaseFamily
 from stickbreak.progress import Phase
-from stickbreak.protocols import Family
 from stickbreak.stats import Array
 
 from .frame_columns import column_names, frame_kind, is_text, read_frame, read_text
@@ -25,7 +25,7 @@ __all__ = ["check_rows", "check_weights", "open_rows", "read_rows", "read_table"
 Names = tuple[str, ...] | None
 
 
-def read_table(given: Given, family: Family, schema: Schema | None) -> tuple[Table, Schema]:
+def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Table, Schema]:
     """Checked rows and their schema, learned where it is None. Rows on disk are checked later."""
     rows, found, is_checked = read_rows(given, family, schema)
     table = Table(rows)
@@ -44,7 +44,7 @@ def open_rows(X: Rows, names: Sequence[str] | None = None, verbose: int = 0) -> 
 
 
 def check_rows(
-    table: Table, family: Family, names: Sequence[str] | None, *, is_checked: bool, is_new: bool
+    table: Table, family: BaseFamily, names: Sequence[str] | None, *, is_checked: bool, is_new: bool
 ) -> None:
     """ValueError for rows that the family cannot read.
 
@@ -60,7 +60,7 @@ def check_rows(
         check_table(table, family.check_rows, allow_missing=family.missing != "refused")
 
 
-def read_rows(given: Given, family: Family, schema: Schema | None) -> tuple[Any, Schema, bool]:
+def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Any, Schema, bool]:
     """Rows as numbers, their schema, and whether values that are not finite were refused.
 
     Rows are an array, a memory map or CSR. Those on disk are not read now.
@@ -85,7 +85,7 @@ def read_rows(given: Given, family: Family, schema: Schema | None) -> tuple[Any,
     return rows, schema or Schema(int(rows.shape[1]), names, categories), not on_disk
 
 
-def _read_columns(X: Any, family: Family, schema: Schema | None) -> tuple[Any, Categories]:
+def _read_columns(X: Any, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
     """A data frame in numbers. Columns that are not those of the fit are left to scikit-learn."""
     n_columns, names = int(X.shape[1]), column_names(X)
     if schema is None:
@@ -95,7 +95,7 @@ def _read_columns(X: Any, family: Family, schema: Schema | None) -> tuple[Any, C
     return read_frame(X, family.readers(n_columns), schema.categories)
 
 
-def _read_text(X: Array, family: Family, schema: Schema | None) -> tuple[Any, Categories]:
+def _read_text(X: Array, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
     """An array of strings in numbers. What has columns of no categories is left to scikit-learn."""
     if X.ndim != 2 or X.shape[1] == 0 or (schema and X.shape[1] != schema.n_features):
         return X, {}
@@ -132,7 +132,7 @@ def _check_mapped(X: Array, schema: Schema | None, owner: str) -> tuple[Array, N
 
 
 def _check_array(
-    X: Any, family: Family | None, schema: Schema | None, owner: str
+    X: Any, family: BaseFamily | None, schema: Schema | None, owner: str
 ) -> tuple[Any, Names]:
     """Floats, as an array or CSR; finite, unless there is no family to say so.
 
@@ -172,7 +172,7 @@ def validate(
     return found, None if names is None else tuple(names)
 
 
-def _is_readable(X: Array, family: Family) -> bool:
+def _is_readable(X: Array, family: BaseFamily) -> bool:
     """Whether all values are finite, or NaN where the family knows missing entries."""
     # infinities of both signs, and sums of large values, have no sum
     with np.errstate(invalid="ignore", over="ignore"):

@@ -1,4 +1,4 @@
-"""Random numbers in logarithms: Gamma and Dirichlet draws whose small values are not lost."""
+"""Gamma and Dirichlet draws as logarithms, so that small values are not lost."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["draw_log_dirichlet", "log_gamma_draws"]
 def log_gamma_draws(shape: Any, rng: np.random.Generator) -> Array:
     """Logs of Gamma(shape, 1) draws, an array like `shape`; -inf where the shape is 0.
 
-    log G(a) = log G(a + 1) + log(U) / a, U uniform: a draw with a tiny shape is e**-1000 and less,
-    never 0.
+    log G(a) = log G(a + 1) + log(U) / a with U uniform: a draw with a tiny shape may be e**-1000 or
+    less, but never 0.
     """
     shape = np.asarray(shape, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):
@@ -26,8 +26,9 @@ def log_gamma_draws(shape: Any, rng: np.random.Generator) -> Array:
 
 
 def draw_log_dirichlet(alpha: Array, rest: Array | float | None, rng: np.random.Generator) -> Array:
-    """Log shares like `alpha`, drawn along the last axis; `rest` (one number a row) is the prior
-    mass of what is not in it.
+    """Log shares like `alpha`, drawn along the last axis.
+
+    rest : prior mass outside `alpha`, one number per line.
     """
     draws = log_gamma_draws(alpha, rng)
     total = logsumexp(draws, axis=-1)

@@ -1,8 +1,8 @@
-"""Structural edits as values: applied at once to total and parameters, kept in a log, replayed on
-what is remembered.
+"""Structural edits as values: merge, remove, insert, permute and others.
 
-Each acts on any Fields (totals, remembered Summaries, warm starts, parameters) through axis names
-alone.
+An edit is applied at once to the total and the parameters, kept in a log, and replayed later on
+remembered Summaries. Each acts on any Fields (totals, remembered Summaries, warm starts,
+parameters) through axis names alone.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class Edit(Protocol):
         """The edited Fields."""
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
-        """Permanent component ids after the edit; new components take ids from `fresh` on."""
+        """Permanent component ids after the edit; new components take ids starting at `fresh`."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Fold `drop` into `keep` (keep < drop). `pair`: its row in the "merge" side; `earlier`: pairs
-    folded before it this lap.
+    """Fold slot `drop` into slot `keep` (keep < drop).
+
+    pair : index of the pair in the "merge" side. earlier : pairs merged before it in this lap.
     """
 
     axis: str
@@ -65,7 +66,7 @@ class Merge:
         )
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
-        """The elder's id survives."""
+        """The id of the older component survives."""
         kept = list(ids)
         kept[self.keep] = min(ids[self.keep], ids[self.drop])
         return tuple(i for at, i in enumerate(kept) if at != self.drop)
@@ -73,7 +74,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Remove:
-    """Drop one slot: an empty one, or one whose mass has been moved elsewhere."""
+    """Drop one slot that is empty, or whose mass has been moved elsewhere."""
 
     axis: str
     index: int
@@ -87,11 +88,10 @@ class Remove:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is left of `drop` joins `keep`, and the slot is removed: rows whose shares no proposal
-    dealt out.
+    """Add the rest of `drop` to `keep`, and remove the slot: rows that no proposal redistributed.
 
-    Unlike a merge it needs no terms: whoever proposes it has put the change of the local bound into
-    its side.
+    Unlike a merge it needs no terms: the proposal has put the change of the local bound into its
+    side.
     """
 
     axis: str
@@ -107,14 +107,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class Insert:
-    """Append `count` slots. `fill` supplies what declared constants cannot: values that depend on
-    the batch (see LinearFiller).
+    """Append `count` slots.
+
+    fill : values that declared constants cannot give because they depend on the batch (see
+        LinearFiller).
     """
 
     axis: str
     count: int
     fill: Mapping[str, Filler] = field(default_factory=dict)
-    bound_per_unit: float = 0.0  # what the empty slots add to the local bound of each unit
+    bound_per_unit: float = 0.0  # what empty slots add to the local bound, per unit
 
     def __call__(self, fields: F) -> F:
         known = {name: filler for name, filler in self.fill.items() if name in fields}
@@ -126,7 +128,7 @@ class Insert:
 
 @dataclass(frozen=True)
 class Permute:
-    """Slots in another order."""
+    """Put slots in another order."""
 
     axis: str
     order: tuple[int, ...]
@@ -140,9 +142,7 @@ class Permute:
 
 @dataclass(frozen=True)
 class AddSide:
-    """Add the side `name` at the positions `slots`: what a birth or delete moved between
-    components.
-    """
+    """Add the side `name` at the positions `slots`: mass that a birth or delete moved."""
 
     axis: str
     slots: tuple[int, ...]
@@ -157,7 +157,7 @@ class AddSide:
 
 @dataclass(frozen=True)
 class Forget:
-    """Drop all sides: the lap's proposals have been decided."""
+    """Drop all sides: this lap's proposals have been decided."""
 
     def __call__(self, fields: F) -> F:
         return fields.forget()
@@ -185,8 +185,9 @@ class Compose:
 
 @dataclass(frozen=True)
 class Within:
-    """An edit of the values under `prefix`, by somebody who knows them without it; slots stay as
-    many as they are.
+    """An edit of the values under `prefix`, written for names without it.
+
+    The number of slots stays the same.
     """
 
     prefix: str
@@ -216,8 +217,9 @@ def adopt(
     side: str,
     fill: Mapping[str, Filler] | None = None,
 ) -> Compose:
-    """Birth: append `count` newborns to `size` slots, add the side over (target, newborns), drop
-    the emptied target.
+    """Birth: append `count` newborns to `size` slots, add the side, and drop the empty target.
+
+    The side covers (target, newborns).
     """
     slots = (target, *range(size, size + count))
     return Compose(
@@ -227,12 +229,13 @@ def adopt(
 
 @dataclass(frozen=True)
 class EditLog:
-    """All edits so far. Whoever remembers a Summary also remembers the log's length, and replays
-    the rest later.
+    """All edits so far.
+
+    A remembered Summary is stored with the length of the log; later edits are replayed on it.
     """
 
     edits: tuple[Edit, ...] = ()
-    dropped: int = 0  # edits that nobody needs any more
+    dropped: int = 0  # number of edits that no remembered Summary needs any more
 
     def __len__(self) -> int:
         return self.dropped + len(self.edits)
@@ -242,7 +245,7 @@ class EditLog:
         return EditLog((*self.edits, edit), self.dropped)
 
     def trim(self, before: int) -> EditLog:
-        """The log without the first `before` edits, which everybody has seen."""
+        """The log without the first `before` edits, which no remembered Summary needs."""
         surplus = max(0, before - self.dropped)
         return EditLog(self.edits[surplus:], self.dropped + surplus)
 

@@ -19,20 +19,20 @@ Filler = Callable[["Fields"], Any]
 
 @dataclass(frozen=True)
 class Field:
-    """What an array means, and so what an edit does to it.
+    """The meaning of an array, which says what an edit does to it.
 
     axes : one name (or None) for each dimension; a name may occur more than once
     nonnegative : clamp at zero after a subtraction
     merge : value of the merged slot. "add": the sum; "keep": the kept slot's value; "max": the
-        larger (legal sets); "tracked": not a function of the two, read from the "merge" side that a
-        watch collected
-    insert : value of a new slot, unless the edit brings a filler (tracked fields: the prior knows
-        the right one)
+        larger (legal sets); "tracked": not a function of the two, but read from the "merge" side
+        that a watch collected
+    insert : value of a new slot, unless the edit has a filler (tracked fields: the prior knows the
+        right one)
     additive : False for a value that describes the others (a reference point); `+`, `-` and `scale`
         leave it alone
-    about : for moments about a reference point, the name of the field that holds it (slots first in
-        both)
-    missing : for moments of columns that may lack entries, the name of the field that counts those,
+    about : for moments about a reference point, the name of the field that holds it (slots come
+        first in both)
+    missing : for moments of columns with missing entries, the name of the field that counts them,
         (slots, columns)
     """
 
@@ -45,7 +45,7 @@ class Field:
     missing: str | None = None
 
     def renamed(self, rename: Callable[[str], str]) -> Field:
-        """The same meaning among other names of axes and fields."""
+        """The same meaning with other names of axes and fields."""
         axes = tuple(None if axis is None else rename(axis) for axis in self.axes)
         about, missing = (
             None if name is None else rename(name) for name in (self.about, self.missing)
@@ -55,11 +55,10 @@ class Field:
 
 @dataclass(frozen=True)
 class LinearFiller:
-    """constant + per_unit * n_units + sum of coefficient * field: what an empty new slot is worth
-    in *this* batch.
+    """constant + per_unit * n_units + sum of coefficient * field: a new slot's value in a batch.
 
-    E.g. E[log share] of an unused topic is that of the remainder, shifted: LinearFiller(shift,
-    {"log_rest": 1.0}).
+    For example E[log share] of an unused topic is that of the remainder, shifted:
+    LinearFiller(shift, {"log_rest": 1.0}).
     """
 
     per_unit: float = 0.0
@@ -76,9 +75,7 @@ class LinearFiller:
 
 @dataclass(frozen=True)
 class Fields:
-    """Named arrays that are edited by axis name. Warm starts and parameters are Fields; so is a
-    Summary.
-    """
+    """Named arrays that are edited by axis name: warm starts, parameters and Summaries."""
 
     layout: Mapping[str, Field]
     arrays: Mapping[str, Array]
@@ -100,10 +97,10 @@ class Fields:
         raise KeyError(f"no field carries the axis {axis!r}; fields: {sorted(self.layout)}")
 
     def copy(self) -> Self:
-        """The same values in arrays of its own."""
+        """A copy with its own arrays."""
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
-    # ------------------------------------------------------------------------------------------ edi
+    # ---------------------------------------------------------------------------- edits of one axis
 
     def _along(self, axis: str, change: Callable[[str, Array, int], Array]) -> Self:
         """Apply `change(name, array, dimension)` to every dimension that carries `axis`."""
@@ -115,8 +112,9 @@ class Fields:
         return replace(self, arrays=arrays)
 
     def merge(self, axis: str, keep: int, drop: int) -> Self:
-        """Fold slot `drop` into slot `keep`. Tracked fields keep the kept slot's value until
-        `Merge` sets the right one.
+        """Fold slot `drop` into slot `keep`.
+
+        Tracked fields keep the kept slot's value until `Merge` sets the right one.
         """
 
         def change(name: str, array: Array, dimension: int) -> Array:
@@ -137,9 +135,7 @@ class Fields:
     def moments_about(
         self, name: str, reference: Array, slots: Sequence[int] | None = None
     ) -> Array:
-        """The moments `name` of some slots (default: all), about other reference points
-        (slots, D).
-        """
+        """The moments `name` of `slots` (default: all), moved to reference points (slots, D)."""
         declared, at = self.layout[name], slice(None) if slots is None else list(slots)
         assert declared.about is not None
         shift = reference - self.arrays[declared.about][at]
@@ -155,10 +151,10 @@ class Fields:
         return self._along(axis, lambda _, array, dimension: np.delete(array, index, dimension))
 
     def insert(self, axis: str, count: int, fill: Mapping[str, Filler] | None = None) -> Self:
-        """Append `count` slots, filled as each field declares or as `fill` says.
+        """Append `count` slots with the fields' declared values or those in `fill`.
 
-        A filler is evaluated on these Fields (each remembered batch has its own n_units). One for a
-        field that does not carry the axis replaces its value: an unused remainder shrinks when new
+        A filler is evaluated on these Fields, because each remembered batch has its own n_units. A
+        filler for a field without the axis replaces its value: an unused remainder shrinks when new
         slots are cut from it.
         """
         values = {name: filler(self) for name, filler in (fill or {}).items()}
@@ -182,7 +178,7 @@ class Fields:
         return replace(grown, arrays={**grown.arrays, **whole})
 
     def permute(self, axis: str, order: Sequence[int]) -> Self:
-        """Slots in another order; an index may repeat or be left out, which makes a selection."""
+        """Slots in the given order; an index may repeat or be left out, which makes a selection."""
         return self._along(axis, lambda _, array, dimension: np.take(array, order, dimension))
 
     def cut(self, **parts: slice) -> Self:
@@ -196,10 +192,10 @@ class Fields:
             out = out._along(axis, take)
         return out
 
-    # ------------------------------------------------------------------------------------------ wha
+    # ---------------------------------------------------------------------- what only a Summary has
 
     def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
-        """Set what a merge watch collected; plain Fields have no such terms."""
+        """Set the terms that a merge watch collected; plain Fields have none."""
         return self
 
     def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:

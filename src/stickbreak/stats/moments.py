@@ -1,4 +1,4 @@
-"""Moments about a reference point: the same statistics seen from elsewhere."""
+"""Moments about a reference point, and how to move it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def triangle(n_features: int) -> tuple[Array, Array]:
 def shift_moments(moments: Array, shift: Array, missing: Array | None = None) -> Array:
     """Moments (K, P) about points moved by shift (K, D).
 
-    A row of moments is [n, sum z, sum of products]: the products are squares (P = 1 + 2 D) or a
-    packed upper triangle. Where columns lack entries of their own, missing (K, D), a column's sums
-    are over n - missing rows; products then are squares.
+    An entry of moments is [n, sum z, sum of products]. The products are squares (P = 1 + 2 D) or a
+    packed upper triangle. If columns lack entries, missing (K, D), a column's sums are over
+    n - missing rows; products are then squares.
     """
     D = shift.shape[1]
     out = moments.copy()
@@ -47,9 +47,7 @@ def shift_moments(moments: Array, shift: Array, missing: Array | None = None) ->
 
 @dataclass(frozen=True)
 class Reanchor:
-    """An edit: fields that are moments about `name` take the new reference points, anchor
-    (K, D).
-    """
+    """Edit that moves all moments about `name` to new reference points anchor (K, D)."""
 
     name: str
     anchor: Array
@@ -66,5 +64,5 @@ class Reanchor:
         return replace(fields, arrays={**fields.arrays, **moved, self.name: self.anchor})
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
-        """Components stay who they are."""
+        """Ids stay the same."""
         return ids

@@ -1,6 +1,4 @@
-"""Shares of rows that use a few components each: an (n, K) table that keeps only what is
-not zero.
-"""
+"""Sparse shares: an (n, K) table in which each row uses few components."""
 
 from __future__ import annotations
 
@@ -20,12 +18,11 @@ __all__ = ["Shares", "SparseShares", "rows_first", "weigh"]
 
 @dataclass(frozen=True, eq=False)
 class SparseShares(NDArrayOperatorsMixin):
-    """Shares (n, K) of which each row has at most L: values (n, L) of the components index (n, L),
-    each at most once in a row.
+    """Shares (n, K) with at most L components per row: values (n, L) of components index (n, L).
 
-    A place without a component has the value 0. `weigh`, `sum`, `[:, slots]`, `[rows]` and `numbers
-    @ shares` cost O(L) a row; whatever else NumPy is asked to do with it is done with the dense
-    table.
+    A component occurs at most once in a row. A place without a component has value 0. `weigh`,
+    `sum`, `[:, slots]`, `[rows]` and `numbers @ shares` cost O(L) per row. Any other NumPy
+    operation works on the dense table.
     """
 
     values: Array
@@ -39,17 +36,17 @@ class SparseShares(NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """Two, as a table has."""
+        """Always 2."""
         return 2
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The dense table, its transpose C-contiguous as that of evidence is."""
+        """The dense table; its transpose is C-contiguous, like that of evidence."""
         out = np.zeros((self.n_components, len(self)), dtype=dtype)
         rows = np.arange(len(self))
-        # places without a component say component 0: add, do not set
+        # places without a component have index 0, so add instead of set
         for place in reversed(range(self.values.shape[1])):
             out[self.index[:, place], rows] += self.values[:, place]
         return out.T
@@ -74,14 +71,14 @@ class SparseShares(NDArrayOperatorsMixin):
         return np.asarray(self).T
 
     def sum(self, axis: int | None = None) -> Any:
-        """Of each component (axis 0), of each row (1), or of all."""
+        """Sums by component (axis 0), by row (axis 1), or over all."""
         return self._sum(self.values) if axis == 0 else self.values.sum(axis)
 
     def _sum(self, values: Array) -> Array:
         return np.bincount(self.index.ravel(), weights=values.ravel(), minlength=self.n_components)
 
     def __getitem__(self, key: Any) -> Any:
-        """Some rows as shares of their own; columns, or numbers, as arrays."""
+        """Rows as sparse shares; columns and single numbers as arrays."""
         if not isinstance(key, tuple):
             return SparseShares(self.values[key], self.index[key], self.n_components)
         if not isinstance(key[0], slice) or key[0] != slice(None) or isinstance(key[1], slice):
@@ -92,15 +89,15 @@ class SparseShares(NDArrayOperatorsMixin):
         return np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
 
     def n_used(self) -> Array:
-        """(n,) components that a row uses."""
+        """(n,) number of components that each row uses."""
         return np.count_nonzero(self.values, axis=1)
 
     def best(self) -> Array:
-        """(n,) the component of which a row has most."""
+        """(n,) component with the largest share of each row."""
         return self.index[np.arange(len(self)), self.values.argmax(1)]
 
     def without(self, slots: list[int]) -> SparseShares:
-        """The same with nothing for some components."""
+        """The same shares with 0 for the components `slots`."""
         if not slots:
             return self
         return SparseShares(
@@ -112,7 +109,7 @@ Shares = Array | SparseShares | WordShares
 
 
 def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = None) -> None:
-    """Out (K, P) += shares (n, K)' table (n, P), but for the components `skip`."""
+    """Out (K, P) += shares (n, K)' table (n, P), except for the components `skip`."""
     if isinstance(shares, SparseShares):
         kept = shares.without(skip or [])
         add_sparse(rows_first(table), kept.values, kept.index, out)
@@ -124,7 +121,7 @@ def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = Non
 
 
 def rows_first(table: Array) -> Array:
-    """(n, P) with the numbers of a row side by side."""
+    """The table (n, P) with the numbers of a row next to each other in memory."""
     if table.flags.c_contiguous:
         return table
     out = np.empty(table.shape)

@@ -1,5 +1,6 @@
-"""Expected counts of some units, with the local part of the bound: what every algorithm adds,
-subtracts and remembers.
+"""Expected counts of some units with the local part of the bound.
+
+All algorithms add, subtract and remember Summaries.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ SYMBOL = "symbol"
 
 @dataclass(frozen=True)
 class Summary(Fields):
-    """Expected counts of some units. A value: nothing here is written after it is made.
+    """Expected counts of some units. A value: it never changes.
 
     local_bound : the local part of the bound, log_z + own_bound - <potentials, counts>
-    log_z : sum of local log normalizers: the objective of EM, the monitor of stochastic and
+    log_z : sum of local log normalizers: the objective of EM, a monitor for stochastic and
         collapsed inference
-    n_units : how many units (rows, sequences, documents) it sums over, repeats counted
-    sides : what this lap's moves asked for, as Summaries of their own; a missing side is zero
-    index : the symbols that the axis "symbol" of a compact Summary stands for; None when it stands
-        for all
+    n_units : number of units (rows, sequences, documents) in the sum, repeats counted
+    sides : what this lap's moves asked for, as separate Summaries; a missing side is zero
+    index : the symbols on the axis "symbol" of a compact Summary; None for all
     """
 
     local_bound: float = 0.0
@@ -37,7 +37,7 @@ class Summary(Fields):
     index: Array | None = None
 
     def empty(self) -> Self:
-        """Zeros of the same shape; values that describe the others (not additive) stay."""
+        """Zeros of the same shape; fields that are not additive keep their values."""
         arrays = {
             n: np.zeros(a.shape, a.dtype) if self.layout[n].additive else a
             for n, a in self.arrays.items()
@@ -45,9 +45,7 @@ class Summary(Fields):
         return replace(self, arrays=arrays, local_bound=0.0, log_z=0.0, n_units=0.0, sides={})
 
     def restrict(self, symbols: Array | None) -> Self:
-        """Counts of these symbols only: what a batch that has no others needs. Small where tables
-        are large.
-        """
+        """Counts of these symbols only: all that a batch needs, and small if tables are large."""
         if symbols is None:
             return self
         return replace(self.permute(SYMBOL, symbols), index=symbols)  # type: ignore[arg-type]
@@ -59,9 +57,7 @@ class Summary(Fields):
         return Tally(self).subtract(other).summary()
 
     def scale(self, factor: float, by_field: Mapping[str, float] | None = None) -> Self:
-        """Multiply everything by `factor`; a field named in `by_field` takes its own factor (parts
-        of one long chain).
-        """
+        """Multiply all by `factor`; a field in `by_field` has its own factor (parts of a chain)."""
         own = by_field or {}
         arrays = {
             n: np.asarray(a * own.get(n, factor)) if self.layout[n].additive else a
@@ -77,11 +73,10 @@ class Summary(Fields):
         )
 
     def take_merge_terms(self, keep: int, pair: int, earlier: Sequence[int]) -> Self:
-        """Set tracked fields of the merged slot, and the exact change of the local bound, from the
-        "merge" side.
+        """Set the merged slot's tracked fields and the local bound from the "merge" side.
 
-        gain[p] is what merging pair p does to the local bound; cross[p, q] the correction when q
-        was merged before.
+        gain[p] is the exact change of the local bound when pair p is merged; cross[p, q] the
+        correction if q was merged before.
         """
         if "merge" not in self.sides:
             return self
@@ -94,8 +89,9 @@ class Summary(Fields):
         return replace(self, arrays=arrays, local_bound=self.local_bound + float(gain))
 
     def add_side(self, axis: str, slots: Sequence[int], name: str) -> Self:
-        """Add a side whose axis "slot" stands for the positions `slots` of `axis`; a missing side
-        is zero.
+        """Add a side; its axis "slot" stands for the positions `slots` of `axis`.
+
+        A missing side is zero.
         """
         if name not in self.sides:
             return self
@@ -121,13 +117,14 @@ class Summary(Fields):
         return replace(self, local_bound=self.local_bound + per_unit * self.n_units)
 
     def forget(self) -> Self:
-        """Drop all sides: the lap's proposals have been decided."""
+        """Drop all sides: this lap's proposals have been decided."""
         return replace(self, sides={})
 
 
 class Tally:
-    """A running total that owns its arrays: the only thing that adds in place. Values go in, values
-    come out.
+    """A running total that owns its arrays, and the only object that adds in place.
+
+    It takes and returns values.
     """
 
     def __init__(self, start: Summary) -> None:
@@ -135,32 +132,34 @@ class Tally:
 
     @classmethod
     def taking(cls, start: Summary) -> Tally:
-        """A total that begins with these very arrays, which nobody else may use."""
+        """A total that takes over the arrays of `start`, which nothing else may use."""
         tally = cls.__new__(cls)
         tally._value = start
         return tally
 
     def view(self) -> Summary:
-        """The total without a copy: for the step at hand only, since the next `add` changes it."""
+        """The total without a copy; valid only until the next `add` changes it."""
         return self._value
 
     def summary(self) -> Summary:
-        """Hand the arrays over as a value; this Tally must not be used again (make a new one from
-        the value).
+        """The total as a value that takes over the arrays; do not use this Tally afterwards.
+
+        To go on, make a new Tally from the value.
         """
         return self._value
 
     def snapshot(self) -> Summary:
-        """A value of its own."""
+        """A copy of the total."""
         return Tally(self._value).summary()
 
     def add(self, other: Summary) -> Tally:
-        """Add in place. A compact `other` touches its own symbols only."""
+        """Add in place. A compact `other` changes only its own symbols."""
         return self._combine(other, 1.0)
 
     def subtract(self, other: Summary) -> Tally:
-        """Subtract in place; entries declared non-negative are clamped at zero (running differences
-        drift below it).
+        """Subtract in place; entries declared non-negative are clamped at zero.
+
+        Running differences drift below it.
         """
         return self._combine(other, -1.0)
 
@@ -194,8 +193,8 @@ class Tally:
 def _add_array(
     declared: Field, mine: Array, theirs: Array, sign: float, index: Array | None
 ) -> None:
-    """Mine += sign * theirs, at the symbols `index` only when `theirs` is compact."""
-    if index is None or SYMBOL not in declared.axes:  # whole into whole, or nothing to pick
+    """Mine += sign * theirs; at the symbols `index` only, if `theirs` is compact."""
+    if index is None or SYMBOL not in declared.axes:  # both are whole, or nothing to select
         if sign > 0:
             mine += theirs
         else:
@@ -217,7 +216,7 @@ def _add_array(
 
 
 def _about(mine: Summary, other: Summary, name: str) -> Array:
-    """The other's values; moments about other reference points are shifted to mine."""
+    """The other's values, with moments shifted to the reference points of `mine`."""
     about = mine.layout[name].about
     if about is None or np.array_equal(mine[about], other[about]):
         return other.arrays[name]
@@ -225,8 +224,9 @@ def _about(mine: Summary, other: Summary, name: str) -> Array:
 
 
 def _empty_side(side: Summary, total: Summary) -> Summary:
-    """Zeros for a side that a total has not got yet: of all symbols where the total is whole and
-    the side compact.
+    """Zeros for a side that the total does not have yet.
+
+    It has all symbols if the total is whole and the side compact.
     """
     empty = side.empty()
     if side.index is None or total.index is not None:

@@ -1,5 +1,6 @@
-"""Shares of words in documents, as factors: what documents, words and components have in common is
-held once.
+"""Shares of words in documents, kept as factors.
+
+What documents, words and components have in common is stored once.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ __all__ = ["WordShares"]
 
 @dataclass(frozen=True, eq=False)
 class WordShares(NDArrayOperatorsMixin):
-    """Shares (n, K) = scale (n,) * table (M, width)[index (n,)] * weights (S, width)[document of
-    the word], for the first K.
+    """Shares (n, K) = scale * table[index] * weights[document of the word], the first K columns.
 
-    offsets (S + 1,) say which words a document has. `sum(0)` is at hand as counts (S, width), times
-    (S,) each; whatever else NumPy is asked to do with it is done with the dense table.
+    scale (n,), table (M, width), index (n,), weights (S, width). offsets (S + 1,) give the words of
+    each document. `sum(0)` is available from counts (S, width), each times (S,). Any other NumPy
+    operation works on the dense table.
     """
 
     table: Array
@@ -40,7 +41,7 @@ class WordShares(NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """Two, as a table has."""
+        """Always 2."""
         return 2
 
     def __len__(self) -> int:
@@ -70,7 +71,7 @@ class WordShares(NDArrayOperatorsMixin):
         return np.asarray(self).T
 
     def sum(self, axis: int | None = None) -> Any:
-        """Of each component (axis 0), of each word (1), or of all."""
+        """Sums by component (axis 0), by word (axis 1), or over all."""
         if axis == 1:
             return np.asarray(self).sum(1)
         sums = self.times @ self.counts[:, : self.n_components]

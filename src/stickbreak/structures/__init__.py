@@ -1,9 +1,13 @@
 """Latent structures: from potentials and one block of units to expected counts."""
 
-from .best import BestOnly
+from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain
 from .document import Document
-from .drawn import DrawOnly
-from .independent import Independent, judge
+from .independent import Independent
+from .long_units import LongUnit
+from .steps import Best, Drawn, Expected, LocalStep
 
-__all__ = ["BestOnly", "Chain", "Document", "DrawOnly", "Independent", "judge"]
+__all__ = [
+    "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
+    "LocalStep", "LongUnit", "Piece", "row_evidence",
+]  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -13,25 +13,18 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
 from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softmax_sparse
-from stickbreak.protocols import Array, Local, Potentials, QuickScores
+from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
-__all__ = ["Independent", "judge"]
+from .base import BaseStructure, mask_illegal, row_evidence
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["Independent"]
 
 # a row's share that is not worth dealing out: what is left so folds into another component
 NEXT_TO_NOTHING = 1e-8
-
-
-def judge(potentials: Potentials, block: Batch) -> Array:
-    """(n, K) log evidence of a prepared block, -inf where a row may not use a component."""
-    return np.asfortranarray(_legal(potentials, block, potentials.scores.evidence(block.rows)))
-
-
-def _legal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
-    """Evidence (n, K), -inf where a row may not use a component."""
-    if block.sets is None or potentials.log_legal is None:
-        return evidence
-    return evidence + potentials.log_legal[block.sets]
 
 
 def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> tuple[Array, Array]:
@@ -78,7 +71,7 @@ def _left_alone(taken: Array, folded: int) -> float:
 
 
 def _counted(
-    model: Any, side: Summary, scores: Any, prepared: Any, shares: Shares
+    model: Model, side: Summary, scores: Any, prepared: Any, shares: Shares
 ) -> dict[str, Array]:
     """Counts of rows dealt out by shares (n, J), with the axis of components as in the model."""
     out = dict(model.zeros(shares.shape[1]).restrict(side.index).arrays)
@@ -96,7 +89,7 @@ def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: floa
 
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(BaseStructure):
     """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or over the best of each
     row.
 
@@ -105,29 +98,26 @@ class Independent:
         judgement; None for all
     """
 
+    tracks = frozenset({"merge", "redistribute"})
+    draws = True
+
     max_active: int | None = None
     candidates: int | None = None
 
-    def limited(self, max_active: int | None, candidates: int | None) -> Independent:
+    def sparse(self, max_active: int | None, candidates: int | None) -> Independent:
         """The same with other limits."""
         return replace(self, max_active=max_active, candidates=candidates)
 
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
-        """The local optimum is unique: nothing to start from."""
-        return
-
-    def infer(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
-    ) -> Local:
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row."""
         if self.max_active is not None and self.max_active < len(potentials["share"]):
             return self._infer_sparse(potentials, block, out)
-        shares = judge(potentials, block).T
+        shares = row_evidence(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], block.repeats_or_ones())
         out["share"] += shares @ np.ones(shares.shape[1])
         return Local(float(log_z), shares.T)
 
-    def _infer_sparse(self, potentials: Potentials, block: Batch, out: dict[str, Array]) -> Local:
+    def _infer_sparse(self, potentials: Potentials, block: Batch, out: Out) -> Local:
         """Shares of the best components alone: the best of all posteriors that use no more
         of them.
         """
@@ -142,14 +132,12 @@ class Independent:
         assert self.max_active is not None
         log_share = potentials["share"]
         if self.candidates is None or self.candidates >= len(log_share):
-            return choose(judge(potentials, block).T, log_share, self.max_active, self.max_active)
-        if not isinstance(potentials.scores, QuickScores):
-            raise ValueError(
-                f"candidates={self.candidates} needs a family that can judge roughly; "
-                f"{type(potentials.scores).__name__} cannot: "
-                "use candidates=None"
+            return choose(
+                row_evidence(potentials, block).T, log_share, self.max_active, self.max_active
             )
-        rough = np.asfortranarray(_legal(potentials, block, potentials.scores.rough(block.rows)))
+        rough = np.asfortranarray(
+            mask_illegal(potentials, block, potentials.scores.rough(block.rows))
+        )
         # so that ties go to the first
         near = np.sort(choose(rough.T, log_share, self.candidates, self.candidates)[1], axis=1)
         logits = potentials.scores.evidence_at(block.rows, near) + log_share[near]
@@ -166,16 +154,16 @@ class Independent:
         )
 
     def n_missed(
-        self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int
-    ) -> tuple[int, int]:
-        """How many rows of a block, of n_rows at even distances, count for something; and how many
-        of them should use others.
-        """
-        if (
-            self.candidates is None
-            or self.candidates >= len(potentials["share"])
-            or not isinstance(local.shares, SparseShares)
-        ):
+        self,
+        prepare: Callable[[Any], Any],
+        potentials: Potentials,
+        raw: Batch,
+        local: Local,
+        n_rows: int,
+    ) -> tuple[int, float]:
+        """Missed: checked rows that would use other components if all were evaluated exactly."""
+        n_exact = len(potentials["share"]) if self.candidates is None else self.candidates
+        if n_exact >= len(potentials["share"]) or not isinstance(local.shares, SparseShares):
             return 0, 0
         rows = np.unique(np.linspace(0, raw.n_rows - 1, min(n_rows, raw.n_rows)).astype(int))
         rows = rows[raw.repeats_or_ones()[rows] > 0]
@@ -183,17 +171,17 @@ class Independent:
             return 0, 0
         some = Batch(
             raw.id,
-            model.family.prepare(raw.rows[rows]),
+            prepare(raw.rows[rows]),
             sets=None if raw.sets is None else raw.sets[rows],
             n_rows=len(rows),
         )
-        values, index = self.limited(self.max_active, None)._choose(potentials, some)
+        values, index = self.sparse(self.max_active, None)._choose(potentials, some)
         softmax_sparse(values, index, some.repeats_or_ones())
         used = np.asarray(SparseShares(values, index, local.shares.n_components)) > 0
         return len(rows), int(((np.asarray(local.shares[rows]) > 0) != used).any(1).sum())
 
     def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
         """One-hot shares of the best component."""
         best, value = self._best(potentials, block)
@@ -203,7 +191,7 @@ class Independent:
         self.count(best, block, out)
         return Local(float(repeats @ value), shares.T)
 
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Rows of each component."""
         known = labels >= 0
         out["share"] += np.bincount(
@@ -212,7 +200,7 @@ class Independent:
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) log sum over components."""
-        logits = judge(potentials, block) + potentials["share"]
+        logits = row_evidence(potentials, block) + potentials["share"]
         return np.asarray(logsumexp(logits, axis=1))
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
@@ -225,9 +213,7 @@ class Independent:
         """(n,) components drawn from the posterior."""
         return self._draw(potentials, block, rng.random(block.n_rows), np.ones(block.n_rows))[0]
 
-    def infer_drawn(
-        self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]
-    ) -> Local:
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """One-hot shares of components drawn from the posterior."""
         repeats = block.repeats_or_ones()
         labels, log_z = self._draw(potentials, block, uniforms, repeats)
@@ -243,7 +229,7 @@ class Independent:
         """A component (n,) of each row, never one that it may not have; and the sum of repeats *
         log normalizer.
         """
-        shares = judge(potentials, block).T
+        shares = row_evidence(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], repeats)
         reached = shares.cumsum(0)
         return np.asarray((reached > uniforms * reached[-1]).argmax(0)), float(log_z)
@@ -254,7 +240,7 @@ class Independent:
         block: Batch,
         local: Local,
         pairs: Array,
-        out: dict[str, Array],
+        out: Out,
     ) -> None:
         """Gain (M,): the entropy that each pair of components would lose; pairs that share none do
         not interact.
@@ -271,7 +257,7 @@ class Independent:
 
     def redistribute(
         self,
-        model: Any,
+        model: Model,
         potentials: Potentials,
         proposal: Any,
         raw: Batch,
@@ -328,7 +314,7 @@ class Independent:
 
     @staticmethod
     def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array]:
-        logits = judge(potentials, block).T
+        logits = row_evidence(potentials, block).T
         best, value = np.empty(logits.shape[1], dtype=np.int64), np.empty(logits.shape[1])
         best_rows(logits, potentials["share"], best, value)
         if np.isnan(value).any():

@@ -275,10 +275,10 @@ def test_a_sequence_has_the_same_bits_in_any_company(K):
 def test_a_sequence_has_the_same_bits_alone_and_in_lanes(K, monkeypatch):
     case = make_case(K, np.random.default_rng(K).integers(1, 50, 30), K)
     side_by_side = run(case)
-    monkeypatch.setattr(chain, "LEAST_LANES", 9.0)
+    monkeypatch.setattr(chain, "LEAST_SLOTS", 9.0)
     monkeypatch.setattr(chain, "LONG", 0)
     alone = run(case)
-    monkeypatch.setattr(chain, "LEAST_LANES", 0.0)
+    monkeypatch.setattr(chain, "LEAST_SLOTS", 0.0)
     monkeypatch.setattr(chain, "CHUNK_NUMBERS", 64)
     in_chunks = run(case)
     for found in (alone, in_chunks):
@@ -287,7 +287,7 @@ def test_a_sequence_has_the_same_bits_alone_and_in_lanes(K, monkeypatch):
 
 
 SIZES = [
-    (5, "LONG", 0), (5, "LEAST_LANES", 0.0), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 1),
+    (5, "LONG", 0), (5, "LEAST_SLOTS", 0.0), (12, "CHUNK_NUMBERS", 256), (40, "CHUNK_NUMBERS", 1),
     (12, "TABLE_NUMBERS", 4800),
 ]  # fmt: skip
 

@@ -19,9 +19,8 @@ from stickbreak.errors import NumericalError
 from stickbreak.inference import MeanLog
 from stickbreak.kernels.chain.smooth import Buffers
 from stickbreak.models import Model, finite_hmm
-from stickbreak.models.base import _inferred
+from stickbreak.models.lanes import inferred
 from stickbreak.moves.merge import MergeWatch
-from stickbreak.protocols import Limiting
 from stickbreak.stats import Merge as MergeEdit
 from stickbreak.stats import SparseShares
 from stickbreak.structures import Chain
@@ -50,7 +49,7 @@ def locals_of(
     """Blocks or pieces of a batch with what their local steps found, and the prior's counts."""
     out = dict(potentials.empty.empty().arrays)
     return [
-        (raw, local) for raw, _, local in _inferred(model.limited(L), potentials, batch, None, out)
+        (raw, local) for raw, _, local in inferred(model.sparse(L), potentials, batch, None, out)
     ], out
 
 
@@ -95,14 +94,13 @@ def expected(
 
 
 def test_a_chain_can_be_limited():
-    assert isinstance(Chain(), Limiting)
-    assert Chain().limited(3, None) == Chain(3)
-    assert Chain(3).limited(None, None) == Chain()
+    assert Chain().sparse(3, None) == Chain(3)
+    assert Chain(3).sparse(None, None) == Chain()
     with pytest.raises(
         ValueError,
         match="candidates=8 is not for Chain, whose rows are judged by all components; use",
     ):
-        Chain().limited(4, 8)
+        Chain().sparse(4, 8)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -121,7 +119,7 @@ def test_local_step_equals_enumeration_within_the_support(prior, L, weights):
     np.testing.assert_allclose(np.asarray(local.shares), shares, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(out["start"], start, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(out["transition"], transition, rtol=1e-11, atol=1e-13)
-    summary, _ = model.limited(L).local_step(potentials, data.whole())
+    summary, _ = model.sparse(L).local_step(potentials, data.whole())
     assert summary.local_bound == pytest.approx(entropy, abs=1e-10)
 
 
@@ -135,9 +133,9 @@ def test_log_z_is_never_above_that_of_all_states(seed, K, prior):
     model, potentials = made(prior, data, K, seed)
     dense, _ = model.local_step(potentials, data.whole())
     for L in range(1, K):
-        few_states, _ = model.limited(L).local_step(potentials, data.whole())
+        few_states, _ = model.sparse(L).local_step(potentials, data.whole())
         assert few_states.log_z <= dense.log_z + 1e-10 * abs(dense.log_z)
-    every, _ = model.limited(K).local_step(potentials, data.whole())
+    every, _ = model.sparse(K).local_step(potentials, data.whole())
     assert every.log_z == dense.log_z  # the same code
     block = data.whole().with_rows(model.family.prepare(data.rows))
     logits, out = potentials.scores.evidence(block.rows).T, dict(potentials.empty.empty().arrays)
@@ -225,7 +223,7 @@ def test_a_long_sequence_with_a_dead_end_uses_all_states(monkeypatch):
     model, data, potentials = dead_end((300, 20))
     dense, _ = model.local_step(potentials, data.whole())
     monkeypatch.setattr(chain_module, "BLOCK_NUMBERS", 1)
-    found, _ = model.limited(1).local_step(potentials, data.whole())
+    found, _ = model.sparse(1).local_step(potentials, data.whole())
     kinds = {
         raw.n_rows: isinstance(local.shares, SparseShares)
         for raw, local in locals_of(model, potentials, data.whole(), 1)[0]
@@ -242,7 +240,7 @@ def test_impossible_sequences_are_named():
     params = model.start_params(3, np.array([[1, 1, 1], [0, 0, 0]]))
     potentials = model.potentials(start.seed, params, MeanLog())
     with pytest.raises(NumericalError, match="sequence 1 is zero: no path of legal components"):
-        model.limited(2).local_step(potentials, data.whole())
+        model.sparse(2).local_step(potentials, data.whole())
 
 
 def with_evidence(potentials: Any, change: Any) -> Any:
@@ -318,7 +316,7 @@ def test_pieces_are_one_chain(L, monkeypatch):
     """
     data = long_chains()
     model, potentials = made("sticky", data, 6, make=gaussian_model)
-    whole, _ = model.limited(L).local_step(potentials, data.whole())
+    whole, _ = model.sparse(L).local_step(potentials, data.whole())
     monkeypatch.setattr(chain_module, "BLOCK_NUMBERS", 1)
     found, out = locals_of(model, potentials, data.whole(), L)
     assert len(found) > 15
@@ -344,7 +342,7 @@ def test_pieces_are_one_chain(L, monkeypatch):
         np.testing.assert_allclose(
             np.asarray(local.shares), dense[raw.row_at : raw.row_at + raw.n_rows], atol=1e-11
         )
-    pieces, _ = model.limited(L).local_step(potentials, data.whole())
+    pieces, _ = model.sparse(L).local_step(potentials, data.whole())
     # rows at the ends of pieces are chosen without those after them
     assert pieces.log_z == pytest.approx(whole.log_z, rel=1e-3)
 
@@ -371,7 +369,7 @@ def test_a_merge_is_what_the_watch_said(prior):
             )
         return total
 
-    found, _ = model.limited(3).local_step(potentials, data.whole(), watches=[MergeWatch(PAIRS)])
+    found, _ = model.sparse(3).local_step(potentials, data.whole(), watches=[MergeWatch(PAIRS)])
     assert found.local_bound == pytest.approx(entropy([]), abs=1e-10)
     once = MergeEdit(model.axis, 0, 2, 0, ())(found)
     assert once.local_bound == pytest.approx(entropy([(0, 2)]), abs=1e-10)
@@ -408,7 +406,7 @@ def test_the_mass_outside_is_told(monkeypatch):
     monkeypatch.setattr(sparse, "CHECKED", 1)
     data = symbols(2, (6, 9, 1, 4, 7), weights=(1.0, 0.0, 2.0, 1.0, 1.0))
     model, potentials = made("hdp", data)
-    limited = model.limited(2)
+    limited = model.sparse(2)
     ((raw, local),) = locals_of(model, potentials, data.whole(), 2)[0]
     shares = model.shares(potentials, replace(data, repeats=None).whole())
     outside = [
@@ -417,7 +415,9 @@ def test_the_mass_outside_is_told(monkeypatch):
     ]
     counts = data.repeats > 0
     for n_rows, rows in ((27, slice(0, 27)), (17, slice(5, 22)), (1, slice(5, 21))):
-        checked, missed = limited.structure.n_missed(limited, potentials, raw, local, n_rows)
+        checked, missed = limited.structure.n_missed(
+            model.family.prepare, potentials, raw, local, n_rows
+        )
         assert checked == counts[rows].sum()
         assert missed == pytest.approx(np.array(outside)[rows][counts[rows]].sum(), rel=1e-9)
     assert missed > 1e-3
@@ -427,7 +427,7 @@ def test_the_mass_outside_is_told(monkeypatch):
         None,
         locals_of(model, potentials, raw, 2)[1],
     )
-    assert limited.structure.n_missed(limited, potentials, raw, dense, 10) == (0, 0.0)
+    assert limited.structure.n_missed(model.family.prepare, potentials, raw, dense, 10) == (0, 0.0)
 
 
 def test_a_window_is_judged_with_the_rows_around_it():
@@ -437,7 +437,7 @@ def test_a_window_is_judged_with_the_rows_around_it():
     ((raw, local),) = locals_of(model, potentials, data.whole(), 2)[0]
     support = support_of([(raw, local)], data.n_rows)
     shares = model.shares(potentials, data.whole())
-    checked, missed = Chain(2).n_missed(model, potentials, raw, local, 4 * 80)
+    checked, missed = Chain(2).n_missed(model.family.prepare, potentials, raw, local, 4 * 80)
     expected_mass = sum(1 - shares[t, support[t]].sum() for t in range(260, 340))
     assert checked == 80
     assert missed == pytest.approx(expected_mass, rel=1e-3)

@@ -15,7 +15,6 @@ from stickbreak.data import Sequences
 from stickbreak.errors import NumericalError
 from stickbreak.inference import MeanLog
 from stickbreak.models import Model
-from stickbreak.protocols import Mergeable, Movable, Piecewise, Structure
 from stickbreak.structures import Chain
 
 LENGTHS = (4, 1, 6, 5, 2)
@@ -44,10 +43,11 @@ def expected(model: Model, data: Sequences, potentials, weights=None):
 
 
 def test_a_chain_follows_the_protocols():
-    assert isinstance(Chain(), Structure)
-    assert isinstance(Chain(), Piecewise)
-    assert isinstance(Chain(), Mergeable)
-    assert not isinstance(Chain(), Movable)
+    chain = Chain()
+    assert chain.is_ordered
+    assert chain.draws
+    assert chain.cuts_units
+    assert chain.tracks == {"merge"}
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -72,7 +72,7 @@ def test_local_step_equals_enumeration(prior, weights):
 
 
 def test_local_bound_is_the_entropy_of_paths():
-    """log Z = energy + entropy, spec 2.3.5."""
+    """log Z = energy + entropy."""
     model, data, potentials = made()
     found, _ = model.local_step(potentials, data.whole())
     evidence, entropy = potentials.scores.evidence(model.family.prepare(data.rows)), 0.0

@@ -1,9 +1,9 @@
 """Many Markov chains side by side: eight sequences at a time, one in each slot of a vector.
 
-A group is eight sequences of like length. Its tables are (T, K, 8), T the longest. A slot that has
-ended, or that is left out and has length 0, has likelihood 0 and scale 1 from there on, and what
-later rows say of it is 0, so that it counts for nothing. No slot knows of another, and sums over
-states are taken in the order of `chain_rows`: a sequence has the same bits in both.
+A group is eight sequences of similar length. Its tables are (T, K, 8), T the longest. After the end
+of its sequence (at once if it is left out, with length 0) a slot has likelihood 0 and scale 1, and
+the messages of later rows to it are 0, so that it adds nothing. Slots are independent, and sums
+over states have the same order as in `single.py`: a sequence gets the same bits in both.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ from .single import LOG_2, LOST, LOWEST_TOP, TINY
 
 __all__ = ["SMALL_K", "plan_groups", "smooth_eight"]
 
-# of a cursor: the group that is next, the time within it (0: its beginning), then its slots left
-# out
+# entries of a cursor: the next group, the time within it (0: its start), then its slots that are
+# left out
 GROUP, TIME, IS_OUT = 0, 1, 2
 
-SMALL_K = 12  # for which a matrix product is not worth its call
-TIMES = 64  # whose rows are fetched together, state after state: memory is fast in its own order
+SMALL_K = 12  # up to this many states, a matrix product is not worth its call
+TIMES = 64  # times loaded or stored together, state by state, in the order of memory
 
 
 @kernel
 def plan_groups(lengths, least_slots, long, longest, out_group, out_alone):
-    """Share out sequences with lengths (S,) that decrease: returns the numbers of groups and of
-    those to be done alone.
+    """Divide sequences with decreasing lengths (S,) into groups and single ones; returns how many.
 
-    out_group (S,): where each group begins. A sequence of more than `long` rows is done alone if
-    the group that it would lead has rows for fewer slots than least_slots, on the average, and so
-    is one of more rows than `longest`.
+    out_group (S,) : where each group starts. out_alone : sequences that are done alone. These have
+    more than `longest` rows; or more than `long` rows if their group would use fewer than
+    least_slots slots on average.
     """
     n_groups, n_alone, at = 0, 0, 0
     while at < lengths.shape[0]:
@@ -69,9 +68,7 @@ def plan_groups(lengths, least_slots, long, longest, out_group, out_alone):
 
 @kernel
 def load_ragged(evidence, k, t0, begins, lengths, square):
-    """Square (8, 8) = evidence (K, n)[k] of the eight times from t0 on of each slot; -inf after its
-    end.
-    """
+    """Square (8, 8) = evidence (K, n)[k] of eight times from t0 on, by slot; -inf after its end."""
     n = evidence.shape[1]
     for t in range(EIGHT):
         square[t] = t
@@ -86,16 +83,17 @@ def load_ragged(evidence, k, t0, begins, lengths, square):
 
 
 @kernel
-def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
-    """Out (T, K, 8) = exp(evidence - top), evidence (K, n); out_tops (8,): the sum over times of
-    the largest evidence of a row.
+def load_slots(evidence, begins, lengths, shortest, T, square, out, out_tops):
+    """Out (T, K, 8) = exp(evidence - top), evidence (K, n).
+
+    out_tops (8,) : sum over times of the largest evidence of a row.
     """
     (K, n), tops = evidence.shape, fill(0.0)
     for first in range(0, T, TIMES):
         last = min(first + TIMES, T)
         for k in range(K):
             for begin in range(first, last, EIGHT):
-                t0 = max(min(begin, last - EIGHT), first)  # the last ones may be taken twice
+                t0 = max(min(begin, last - EIGHT), first)  # the last ones may be loaded twice
                 if t0 + EIGHT <= shortest:
                     gather(evidence, k * n + t0, begins, out, (t0 * K + k) * EIGHT, K * EIGHT)
                 else:
@@ -105,7 +103,7 @@ def load_lanes(evidence, begins, lengths, shortest, T, square, out, out_tops):
             top = fill(-np.inf)
             for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
                 top = larger(load(out, at), top)
-            # nothing is possible: -inf less -inf would be NaN
+            # if nothing is possible, -inf minus -inf would be NaN
             top = at_least(top, LOWEST_TOP, top, 0.0)
             for at in range(t * K * EIGHT, (t + 1) * K * EIGHT, EIGHT):
                 store(out, at, exp_fast(load(out, at) - top))
@@ -134,7 +132,7 @@ def four_sums(table, line, width, K, source, at):
 
 @kernel
 def one_sum(table, line, width, K, source, at):
-    """One of `four_sums`."""
+    """A single sum, as in `four_sums`."""
     a = fill(0.0)
     for i in range(K):
         a = fma(spread(table, line * width + i), load(source, EIGHT * (at + i)), a)
@@ -165,13 +163,13 @@ def sum_states(weights, at, K):
 
 
 @kernel
-def forward_lanes(
+def forward_slots(
     start, transposed, K, lengths, shortest, T, rows, out_weights, out_inverse, out_log_scale
 ):
-    """Forward pass: as `single.forward_rows`, in every slot.
+    """Forward pass of every slot, like `single.forward_rows`.
 
     out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,):
-    logarithm of the product of these sums; -inf if one of them was nearly zero, or not a number.
+    log of the product of these sums; -inf if one of them was nearly zero or NaN.
     """
     product, exponents, worst, inverse, width = (
         fill(1.0),
@@ -222,14 +220,15 @@ def forward_lanes(
 def begin_group(
     evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z
 ):
-    """Load and forward pass of a group; slots whose scale fails get length 0, and out_log_z (8,) of
-    -inf.
+    """Load a group and run its forward pass.
+
+    Slots whose scale fails get length 0 and out_log_z (8,) = -inf.
     """
     K, is_good = evidence.shape[0], False
     while not is_good:
         is_good, shortest = True, least(lengths)
-        load_lanes(evidence, begins, lengths, shortest, T, square, rows, tops)
-        forward_lanes(start, transposed, K, lengths, shortest, T, rows, weights, inverse, out_log_z)
+        load_slots(evidence, begins, lengths, shortest, T, square, rows, tops)
+        forward_slots(start, transposed, K, lengths, shortest, T, rows, weights, inverse, out_log_z)
         for s in range(EIGHT):
             if lengths[s] > 0 and out_log_z[s] == -np.inf:
                 lengths[s], is_good = 0, False
@@ -239,7 +238,7 @@ def begin_group(
 
 @kernel
 def least(lengths):
-    """The shortest of eight."""
+    """The smallest of eight lengths."""
     found = lengths[0]
     for s in range(1, EIGHT):
         found = min(found, lengths[s])
@@ -248,8 +247,9 @@ def least(lengths):
 
 @kernel
 def pass_back(message, inverse, rows, weights, at, futures, out):
-    """One state of one time: rows (., 8)[at] become shares, weights * message; futures (., 8)[out]
-    = message * rows * inverse.
+    """One state at one time: rows (., 8)[at] become the shares, weights * message.
+
+    futures (., 8)[out] = message * rows * inverse.
     """
     weight = load(weights, EIGHT * at)
     value = at_least(weight, LOST, message, 0.0)
@@ -258,14 +258,13 @@ def pass_back(message, inverse, rows, weights, at, futures, out):
 
 
 @kernel
-def backward_lanes(
+def backward_slots(
     t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows, futures
 ):
-    """Time t of the backward pass: as `single.backward_rows`, in every slot; rows become
-    shares.
+    """Time t of the backward pass of every slot, like `single.backward_rows`; rows become shares.
 
-    futures (8, K, 8): what the step from t to t + 1 is worth, at (t + 1) % 8; that into t is
-    written to t % 8. A slot ends with repeats (8,) * inverse (T, 8).
+    futures (8, K, 8) : future of the step from t to t + 1 at (t + 1) % 8; that of the step into t
+    is written to t % 8. A slot ends with repeats (8,) * inverse (T, 8).
     """
     now, width, ends, mine, out = (
         t * K,
@@ -335,8 +334,9 @@ def add_one(weights, futures, first, last, K, i, j, out):
 
 @kernel
 def add_steps(weights, futures, first, last, K, out):
-    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j], summed over
-    times first to last - 1.
+    """Out (K, K, 8)[i, j] += weights (T, K, 8)[t - 1, i] * futures (8, K, 8)[t % 8, j].
+
+    Summed over times first to last - 1.
     """
     even = K - K % 2
     for i in range(0, even, 2):
@@ -350,7 +350,7 @@ def add_steps(weights, futures, first, last, K, out):
 
 
 @kernel
-def store_lanes(shares, first, last, begins, lengths, shortest, square, out):
+def store_slots(shares, first, last, begins, lengths, shortest, square, out):
     """Out (K, n)[:, begins + t] = shares (T, K, 8)[t], for times first to last."""
     K, n = out.shape
     for k in range(K):
@@ -374,15 +374,14 @@ def smooth_eight(
     step_shift, cursor, rows,
     weights, inverse, futures, past, future, out_log_z, out_start, out_steps, out_shares,
 ):  # fmt: skip
-    """Forward-backward of the groups of sequences order[groups[g]:groups[g] + 8], one after the
-    other, as far as the room goes.
+    """Forward-backward of the groups order[groups[g]:groups[g] + 8], until the room is used up.
 
-    past and future (K, R): weights of rows and what the steps out of them are worth, for the
-    counts, which a matrix product makes of them; few states have them added up in out_steps (K, K,
-    8) instead. When they are full, or all is done, returns the number of columns in use; call it
-    with the same cursor (10,), all zero to begin with, until it is past the last group. Used up:
-    rows and weights (T, K, 8), T rounded up to eights, inverse (T, 8), futures (8, K, 8). out_log_z
-    (S,) is -inf for sequences whose scale fails, with nothing else done.
+    past and future (K, R) : weights of rows and futures of the steps out of them; a matrix product
+    turns them into counts. With few states, counts are added to out_steps (K, K, 8) instead. When
+    they are full, or all is done, it returns the number of columns in use; call it with the same
+    cursor (10,), initially zero, until that is past the last group. Scratch: rows and weights
+    (T, K, 8), T rounded up to a multiple of eight, inverse (T, 8), futures (8, K, 8). out_log_z
+    (S,) is -inf for sequences whose scale fails; nothing else is done for them.
     """
     K, room, used = evidence.shape[0], past.shape[1], 0
     begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
@@ -424,7 +423,7 @@ def smooth_eight(
             if used == room:
                 return used
             t = cursor[TIME] - 1
-            backward_lanes(
+            backward_slots(
                 t,
                 transition,
                 K,
@@ -438,7 +437,7 @@ def smooth_eight(
                 futures,
             )
             if K <= SMALL_K:
-                if t % EIGHT == 0:  # sums over eight times can stay in registers
+                if t % EIGHT == 0:  # sums over eight times stay in registers
                     add_steps(weights, futures, max(t, 1), min(t + EIGHT, T), K, out_steps)
             elif t > 0:
                 for k in range(K):
@@ -446,7 +445,7 @@ def smooth_eight(
                     store(future, k * room + used, load(futures, EIGHT * (t % EIGHT * K + k)))
                 used += EIGHT
             if t % TIMES == 0:
-                store_lanes(
+                store_slots(
                     rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares
                 )
             cursor[TIME] = t

@@ -1,10 +1,10 @@
-"""What merging two states does to the entropy of a Markov chain's posterior.
+"""How merging two states changes the entropy of a Markov chain's posterior.
 
-Merging a and b adds up rows and columns a and b of the posteriors s_t[i, j] of each step, and their
-entries in the first row. The entropy sum phi(first) + sum_t [sum phi(s_t) - sum phi(r_t)], phi(x) =
--x log x, r_t the row sums of s_t, then changes by `gain`; for several disjoint pairs by the sum of
-their gains and of `cross` over all two of them, since a cell meets at most two pairs. Arguments as
-in `chain`.
+Merging a and b adds up lines a and b, and columns a and b, of the posterior s_t[i, j] of each step,
+and their entries in the first row of data. The entropy is sum phi(first) + sum_t [sum phi(s_t) -
+sum phi(r_t)], where phi(x) = -x log x and r_t are the line sums of s_t. Its change is `gain`. For
+several disjoint pairs it is the sum of their gains and of `cross` over all pairs of pairs, because
+a cell belongs to at most two of them. Arguments as in `smooth.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .sparse import messages_sparse
 
 __all__ = ["merge_gains", "merge_gains_sparse"]
 
-# two states of which one has less posterior than this are not worth the logarithms
+# if one of two states has less posterior than this, the logarithms are not worth their cost
 NEGLIGIBLE = 1e-20
 WINDOW = 8192  # rows whose messages are kept at once, unless one sequence has more
 LOG_2 = math.log(2.0)
@@ -28,8 +28,9 @@ HALF_ROOT, ONE = 0x3FE6A09E667F3BCD, 0x3FF0000000000000  # bits of sqrt(1 / 2) a
 
 @inline
 def log_fast(x):
-    """log(x) for x > 0, relative error 1e-15; finite for 0, which is all that 0 log 0 needs;
-    compiles to vector instructions.
+    """log(x) for x > 0, relative error 1e-15; compiles to vector instructions.
+
+    Finite for 0, which is all that 0 log 0 needs.
     """
     bits = np.float64(x).view(np.uint64)
     exponent = (bits + np.uint64(ONE - HALF_ROOT)) >> np.uint64(52)
@@ -46,7 +47,7 @@ def log_fast(x):
 
 @kernel
 def x_log_x(x):
-    """The product, 0 for 0."""
+    """X log x, 0 for 0."""
     return x * math.log(x) if x > 0.0 else 0.0
 
 
@@ -58,10 +59,10 @@ def fold(x, y):
 
 @kernel
 def fold_lines(x, y, first, second, first_log, second_log, scale, a, b, terms):
-    """Sum over k other than a, b of scale[k] * fold(x * first[k], y * second[k]); first_log = first
-    log first, terms is used up.
+    """Sum over k other than a, b of scale[k] * fold(x * first[k], y * second[k]).
 
-    phi is taken apart so that one logarithm is left for each k.
+    first_log = first log first, second_log likewise. terms : scratch. phi is expanded so that one
+    logarithm is left for each k.
     """
     p, q, width = x_log_x(x), x_log_x(y), terms.shape[0]
     for k in range(width):
@@ -79,8 +80,9 @@ def fold_lines(x, y, first, second, first_log, second_log, scale, a, b, terms):
 def step_gain(
     weights, future, before, now, a, b, table, table_log, transposed, transposed_log, terms
 ):
-    """Change of entropy of one step, from a row with weights and shares `before` to one with future
-    and shares `now`, all (W,).
+    """Change of entropy of one step, all arguments (W,).
+
+    From a row with `weights` and shares `before` to one with `future` and shares `now`.
     """
     from_both, to_both = min(before[a], before[b]) > NEGLIGIBLE, min(now[a], now[b]) > NEGLIGIBLE
     if not (from_both or to_both):
@@ -109,8 +111,9 @@ def step_gain(
 
 @kernel
 def block_cross(w, u, v, z):
-    """Second difference of phi over the cells (a, c), (a, d), (b, c), (b, d): what merging rows
-    does to merging columns.
+    """Second difference of phi over the cells (a, c), (a, d), (b, c), (b, d).
+
+    It is the effect of merging lines on the effect of merging columns.
     """
     return fold(w + v, u + z) - fold(w, u) - fold(v, z)
 
@@ -131,7 +134,7 @@ def add_gains(
     gain,
     cross,
 ):
-    """Gain (M,) and cross (M, M) += those of every sequence that is not bad, times repeats (S,)."""
+    """Add gain (M,) and cross (M, M) of every sequence that is not bad, times repeats (S,)."""
     width = weights.shape[1]
     terms, before, now = np.empty(width), np.empty(width), np.empty(width)
     for s in range(offsets.shape[0] - 1):
@@ -167,7 +170,7 @@ def add_gains(
 
 @kernel
 def add_cross(weights, future, before, now, table, pairs, repeat, cross):
-    """Cross (M, M) += that of one step, for pairs that have no state in common."""
+    """Add cross (M, M) of one step, for pairs that share no state."""
     for p in range(pairs.shape[0]):
         a, b = pairs[p, 0], pairs[p, 1]
         if min(before[a], before[b]) > NEGLIGIBLE:
@@ -190,7 +193,7 @@ def add_cross(weights, future, before, now, table, pairs, repeat, cross):
 # ---- sequences that need the log domain ----------------------------------------------------------
 @kernel
 def add_gains_of_table(steps, pairs, repeat, gain, cross):
-    """Gain and cross += those of one step with posteriors steps (K, K)."""
+    """Add gain and cross of one step with posteriors steps (K, K)."""
     K = steps.shape[0]
     leave, enter = np.zeros(K), np.zeros(K)
     for i in range(K):
@@ -211,7 +214,7 @@ def add_gains_of_table(steps, pairs, repeat, gain, cross):
 
 
 def _add_in_logs(evidence_t, log_start, log_transition, repeat, pairs, gain, cross):
-    """One sequence, step by step; nothing if it is impossible."""
+    """Add one sequence, step by step in logs; nothing if it is impossible."""
     evidence_t, K = np.ascontiguousarray(evidence_t), len(log_start)
     forward, beta, future = np.empty((3, evidence_t.shape[1], K))
     log_forward(log_start, log_transition, evidence_t, forward)
@@ -227,10 +230,10 @@ def _add_in_logs(evidence_t, log_start, log_transition, repeat, pairs, gain, cro
 
 
 def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
-    """Change of entropy by merging each of pairs (M, 2): gain (M,), and cross (M, M), zero for
-    pairs that share a state.
+    """Change of entropy when merging each of pairs (M, 2): gain (M,) and cross (M, M).
 
-    weights (S,) or None: repeat count of each sequence. Sequences without a posterior add nothing.
+    cross is zero for pairs that share a state. weights (S,) or None: repeats of each sequence.
+    Sequences without a posterior add nothing.
     """
     gain, cross, pairs = (
         np.zeros(len(pairs)),
@@ -280,13 +283,12 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
     return gain, cross
 
 
-# ---- rows that use a few states ------------------------------------------------------------------
+# ---- sparse rows ---------------------------------------------------------------------------------
 @kernel
 def find_places(states, pairs, where, out):
-    """Out (M, 2): the places of pairs (M, 2) among states (L,), -1 for none; where (K,): -1
-    throughout, on return too.
+    """Out (M, 2): positions of pairs (M, 2) among states (L,), -1 for none.
 
-    Returns how many pairs have both.
+    where (K,) : -1 throughout, before and after the call. Returns how many pairs have both states.
     """
     n_both = 0
     for a in range(states.shape[0]):
@@ -303,8 +305,9 @@ def find_places(states, pairs, where, out):
 
 @kernel
 def fill_steps(weights, future, before, now, table, out):
-    """Out (L, L): posteriors of a step from the states `before` (L,) to those `now` (L,); 0 for
-    none, whose weights are.
+    """Out (L, L): posteriors of a step from the states `before` (L,) to the states `now` (L,).
+
+    0 for no state, because its weight is 0.
     """
     for a in range(before.shape[0]):
         line = table[max(before[a], 0)]
@@ -314,14 +317,15 @@ def fill_steps(weights, future, before, now, table, out):
 
 @kernel
 def cell(steps, a, b):
-    """The entry at places a and b, 0 where there is none."""
+    """The entry at positions a and b, 0 if either is -1."""
     return steps[a, b] if a >= 0 and b >= 0 else 0.0
 
 
 @kernel
 def step_gain_sparse(steps, shares, a, b, c, d):
-    """`step_gain` of a pair at places a and b of the row before, which has shares (L,), and at c
-    and d of this one; -1 for none.
+    """`step_gain` of a pair at positions a, b of the row before and c, d of this row; -1 for none.
+
+    shares (L,) : of the row before.
     """
     from_both, to_both, gain = min(a, b) >= 0, min(c, d) >= 0, 0.0
     if not (from_both or to_both):
@@ -339,9 +343,7 @@ def step_gain_sparse(steps, shares, a, b, c, d):
 
 @kernel
 def add_cross_sparse(steps, before, now, pairs, repeat, cross):
-    """`add_cross` of pairs (M, 2) at places `before` (M, 2) of the row before and `now` (M, 2) of
-    this one.
-    """
+    """`add_cross` of pairs (M, 2) at positions `before` and `now` (M, 2) of two successive rows."""
     for p in range(pairs.shape[0]):
         a, b, i, j = before[p, 0], before[p, 1], pairs[p, 0], pairs[p, 1]
         if min(a, b) >= 0:
@@ -357,9 +359,7 @@ def add_cross_sparse(steps, before, now, pairs, repeat, cross):
 def add_gains_sparse(
     weights, future, shares, support, offsets, log_z, repeats, table, pairs, gain, cross
 ):
-    """`add_gains` of rows that use the states support (n, L); sequences with log_z = -inf are left
-    out.
-    """
+    """`add_gains` of rows that use the states support (n, L); without sequences of log_z = -inf."""
     L, n_before = support.shape[1], 0
     where, steps = np.full(table.shape[0], -1), np.empty((L, L))
     before, now = np.empty((pairs.shape[0], 2), np.int64), np.empty((pairs.shape[0], 2), np.int64)
@@ -383,9 +383,7 @@ def add_gains_sparse(
 
 
 def merge_gains_sparse(evidence, support, log_start, log_transition, offsets, weights, pairs):
-    """`merge_gains` of chains whose rows use the states support (n, L) alone, with
-    evidence (n, L).
-    """
+    """`merge_gains` of chains whose rows use only the states support (n, L); evidence (n, L)."""
     gain, cross, pairs = (
         np.zeros(len(pairs)),
         np.zeros((len(pairs),) * 2),

@@ -1,7 +1,6 @@
-"""Paths of Markov chains: the best one, random ones, and what is known of a row from the rows
-before it.
+"""Paths of Markov chains: the best one, random ones, and filtering by the rows before.
 
-Arguments as in `chain`.
+Arguments as in `smooth.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = [
 # ---- the best path -------------------------------------------------------------------------------
 @kernel
 def step_best(before, log_transition, out):
-    """Out (K,): log weight of the best path that goes on to each state, from those before (K,)."""
+    """Out (K,): log weight of the best path extended to each state, from `before` (K,)."""
     K = out.shape[0]
     for j in range(K):
         out[j] = -np.inf
@@ -42,8 +41,9 @@ def step_best(before, log_transition, out):
 
 @kernel
 def best_scores(log_first, log_transition, evidence_t, begin, out):
-    """Out (T, K): log weight of the best path to each state of each row from `begin` on; log_first
-    (K,) enters the first.
+    """Out (T, K): log weight of the best path to each state of each row, starting at row `begin`.
+
+    log_first (K,) : weights of the states of the first row, without its evidence.
     """
     T, K = out.shape
     for t in range(T):
@@ -59,7 +59,7 @@ def best_scores(log_first, log_transition, evidence_t, begin, out):
 
 @kernel
 def first_best(values):
-    """Place of the largest; of equal ones the first; of NaN if there is one."""
+    """Index of the largest value; of the first among equals; of a NaN if there is one."""
     best = 0
     for k in range(1, values.shape[0]):
         best = k if values[k] > values[best] or values[k] != values[k] else best
@@ -68,10 +68,9 @@ def first_best(values):
 
 @kernel
 def trace_back(scores, transposed, after, out_path):
-    """The path (T,) of the best scores (T, K); asks again who came first, instead of remembering
-    it.
+    """The path (T,) with the best scores (T, K); predecessors are computed again, not stored.
 
-    after: the state of the row that follows, -1 if this is where the chain ends.
+    after : the state of the next row, -1 if the chain ends here.
     """
     T, K = scores.shape
     values = np.empty(K)
@@ -101,11 +100,10 @@ def best_paths(evidence_t, log_start, log_transition, transposed, offsets, out_p
 
 
 def viterbi(evidence_t, log_start, log_transition, offsets):
-    """Most probable path (n,) of each sequence, and its log weight (S,), log p(path, rows); of
-    equal states the first.
+    """Most probable path (n,) of each sequence, and its log weight (S,), log p(path, rows).
 
-    The weight is -inf if no path is possible, and NaN if the evidence has NaN: the path means
-    nothing then.
+    Of equal states the first is taken. The weight is -inf if no path is possible, and NaN if the
+    evidence has NaN; the path is meaningless then.
     """
     path, value = np.empty(evidence_t.shape[1], dtype=np.int64), np.empty(len(offsets) - 1)
     transposed = np.ascontiguousarray(log_transition.T)
@@ -114,13 +112,12 @@ def viterbi(evidence_t, log_start, log_transition, offsets):
 
 
 def viterbi_pieces(evidence, bounds, log_start, log_transition):
-    """`viterbi` of one long chain in pieces: yields (begin, end, path, value), the last piece
-    first, the same bits.
+    """`viterbi` of one long chain in pieces, with the same bits; the last piece comes first.
 
-    evidence(begin, end) gives evidence_t (K, end - begin); it is asked for twice, but once of the
-    last piece. What is kept of a piece is the score (K,) of its last row: with sqrt(T) pieces
-    O(sqrt(T) K) in all. Bytes that remember who came first would save the second pass, but are T K
-    of them, as many as the evidence itself has numbers.
+    Yields (begin, end, path, value). evidence(begin, end) returns evidence_t (K, end - begin); it
+    is called twice for each piece, but once for the last. Of a piece only the score (K,) of its
+    last row is kept: with sqrt(T) pieces, O(sqrt(T) K) in all. Storing predecessors would save the
+    second pass, but takes T K bytes, one for each number of the evidence.
     """
     transposed, pieces = np.ascontiguousarray(log_transition.T), list(pairwise(bounds))
     scores, entering = (
@@ -142,13 +139,12 @@ def viterbi_pieces(evidence, bounds, log_start, log_transition):
         yield begin, end, path, float(value)
 
 
-# ---- what is known of a row from the rows before it ----------------------------------------------
+# ---- filtering -----------------------------------------------------------------------------------
 def filtered(evidence_t, log_start, log_transition, offsets):
-    """p(z_t | x_1 .. x_t) (n, K), and log p(x_t | x_1 .. x_(t - 1)) (n,), whose sum over a sequence
-    is its log_z.
+    """p(z_t | x_1 .. x_t) (n, K), and log p(x_t | x_1 .. x_(t - 1)) (n,).
 
-    From the first row that is impossible given those before it, the first is 0 and the second -inf;
-    from NaN on, both are NaN.
+    The sum of the second over a sequence is its log_z. From the first row that is impossible given
+    those before, the first is 0 and the second -inf; from a NaN on, both are NaN.
     """
     K, n = evidence_t.shape
     tables = linear_tables(log_start, log_transition)
@@ -172,7 +168,7 @@ def _filter_in_logs(evidence_t, log_start, log_transition):
     forward = np.empty(evidence_t.shape[::-1])
     log_forward(log_start, log_transition, np.ascontiguousarray(evidence_t), forward)
     log_z = log_sums(forward)
-    good = log_z > -np.inf  # and NaN stays
+    good = log_z > -np.inf  # NaN stays
     shares = np.exp(forward - np.where(good | np.isnan(log_z), log_z, 0.0)[:, None])
     before = np.r_[0.0, log_z[:-1]]
     return shares, np.where(
@@ -186,11 +182,10 @@ def predict_step(log_message, log_transition):
 
 
 def filter_step(log_message, evidence, log_start, log_transition):
-    """One more row of a chain that is still growing, O(K^2): log p(z_t | x_1 .. x_t) (K,) and log
-    p(x_t | x_1 .. x_(t - 1)).
+    """One more row of a growing chain, O(K^2), in logs so that nothing underflows.
 
-    log_message (K,) is what the row before gave, None for the first row; evidence (K,). Logarithms,
-    so that nothing is ever lost.
+    Returns log p(z_t | x_1 .. x_t) (K,) and log p(x_t | x_1 .. x_(t - 1)). log_message (K,) : the
+    result for the row before, None for the first row. evidence (K,).
     """
     predicted = log_start if log_message is None else predict_step(log_message, log_transition)
     joint = predicted + evidence
@@ -201,9 +196,7 @@ def filter_step(log_message, evidence, log_start, log_transition):
 # ---- random paths --------------------------------------------------------------------------------
 @kernel
 def choose(weights, uniform):
-    """The first place whose cumulative weight exceeds uniform times the sum; never one without
-    weight.
-    """
+    """The first index whose cumulative weight exceeds uniform * sum; never one without weight."""
     total = 0.0
     for k in range(weights.shape[0]):
         total += weights[k]
@@ -219,8 +212,9 @@ def choose(weights, uniform):
 
 @kernel
 def draw_backward(filtered, transposed, uniforms, after, out_path):
-    """A path (T,) from the last row of filtered (T, W) to its first; after: the state of the row
-    that follows, -1 if none does.
+    """A path (T,), drawn from the last row of filtered (T, W) to its first.
+
+    after : the state of the next row, -1 if there is none.
     """
     T, width = filtered.shape
     weights = np.empty(width)
@@ -262,11 +256,10 @@ def draw_in_logs(log_forward, log_transition, uniforms, after, out_path):
 
 
 def draw(evidence_t, log_start, log_transition, offsets, uniforms):
-    """A random path (n,) of each sequence from its posterior, and log_z (S,): filter forward,
-    sample backward.
+    """A random path (n,) of each sequence from its posterior, and log_z (S,).
 
-    uniforms (n,) in [0, 1), one a row. A sequence without a possible path, or with NaN, gets a path
-    that means nothing: its log_z tells.
+    Filters forward and samples backward. uniforms (n,) in [0, 1), one per row. A sequence without a
+    possible path, or with NaN, gets a meaningless path: see its log_z.
     """
     n = evidence_t.shape[1]
     tables = linear_tables(log_start, log_transition)

@@ -1,9 +1,8 @@
-"""Forward-backward, and random paths, of one very long chain in pieces: what is kept between them
-is one message each.
+"""Forward-backward and random paths of one very long chain in pieces.
 
-With pieces of about sqrt(T) rows a chain of T rows needs O(sqrt(T) K) memory; its evidence is asked
-for twice. Joined pieces give what `chain.smooth` gives for the whole, however it is cut. Messages
-are logarithms. Arguments as in `chain`.
+One message is kept for each piece. With pieces of about sqrt(T) rows, a chain of T rows needs
+O(sqrt(T) K) memory; its evidence is computed twice. Joined pieces give the result of `smooth` for
+the whole chain, wherever it is cut. Messages are logarithms. Arguments as in `smooth.py`.
 """
 
 from __future__ import annotations
@@ -40,8 +39,9 @@ __all__ = [
 
 
 class Checkpoints(NamedTuple):
-    """What a forward pass leaves: log_z of the chain, the message (K,) that enters each piece
-    (None: the first), the domain.
+    """Results of a forward pass: log_z of the chain and the message (K,) that enters each piece.
+
+    The first message is None. exact : whether the log domain was used.
     """
 
     log_z: float
@@ -50,8 +50,9 @@ class Checkpoints(NamedTuple):
 
 
 def forward_pieces(evidence, bounds, log_start, log_transition):
-    """First pass over the pieces bounds[p] to bounds[p + 1]; evidence(begin, end) gives evidence_t
-    (K, end - begin).
+    """First pass over the pieces bounds[p] to bounds[p + 1].
+
+    evidence(begin, end) returns evidence_t (K, end - begin).
     """
     for exact in (False, True):
         messages: list[np.ndarray | None] = [None]
@@ -72,8 +73,9 @@ def forward_pieces(evidence, bounds, log_start, log_transition):
 def smooth_pieces(
     evidence, bounds, checkpoints, log_start, log_transition, weight=1.0, *, start, transition
 ):
-    """Second pass, from the last piece to the first: yields (begin, end, shares_t) of each; counts
-    as in `chain.smooth`.
+    """Second pass, from the last piece to the first: yields (begin, end, shares_t) of each.
+
+    Adds counts like `smooth`.
     """
     _require_posterior(checkpoints)
     log_beta = None
@@ -87,8 +89,9 @@ def smooth_pieces(
 
 
 def draw_pieces(evidence, bounds, checkpoints, log_start, log_transition, uniforms):
-    """Second pass, from the last piece to the first: yields (begin, end, path) of a path drawn as
-    `chain_paths.draw` does it.
+    """Second pass, from the last piece to the first: yields (begin, end, path) of a random path.
+
+    The path is drawn as in `paths.draw`.
     """
     _require_posterior(checkpoints)
     tables, after = linear_tables(log_start, log_transition), -1
@@ -119,12 +122,13 @@ def _require_posterior(checkpoints):
 
 
 def forward_piece(evidence_t, log_message, log_start, log_transition, *, exact=False):
-    """Filter a piece, evidence_t (K, T). Returns log p(z | rows so far) (K,) of its last row, and
-    log p(piece | rows before).
+    """Filter a piece, evidence_t (K, T).
 
-    log_message (K,): what the piece before gave, None for the first. The second is -inf if the
-    piece is impossible, or if the linear domain cannot tell: then go over all pieces again with
-    exact=True, in the log domain, which is slower by far and decides.
+    Returns log p(z | rows so far) (K,) of its last row, and log p(piece | rows before).
+
+    log_message (K,) : the result of the piece before, None for the first. The second result is -inf
+    if the piece is impossible, or if the linear domain cannot tell. Then do all pieces again with
+    exact=True, in the log domain, which is much slower and decides.
     """
     if exact:
         joint = _log_filtered(evidence_t, log_message, log_start, log_transition)[-1]
@@ -148,16 +152,15 @@ def smooth_piece(
     transition,
     exact=False,
 ):
-    """Posteriors shares_t (K, T) of a piece, times weight, and the log_beta (K,) for the piece
-    before it.
+    """Posteriors shares_t (K, T) of a piece, times weight, and log_beta (K,) for the piece before.
 
-    log_message: what entered the piece in the first pass, None for the first piece; log_beta: what
-    the piece after it gave, None for the last. Adds to transition (K, K) the steps within the piece
-    and the one into its first row; the first one adds to start.
+    log_message : what entered the piece in the first pass, None for the first piece. log_beta : the
+    result of the piece after it, None for the last. Adds to transition (K, K) the steps within the
+    piece and the one into its first row; the first piece adds to start.
     """
     inner, steps = _smooth_in_logs if exact else _smooth, np.zeros_like(transition)
     shares_t, log_beta = inner(evidence_t, log_message, log_beta, log_start, log_transition, steps)
-    if weight != 1.0:  # applied last: messages must not vanish with a weight of zero
+    if weight != 1.0:  # applied last, because messages must not vanish with a weight of zero
         shares_t *= weight
         steps *= weight
     transition += steps
@@ -168,8 +171,9 @@ def smooth_piece(
 
 # ---- the linear domain ---------------------------------------------------------------------------
 def _filter(evidence_t, log_message, tables):
-    """Likelihoods and weights (T, W), scales (T,), and log p(piece | rows before), which is -inf or
-    NaN if it went wrong.
+    """Likelihoods and weights (T, W), scales (T,), and log p(piece | rows before).
+
+    The last is -inf or NaN if the linear domain fails.
     """
     T, width = evidence_t.shape[1], len(tables.start)
     rows, weights, scale, top = np.empty((T, width)), np.zeros((T, width)), np.ones(T), np.empty(T)
@@ -219,7 +223,7 @@ def _log_filtered(evidence_t, log_message, log_start, log_transition):
 
 
 def _smooth_in_logs(evidence_t, log_message, log_beta, log_start, log_transition, transition):
-    """As `_smooth`."""
+    """Like `_smooth`, in logs."""
     K, T = evidence_t.shape
     forward, betas, futures = (
         _log_filtered(evidence_t, log_message, log_start, log_transition),

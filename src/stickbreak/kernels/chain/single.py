@@ -1,8 +1,7 @@
-"""Markov chains one sequence at a time: forward and backward passes in the linear domain, and in
-the log domain.
+"""Markov chains one sequence at a time: passes in the linear domain and in the log domain.
 
-Linear rows are (T, W), states padded with zeros to whole vectors. Sums over states are taken in the
-same order here and in `eight`, so that a sequence has the same bits in both.
+Linear rows are (T, W), states padded with zeros to whole vectors. Sums over states have the same
+order here and in `eight.py`, so that a sequence gets the same bits in both.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ __all__ = [
     "write_shares",
 ]  # fmt: skip
 
-# A state of less weight counts as unreachable: what later rows say of it, scaled, could overflow. A
-# smaller scale is mistrusted:
-# a state that was lost before could matter in it.
+# A state with less weight than LOST counts as unreachable: its scaled message from later rows could
+# overflow. A scale below TINY is not trusted: a state that was lost before could matter in it.
 LOST, TINY = 1e-300, 1e-150
-LOWEST_TOP = -1e308  # evidence of a row in which nothing is possible has less
-BLOCK = 64  # rows whose likelihoods are held at once where weights alone are asked for
+LOWEST_TOP = -1e308  # the largest evidence of a row is below this only if nothing is possible
+BLOCK = 64  # rows whose likelihoods are held at once if only weights are needed
 LOG_2 = math.log(2.0)
 
 
 class Tables(NamedTuple):
-    """Linear potentials: start (W,), transition and transposed (W, W), zero from K to W; log shifts
-    that were taken off.
+    """Linear potentials: start (W,), transition and transposed (W, W), zero from K to W.
+
+    Also the log shifts that were subtracted.
     """
 
     start: np.ndarray
@@ -57,9 +56,7 @@ class Tables(NamedTuple):
 
 
 def linear_tables(log_start, log_transition):
-    """Tables whose largest entries are 1; those of less than LOST are 0, as arithmetic with them is
-    slow.
-    """
+    """Tables with largest entries 1; entries below LOST are 0, as arithmetic with them is slow."""
     K = len(log_start)
     width = -(-K // EIGHT) * EIGHT
     shifts = [
@@ -76,8 +73,9 @@ def linear_tables(log_start, log_transition):
 # ---- the linear domain ---------------------------------------------------------------------------
 @kernel
 def load_rows(evidence_t, begin, out, out_top):
-    """Out (T, W) = exp(evidence - top), padded with 0; out_top (T,) is the largest evidence of each
-    row from `begin` on.
+    """Out (T, W) = exp(evidence - top), padded with 0, for the rows from `begin` on.
+
+    out_top (T,) : the largest evidence of each row.
     """
     K, n = evidence_t.shape
     T, width = out.shape
@@ -91,7 +89,7 @@ def load_rows(evidence_t, begin, out, out_top):
                 for t in range(size):
                     block[k, t] = evidence_t[k, begin + first + t]
             top = larger(load(block, EIGHT * k), top)
-        # nothing is possible: -inf less -inf would be NaN
+        # if nothing is possible, -inf minus -inf would be NaN
         top = at_least(top, LOWEST_TOP, top, 0.0)
         for k in range(K):
             store(block, EIGHT * k, exp_fast(load(block, EIGHT * k) - top))
@@ -109,9 +107,7 @@ def load_rows(evidence_t, begin, out, out_top):
 
 @kernel
 def four_columns(message, at, n_states, table, width, column):
-    """Sums over states i of message[at + i] * table (., width)[i, column:], in columns of 32
-    states.
-    """
+    """Sums over states i of message[at + i] * table (., width)[i, column:], for 32 columns."""
     a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for i in range(n_states):
         x, line = spread(message, at + i), i * width + column
@@ -124,8 +120,9 @@ def four_columns(message, at, n_states, table, width, column):
 
 @kernel
 def step_rows(message, at, n_states, table, out, out_at):
-    """Out[out_at:], W numbers, = message[at:] @ table (W, W); its sums run over the first n_states,
-    one after the other.
+    """Out[out_at:], W numbers, = message[at:] @ table (W, W), summed over the first n_states.
+
+    Terms are added one after the other.
     """
     width = table.shape[1]
     if width < 4 * EIGHT:
@@ -159,11 +156,10 @@ def weigh_row(predicted, inverse, rows, out, at, width):
 
 @kernel
 def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
-    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,), from
-    likelihoods rows (T, W).
+    """Weights (T, W) = p(z_t, x_t | x_1 .. x_(t - 1)) and their sums, the scales (T,).
 
-    predicted (W,): that of the first row on entry, used up. Returns the number of rows before the
-    first scale that is nearly zero or not a number.
+    rows (T, W) : likelihoods. predicted (W,) : that of the first row on entry, overwritten. Returns
+    the number of rows before the first scale that is nearly zero or NaN.
     """
     (T, width), inverse = rows.shape, 1.0
     for t in range(T):
@@ -172,7 +168,7 @@ def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
         out_scale[t] = weigh_row(predicted, inverse, rows, out_weights, t * width, width)
         if not out_scale[t] >= TINY:
             return t
-        inverse = 1.0 / out_scale[t]  # is ready when the next step is, as that does not wait for it
+        inverse = 1.0 / out_scale[t]  # the next step does not wait for it
     return T
 
 
@@ -180,14 +176,14 @@ def forward_rows(predicted, n_states, transition, rows, out_weights, out_scale):
 def backward_rows(
     message, n_states, transposed, rows, weights, scale, first, last, out_message, out_future
 ):
-    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t), scaled so that weights
-    * message = shares.
+    """Backward pass over rows first to last: messages p(x_(t + 1) .. | z_t).
 
-    out_message (last - first, W); out_future (last - first, W): likelihood * message / scale of the
-    row before: what a step into the row is worth, so that weights[t - 1] (x) future[t] * transition
-    are the posteriors of that step. message (W,): that of row last - 1 on entry, of the row before
-    `first` on return. It is set to zero where no path leads to, since a state that explains many
-    rows far better but cannot be reached would overflow.
+    They are scaled so that weights * message = shares. out_message (last - first, W).
+    out_future (last - first, W) : likelihood * message / scale of the row before, so that
+    weights[t - 1] (x) future[t] * transition are the posteriors of the step into row t.
+    message (W,) : that of row last - 1 on entry, of the row before `first` on return. It is set to
+    zero for states that no path leads to: a state that explains many rows far better, but cannot be
+    reached, would overflow.
     """
     width = rows.shape[1]
     for t in range(last - 1, first - 1, -1):
@@ -220,8 +216,9 @@ def write_shares(weights, message, begin, out):
 
 @kernel
 def sum_logs(scale, top):
-    """Sum of log(scale) + top, both (T,), scales from TINY on: by one product, its exponent counted
-    apart in every other row.
+    """Sum of log(scale) + top, both (T,), for scales from TINY on.
+
+    It is the log of one product, whose exponent is counted separately in every other row.
     """
     product, exponent, total = 1.0, np.int64(0), 0.0
     for t in range(scale.shape[0]):
@@ -236,8 +233,9 @@ def sum_logs(scale, top):
 
 @kernel
 def filter_rows(evidence_t, start, transition, offsets, out_weights, out_scale, out_top):
-    """`forward_rows` of every sequence: out_weights (n, W), out_scale (n,), out_top (n,); a bad
-    scale ends its sequence.
+    """`forward_rows` of every sequence; a bad scale ends its sequence.
+
+    out_weights (n, W), out_scale (n,), out_top (n,).
     """
     K, predicted, rows = (
         evidence_t.shape[0],
@@ -272,8 +270,9 @@ def smooth_rows(
     out_future,
     out_is_bad,
 ):
-    """Forward-backward of every sequence, all messages kept: (n, W) each, as `backward_rows` has
-    them; the bad ones are told.
+    """Forward-backward of every sequence, with all messages kept, (n, W) each.
+
+    Messages are as in `backward_rows`. out_is_bad marks sequences that fail.
     """
     longest = 0
     for s in range(offsets.shape[0] - 1):
@@ -314,9 +313,7 @@ def smooth_rows(
 # ---- the log domain ------------------------------------------------------------------------------
 @kernel
 def log_sums(values):
-    """(T,) logarithms of the sums of exp(values) (T, K) over K; NaN for NaN, and no warning for it
-    or for -inf.
-    """
+    """(T,) logs of the sums of exp(values) (T, K) over K; NaN for NaN; -inf and NaN do not warn."""
     out = np.full(values.shape[0], -np.inf)
     for t in range(values.shape[0]):
         total = 0.0
@@ -333,7 +330,7 @@ def log_sums(values):
 
 @kernel
 def log_forward(log_predicted, log_transition, evidence_t, out):
-    """Out (T, K) = log p(z_t, x_1 .. x_t) of one sequence, evidence_t (K, T). Exact, and slow."""
+    """Out (T, K) = log p(z_t, x_1 .. x_t) of one sequence, evidence_t (K, T). Exact but slow."""
     K, T = evidence_t.shape
     for t in range(T):
         for j in range(K):
@@ -354,10 +351,9 @@ def log_forward(log_predicted, log_transition, evidence_t, out):
 
 @kernel
 def log_backward(log_beta, log_transition, evidence_t, out_beta, out_future):
-    """out_beta (T, K) = log p(x_(t + 1) .. | z_t), out_future (T, K) that plus the evidence of row
-    t.
+    """out_beta (T, K) = log p(x_(t + 1) .. | z_t); out_future (T, K) = that plus row t's evidence.
 
-    log_beta (K,): that of the last row on entry, that of the row before the first on return.
+    log_beta (K,) : that of the last row on entry, of the row before the first on return.
     """
     K, T = evidence_t.shape
     for t in range(T - 1, -1, -1):
@@ -380,8 +376,9 @@ def log_backward(log_beta, log_transition, evidence_t, out_beta, out_future):
 
 @kernel
 def add_log_steps(log_filtered, log_transition, log_future, log_z, weight, out):
-    """Out (K, K) += weight * posterior of each step from log_filtered (T, K)[t] to log_future (T,
-    K)[t].
+    """Out (K, K) += weight * posterior of each step, log_filtered[t] to log_future[t].
+
+    log_filtered, log_future (T, K).
     """
     T, K = log_filtered.shape
     for t in range(T):

@@ -1,12 +1,13 @@
 """Forward-backward of Markov chains: log evidence in, posteriors and expected counts out.
 
-Conventions of all chain kernels. Sequences are stacked: sequence s has rows offsets[s] to offsets[s
-+ 1] - 1, at least one. evidence_t (K, n), log_start (K,) and log_transition (K, K), from row to
-column, are logarithms of any scale; -inf is impossible. Recursions run in the linear domain, every
-row scaled. A sequence whose scale comes out as (nearly) zero, because the states that it can be in
-lie hundreds of nats below the best of a row, is done again in the log domain. A sequence without a
-possible path has log_z = -inf and no counts; one with NaN in its evidence has log_z = NaN and no
-counts. Others are not touched by it.
+Conventions of all chain kernels. Sequences are stacked: sequence s has rows offsets[s] to
+offsets[s + 1] - 1, at least one. evidence_t (K, n), log_start (K,) and log_transition (K, K), from
+line to column, are logarithms of any scale; -inf is impossible.
+
+Recursions run in the linear domain, with every row scaled. If a scale comes out as (nearly) zero,
+because the possible states lie hundreds of nats below the best state of a row, the sequence is done
+again in the log domain. A sequence without a possible path has log_z = -inf and no counts; one with
+NaN in its evidence has log_z = NaN and no counts. Other sequences are not affected.
 """
 
 from __future__ import annotations
@@ -34,26 +35,24 @@ from .single import (
 
 __all__ = ["Buffers", "linear_tables", "smooth"]
 
-# Measured, and only for speed.
-# of eight, that have to be in use on the average, if sequences are to be done side by side
-LEAST_LANES = 2.5
-LONG = 128  # rows up to which they are in any case, since the calls for one alone cost more
-TABLE_NUMBERS = 1 << 23  # that eight of them may need: longer ones are done alone
-# of a table between two matrix products for its counts: it stays in the cache
+# Measured; they affect only speed.
+# slots (of eight) that must be in use on average for sequences to be done side by side
+LEAST_SLOTS = 2.5
+LONG = 128  # shorter sequences are always done side by side, because single calls cost more
+TABLE_NUMBERS = 1 << 23  # limit of the tables of eight sequences; longer ones are done alone
+# size of a table between two matrix products for its counts, so that it stays in the cache
 CHUNK_NUMBERS = 1 << 15
 
 
 class Buffers(dict[str, np.ndarray]):
-    """Memory that is used again and again, by one thread: fresh memory costs as much as the work on
-    it.
-    """
+    """Memory that one thread uses again and again: fresh memory costs as much as the work on it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.views: dict[str, np.ndarray] = {}  # as last taken: most calls take the same shapes
 
     def take(self, name, *shape):
-        """An array of this shape; what it holds is left over from the last user of the name."""
+        """An array of this shape; its values are left over from the last use of the name."""
         last = self.views.get(name)
         if last is None or last.shape != shape:
             size = math.prod(shape)
@@ -80,9 +79,11 @@ def smooth(
 
     Returns log_z (S,) and shares_t (K, n): posteriors times the weight of their sequence; its
     transpose is what families collect. Adds, weighted, p(z_1) to start (K,) and the sum over steps
-    of p(z_t, z_(t + 1)) to transition (K, K). out: where the shares are to go, a C-contiguous (K,
-    n); may be evidence_t itself, which is then used up. tables: `linear_tables` of the potentials,
-    if they are at hand. buffers: a `Buffers` that one thread uses for all its calls.
+    of p(z_t, z_(t + 1)) to transition (K, K).
+
+    out : C-contiguous (K, n) for the shares; may be evidence_t itself, which is then overwritten.
+    tables : `linear_tables` of the potentials, if available.
+    buffers : a `Buffers` that one thread uses for all its calls.
     """
     K, lengths = len(log_start), offsets[1:] - offsets[:-1]
     weights = np.ones(len(lengths)) if weights is None else np.asarray(weights, dtype=float)
@@ -110,8 +111,9 @@ def smooth(
 
 
 class _Job(NamedTuple):
-    """A call of `smooth`: its arguments, and what it writes to. steps (K, K): transition counts, to
-    be multiplied by the table.
+    """A call of `smooth`: its arguments and outputs.
+
+    steps (K, K) : transition counts, still to be multiplied by the table.
     """
 
     evidence_t: np.ndarray
@@ -129,8 +131,9 @@ class _Job(NamedTuple):
 
 # ---- sequences side by side ----------------------------------------------------------------------
 def _smooth_side_by_side(job, lengths, buffers):
-    """Sequences in groups of eight. Returns those that are still to be done: alone, since they are
-    few or their scale fails.
+    """Smooth sequences in groups of eight; returns those still to be done alone.
+
+    They are too few for a group, or their scale fails.
     """
     order, groups, alone = (
         np.argsort(-lengths, kind="stable"),
@@ -138,7 +141,7 @@ def _smooth_side_by_side(job, lengths, buffers):
         np.empty_like(lengths),
     )
     longest = TABLE_NUMBERS // (EIGHT * len(job.log_start))
-    n_groups, n_alone = plan_groups(lengths[order], LEAST_LANES, LONG, longest, groups, alone)
+    n_groups, n_alone = plan_groups(lengths[order], LEAST_SLOTS, LONG, longest, groups, alone)
     job.log_z[order[alone[:n_alone]]] = -np.inf
     if n_groups > 0:
         _smooth_groups(job, order, groups[:n_groups], lengths, buffers)
@@ -146,7 +149,7 @@ def _smooth_side_by_side(job, lengths, buffers):
 
 
 def _smooth_groups(job, order, groups, lengths, buffers):
-    """Groups order[groups[g]:groups[g] + 8]: shares, counts, log_z."""
+    """Smooth the groups order[groups[g]:groups[g] + 8]: shares, counts, log_z."""
     K, T, is_small = (
         len(job.log_start),
         -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT,
@@ -198,7 +201,7 @@ def _smooth_groups(job, order, groups, lengths, buffers):
 
 # ---- one sequence --------------------------------------------------------------------------------
 def _smooth_alone(job, s, buffers):
-    """Sequence s in the linear domain, or in the log domain if that fails."""
+    """Smooth sequence s in the linear domain, or in the log domain if that fails."""
     begin, end, K, width = (
         int(job.offsets[s]),
         int(job.offsets[s + 1]),
@@ -238,7 +241,7 @@ def _smooth_alone(job, s, buffers):
 
 
 def _smooth_in_logs(job, s):
-    """Sequence s in the log domain: exact, and slow."""
+    """Smooth sequence s in the log domain: exact but slow."""
     span, weight, K = (
         slice(int(job.offsets[s]), int(job.offsets[s + 1])),
         job.weights[s],

@@ -1,10 +1,8 @@
-"""Forward-backward of Markov chains whose rows use a few states each: O(L^2) a row, however many
-states there are.
+"""Forward-backward of Markov chains with sparse rows: O(L^2) per row for any number of states.
 
-support (n, L): the states that a row may be in, each once, -1 for none; evidence and shares (n, L)
-go with it. Of the transition table only what leads from one row's states to the next one's is
-looked at. Everything else as in `chain`, which gives the same for evidence that is -inf outside of
-the support.
+support (n, L) : the states that a row may use, each once, -1 for none. Evidence and shares (n, L)
+belong to these states. Only transitions from one row's states to the next row's are read. All else
+is as in `smooth.py`, which gives the same result for evidence that is -inf outside the support.
 """
 
 from __future__ import annotations
@@ -22,8 +20,9 @@ __all__ = ["messages_sparse", "smooth_sparse"]
 
 @kernel
 def load_sparse(evidence, support, begin, end, out_rows, out_index):
-    """out_rows (T, L) = exp(evidence - top), 0 for no state; out_index (T, L): the state, 0 for
-    none. Returns the sum of top.
+    """out_rows (T, L) = exp(evidence - top), 0 for no state; out_index (T, L): state, 0 for none.
+
+    Returns the sum of top.
     """
     total = 0.0
     for t in range(begin, end):
@@ -54,9 +53,7 @@ def step_sparse(source, before, now, table, out):
 
 @kernel
 def forward_sparse(start, table, rows, index, out_weights, out_scale):
-    """As `single.forward_rows`; returns log of the product of scales, and whether all of them
-    are good.
-    """
+    """Like `single.forward_rows`; returns the log of the product of scales, and if all are good."""
     T, L = rows.shape
     predicted, inverse, product, exponent = np.empty(L), 1.0, 1.0, np.int64(0)
     for t in range(T):
@@ -80,8 +77,9 @@ def forward_sparse(start, table, rows, index, out_weights, out_scale):
 
 @kernel
 def backward_sparse(repeat, table, rows, index, weights, scale, out_future, out_shares, out_steps):
-    """As `single.backward_rows`; out_shares (T, L), and out_steps (K, K) += what is to be
-    multiplied by the table.
+    """Like `single.backward_rows`; writes out_shares (T, L).
+
+    out_steps (K, K) += transition counts, still to be multiplied by the table.
     """
     T, L = rows.shape
     message = np.empty(L)
@@ -111,7 +109,7 @@ def backward_sparse(repeat, table, rows, index, weights, scale, out_future, out_
 
 @kernel
 def log_sum(values):
-    """Logarithm of the sum of exp(values), values (L,)."""
+    """Log of the sum of exp(values), values (L,)."""
     top, total = -np.inf, 0.0
     for a in range(values.shape[0]):
         top = values[a] if values[a] > top or values[a] != values[a] else top
@@ -135,7 +133,7 @@ def smooth_sparse_in_logs(
     out_start,
     out_transition,
 ):
-    """log_z of one sequence in the log domain, which writes its shares and adds its counts."""
+    """One sequence in the log domain: writes its shares, adds its counts, returns log_z."""
     T, L = end - begin, support.shape[1]
     forward, message, future, values = (
         np.full((T, L), -np.inf),
@@ -192,9 +190,7 @@ def smooth_sequences(
     out_start,
     out_steps,
 ):
-    """Every sequence in the linear domain: out_log_z (S,) is -inf where that fails, with nothing
-    counted.
-    """
+    """Every sequence in the linear domain; if that fails out_log_z (S,) is -inf, without counts."""
     longest, L = 0, support.shape[1]
     for s in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
@@ -226,11 +222,10 @@ def smooth_sequences(
 
 
 def messages_sparse(evidence, support, tables, offsets):
-    """Weights, futures and shares (n, L) of each row, as `single.backward_rows` has them, and
-    log_z (S,), -inf where it fails.
+    """Weights, futures and shares (n, L) of each row, as in `single.backward_rows`, and log_z (S,).
 
-    weights[t - 1, a] * transition[support[t - 1, a], support[t, b]] * futures[t, b] is the
-    posterior of a step.
+    log_z is -inf where the linear domain fails. The posterior of a step is
+    weights[t - 1, a] * transition[support[t - 1, a], support[t, b]] * futures[t, b].
     """
     log_z, weights, futures, shares = np.empty(len(offsets) - 1), *np.empty((3, *support.shape))
     ones, start, steps = (
@@ -258,12 +253,11 @@ def smooth_sparse(
     transition,
     tables=None,
 ):
-    """Forward-backward over the states of support (n, L): log_z (S,) and shares (n, L), with
-    evidence (n, L).
+    """Forward-backward over the states of support (n, L), with evidence (n, L).
 
-    Adds counts to start (K,) and transition (K, K), as `chain.smooth` does. tables: `linear_tables`
-    of the potentials, if at hand: for many states they cost as much as the rows. log_z = -inf: no
-    path stays within the support.
+    Returns log_z (S,) and shares (n, L). log_z = -inf: no path stays within the support. Adds
+    counts to start (K,) and transition (K, K), like `smooth`. tables : `linear_tables` of the
+    potentials, if available; for many states they cost as much as the rows.
     """
     tables = linear_tables(log_start, log_transition) if tables is None else tables
     K = len(log_start)

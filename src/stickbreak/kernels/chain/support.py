@@ -1,14 +1,14 @@
-"""Which states the rows of a Markov chain may use when each may use a few: O(L K) a row.
+"""Support of sparse chains: which L states each row of a Markov chain may use, O(L K) per row.
 
 For supports A_1, ..., A_T, the paths that stay within them have the sum
 
     Z = sum over j in A_t of m_t(j),   m_t(j) = [sum_i f(i) a(i, j)] e_t(j) [sum_k a(j, k) g(k)],
     i in A_(t - 1), k in A_(t + 1),
 
-f and g what comes from the rows before and after. So the L states with the largest m_t are the best
-support of row t, given those of all other rows. A pass forward chooses by the first two factors, by
-what is known up to a row; a pass backward chooses again by all three, and so never lowers Z.
-Whatever is chosen, the posterior over it is one. Arguments as in `chain`.
+where f and g come from the rows before and after. So the L states with the largest m_t are the best
+support of row t, given those of all other rows. A forward pass selects by the first two factors,
+what is known up to a row. A backward pass selects again by all three, and so never lowers Z. Any
+support gives a valid posterior. Arguments as in `smooth.py`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from .single import TINY
 
 __all__ = ["choose_states"]
 
-BLOCK = 64  # rows that are turned from state-major to row-major at once
+BLOCK = 64  # rows that are transposed from state-major to row-major at once
 
 
 @kernel
 def load_block(evidence_t, begin, out, out_top):
-    """Out (T, W)[:, :K] = evidence of the T rows from `begin` on; out_top (T,): the largest of a
-    row, NaN where there is one.
+    """Out (T, W)[:, :K] = evidence of the T rows from `begin` on.
+
+    out_top (T,) : the largest of a row, NaN if there is one.
     """
     K, T = evidence_t.shape[0], out.shape[0]
     for t in range(T):
         out_top[t] = -np.inf
-    for i in range(0, K, 4):  # four states at a time, as rows are written
+    for i in range(0, K, 4):  # four states at a time, because rows are written
         j, k, m = min(i + 1, K - 1), min(i + 2, K - 1), min(i + 3, K - 1)
         for t in range(T):
             a, b, c, d = (
@@ -47,7 +48,7 @@ def load_block(evidence_t, begin, out, out_top):
             z = x if x > y or x != x else y
             out_top[t] = z if z > out_top[t] or z != z else out_top[t]
     for t in range(T):
-        # nothing is possible: -inf less -inf would be NaN
+        # if nothing is possible, -inf minus -inf would be NaN
         out_top[t] = out_top[t] if out_top[t] != -np.inf else 0.0
 
 
@@ -73,7 +74,7 @@ def mix_lines(table, index, weights, out):
 
 @kernel
 def find_worst(values):
-    """Place of the smallest."""
+    """Index of the smallest value."""
     worst, least = 0, values[0]
     for a in range(1, values.shape[0]):
         is_less = values[a] < least
@@ -83,14 +84,13 @@ def find_worst(values):
 
 @kernel
 def keep_best(values, guess, hidden, index, out):
-    """The states index (L,) of the largest positive values (W,), in no order, and those values, out
-    (L,); -1 and 0 for none.
+    """The states index (L,) with the largest positive values (W,), and those values, out (L,).
 
-    guess (L,): states once each, or -1; saves work where it is nearly right. hidden (L,) is used
-    up. Returns the sum of out.
+    They are unsorted; -1 and 0 for none. guess (L,) : distinct states, or -1; it saves work if it
+    is nearly right. hidden (L,) : scratch. Returns the sum of out.
     """
     L, total = index.shape[0], 0.0
-    for a in range(L):  # the guess goes first, and must not be found again
+    for a in range(L):  # the guess comes first, and must not be found again
         k = guess[a]
         hidden[a] = values[k] if k >= 0 else 0.0
         out[a] = hidden[a] if hidden[a] > 0.0 else 0.0
@@ -113,9 +113,7 @@ def keep_best(values, guess, hidden, index, out):
 
 @kernel
 def set_message(index, values, total, out_index, out_weights):
-    """What `mix_lines` is to mix, (M,) each: the states index (L,), with weights values (L,) /
-    total.
-    """
+    """Input of `mix_lines`, (M,) each: the states index (L,), with weights values (L,) / total."""
     for a in range(index.shape[0]):
         out_index[a] = max(index[a], 0)
         out_weights[a] = values[a] / total
@@ -123,11 +121,10 @@ def set_message(index, values, total, out_index, out_weights):
 
 @kernel
 def choose_forward(evidence_t, begin, predicted, table, lines, weights, rows, out_joint, out_index):
-    """States out_index (T, L) that the rows up to each row like best; out_joint (T, W): predicted
-    weight * likelihood.
+    """States out_index (T, L) of each row with the largest weights given the rows up to it.
 
-    predicted (W,): that of the first row on entry, used up; rows (BLOCK, W): zero beyond K. Returns
-    whether every row has a state.
+    out_joint (T, W) : predicted weight * likelihood. predicted (W,) : that of the first row on
+    entry, overwritten. rows (BLOCK, W) : zero beyond K. Returns whether every row has a state.
     """
     T, L = out_index.shape
     top, values, hidden, guess = (
@@ -155,9 +152,10 @@ def choose_forward(evidence_t, begin, predicted, table, lines, weights, rows, ou
 
 
 @kernel
-def weigh_chosen(evidence_t, row, index, future, out_evidence, out):
-    """Evidence (L,) of the states index (L,) of a row, and out (L,): likelihood * future (W,), in
-    any scale. Returns its sum.
+def weigh_support(evidence_t, row, index, future, out_evidence, out):
+    """Evidence (L,) of the states index (L,) of a row, and out (L,): likelihood * future (W,).
+
+    out has any scale. Returns its sum.
     """
     top, total = -np.inf, 0.0
     for a in range(index.shape[0]):
@@ -171,10 +169,9 @@ def weigh_chosen(evidence_t, row, index, future, out_evidence, out):
 
 @kernel
 def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index, out_evidence):
-    """Chooses index (T, L) again, by the rows after each row too; out_evidence (T, L): that of the
-    chosen. Uses joint up.
+    """Select index (T, L) again, now also by the rows after each row; joint is overwritten.
 
-    Returns whether every row has a state.
+    out_evidence (T, L) : that of the states selected. Returns whether every row has a state.
     """
     T, L = index.shape
     future, values, hidden, guess = (
@@ -184,7 +181,7 @@ def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index,
         np.empty(L, index.dtype),
     )
     for t in range(T - 1, -1, -1):
-        if t < T - 1:  # nothing is known beyond the last row
+        if t < T - 1:  # no row follows the last one
             mix_lines(transposed, lines, weights, future)
             row = joint[t]
             for k in range(future.shape[0]):
@@ -192,7 +189,7 @@ def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index,
             for a in range(L):
                 guess[a] = index[t, a]
             keep_best(row, guess, hidden, index[t], values)
-        total = weigh_chosen(evidence_t, begin + t, index[t], future, out_evidence[t], values)
+        total = weigh_support(evidence_t, begin + t, index[t], future, out_evidence[t], values)
         if not total > 0.0:
             return False
         set_message(index[t], values, total, lines, weights)
@@ -203,7 +200,7 @@ def choose_backward(evidence_t, begin, transposed, lines, weights, joint, index,
 def choose_sequences(
     evidence_t, offsets, start, table, transposed, joint, out_index, out_evidence, out_is_bad
 ):
-    """Both passes over every sequence; joint (longest, W) is used up."""
+    """Both passes over every sequence. joint (longest, W) : scratch."""
     width, n_lines = start.shape[0], (out_index.shape[1] + 3) // 4 * 4
     lines, weights, predicted, rows = (
         np.zeros(n_lines, np.int64),
@@ -226,12 +223,12 @@ def choose_sequences(
 
 
 def choose_states(evidence_t, offsets, tables, n_states, joint):
-    """Support (n, L) of every row, states once each and -1 for none, and its evidence (n, L), L =
-    n_states.
+    """Support (n, L) of every row, distinct states and -1 for none, and its evidence (n, L).
 
-    tables: `linear_tables` of the potentials. joint (longest, W): memory. Returns also is_bad (S,):
-    sequences that are left without a path, because none is within reach of the first pass, or
-    weights underflow, or the evidence has NaN; theirs means nothing.
+    L = n_states. tables : `linear_tables` of the potentials. joint (longest, W) : scratch.
+
+    Also returns is_bad (S,): sequences left without a path, because the first pass found none,
+    weights underflow, or the evidence has NaN. Their support is meaningless.
     """
     n = evidence_t.shape[1]
     support, evidence, is_bad = (

@@ -24,7 +24,7 @@ from stickbreak.kernels.chain.support import choose_states
 from stickbreak.protocols import Array, Potentials
 from stickbreak.stats import SparseShares
 
-from ..independent import judge
+from ..base import row_evidence
 
 __all__ = [
     "Evidence",
@@ -250,7 +250,7 @@ def _zeros(potentials: Potentials) -> dict[str, Array]:
 
 # ---- what is lost --------------------------------------------------------------------------------
 def mass_outside(
-    model: Any, potentials: Potentials, raw: Batch, rows: SparseRows, n_rows: int
+    prepare: Callable[[Any], Any], potentials: Potentials, raw: Batch, rows: SparseRows, n_rows: int
 ) -> tuple[int, float]:
     """Some rows in the middle of a block, and how many of them, on average, are in states that they
     may not use.
@@ -263,8 +263,8 @@ def mass_outside(
     begin = (raw.n_rows - n) // 2
     first, last = max(0, begin - BUFFER), min(raw.n_rows, begin + n + BUFFER)
     sets = None if raw.sets is None else raw.sets[first:last]
-    part = Batch(raw.id, model.family.prepare(raw.rows[first:last]), sets=sets, n_rows=last - first)
-    shares = _smooth_part(judge(potentials, part).T, potentials, raw.offsets - first)[
+    part = Batch(raw.id, prepare(raw.rows[first:last]), sets=sets, n_rows=last - first)
+    shares = _smooth_part(row_evidence(potentials, part).T, potentials, raw.offsets - first)[
         :, begin - first : begin - first + n
     ]
     support = rows.own(rows.support)[begin : begin + n].T

@@ -9,7 +9,7 @@ Sequences are smoothed many at a time; one that is too long to hold is smoothed 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -23,29 +23,32 @@ from stickbreak.kernels.chain.merges import merge_gains
 from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi, viterbi_pieces
 from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
 from stickbreak.kernels.chain.smooth import Buffers, smooth
-from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, SparseShares
 
-from ..independent import judge
-from ..pieces import Pieces
+from ..base import MIN_BLOCK, BaseStructure, Division, Piece, row_evidence
+from ..long_units import LongUnit
+from ..steps import Best, Drawn, LocalStep
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
 from .windows import smooth_windows
 
 __all__ = ["Chain"]
 
-# numbers that a block's features and evidence may take: many sequences side by side, about 32 MB
+# in a block's features and evidence, about 32 MB: many sequences side by side
 BLOCK_NUMBERS = 1 << 22
 
 
-_OWN = threading.local()
+class _Own(threading.local):
+    """Memory of one thread: fresh memory for every block costs more than the work on it."""
+
+    def __init__(self) -> None:
+        self.buffers = Buffers()
+
+
+_OWN = _Own()
 
 
 def _buffers() -> Buffers:
-    """The memory that this thread smooths in: fresh memory for every block costs more than the work
-    on it.
-    """
-    if not hasattr(_OWN, "buffers"):
-        _OWN.buffers = Buffers()
     return _OWN.buffers
 
 
@@ -61,17 +64,24 @@ def _weights(block: Batch) -> Array:
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(BaseStructure):
     """The posterior of paths through the components, exact, by forward-backward.
 
-    max_active : components that a row may use, so many that a look at the rows before and after it
-        likes best; None for all
+    max_active : components that a row may use, chosen by the rows before and after it; None for all
     """
+
+    tracks = frozenset({"merge"})
+    is_ordered = draws = cuts_units = True
+    births = (
+        Division("blocks", 2, keeps=True),
+        Division("rows"),
+        Division("rows", 2, n_more=1),
+    )
 
     max_active: int | None = None
 
-    def limited(self, max_active: int | None, candidates: int | None) -> Chain:
-        """The same with another limit."""
+    def sparse(self, max_active: int | None, candidates: int | None) -> Chain:
+        """The same chain with another max_active; every row is evaluated by all components."""
         if candidates is not None:
             raise ValueError(
                 f"candidates={candidates} is not for Chain, whose rows are judged by all "
@@ -81,26 +91,16 @@ class Chain:
 
     def _limit(self, potentials: Potentials) -> int | None:
         """Components that a row may use, None where that is all of them."""
-        return (
-            self.max_active
-            if self.max_active is not None and self.max_active < len(potentials["start"])
-            else None
-        )
+        is_limit = self.max_active is not None and self.max_active < len(potentials["start"])
+        return self.max_active if is_limit else None
 
-    @property
-    def block_numbers(self) -> int:
-        """Numbers that a block may take."""
-        return BLOCK_NUMBERS
+    def block_rows(self, width: int) -> int:
+        """Many: sequences are inferred side by side."""
+        return max(MIN_BLOCK, BLOCK_NUMBERS // width)
 
-    def cold_start(self, batch: Batch, n_components: int, axis: str) -> None:
-        """The local optimum is unique: nothing to start from."""
-        return
-
-    def infer(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
-    ) -> Local:
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row, expected starts and steps."""
-        logits = judge(potentials, block).T
+        logits = row_evidence(potentials, block).T
         if block.windows is not None:
             log_z, shares = smooth_windows(logits, potentials, block, block.windows, out)
             self._require_possible(log_z, block)
@@ -116,7 +116,7 @@ class Chain:
         return Local(float(_weights(block) @ log_z), shares.T)
 
     def _infer_sparse(
-        self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: dict[str, Array]
+        self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: Out
     ) -> Local:
         """As `infer`, over the paths that stay within a few components of every row."""
         assert block.offsets is not None
@@ -126,39 +126,43 @@ class Chain:
         self._require_possible(log_z, block)
         return Local(float(_weights(block) @ log_z), rows.active(shares), memo=(rows,))
 
-    def infer_pieces(
-        self,
-        model: Any,
-        potentials: Potentials,
-        raw: Batch,
-        warm: Fields | None,
-        n_rows: int,
-        out: dict[str, Array],
-    ) -> Iterator[tuple[Batch, Batch, Local]]:
-        """One long sequence, `raw` as the user gave it, n_rows at a time: each piece as given, as
-        prepared, and its posterior.
+    def infer_long(
+        self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
+    ) -> Iterator[Piece]:
+        """One long sequence; pieces of an expectation come from the last to the first.
 
-        The pieces come from the last to the first. Their evidence is computed twice, and never held
-        together.
+        Their evidence is computed twice, and never held together.
         """
-        pieces, weight = Pieces(model, potentials, raw, n_rows), float(_weights(raw)[0])
-        evidence, bounds = pieces.evidence, pieces.bounds
-        limit, few = self._limit(potentials), None
+        tables = unit.potentials["start"], unit.potentials["transition"]
+        if isinstance(step, Best):
+            found = viterbi_pieces(unit.evidence, unit.bounds, *tables)
+            return self._of_path_pieces(found, unit, out)
+        if isinstance(step, Drawn):
+            uniforms = step.uniforms(unit.raw, warm)
+            known = forward_pieces(unit.evidence, unit.bounds, *tables)
+            self._require_possible(np.array([known.log_z]), unit.raw)
+            drawn = draw_pieces(unit.evidence, unit.bounds, known, *tables, uniforms)
+            return self._of_path_pieces(((*part, known.log_z) for part in drawn), unit, out)
+        return self._smooth_pieces(unit, out)
+
+    def _smooth_pieces(self, unit: LongUnit, out: Out) -> Iterator[Piece]:
+        potentials, evidence, bounds = unit.potentials, unit.evidence, unit.bounds
+        weight, limit, some = float(_weights(unit.raw)[0]), self._limit(potentials), None
         if limit is not None:
-            few = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
-        if limit is None or few is None:  # where a few components do not lead through, all may
+            some = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
+        if limit is None or some is None:  # where a few components do not lead through, all may
             known = forward_pieces(evidence, bounds, potentials["start"], potentials["transition"])
-            self._require_possible(np.array([known.log_z]), raw)
+            self._require_possible(np.array([known.log_z]), unit.raw)
             found = self._all_pieces(evidence, bounds, potentials, known, weight, out)
         else:
             found = self._sparse_pieces(
-                smooth_sparse_pieces(evidence, bounds, potentials, limit, few[1], _buffers()),
-                few[0],
+                smooth_sparse_pieces(evidence, bounds, potentials, limit, some[1], _buffers()),
+                some[0],
                 weight,
                 out,
             )
         for local in found:
-            yield pieces.piece, pieces.prepared, local
+            yield unit.piece, unit.prepared, local
 
     @staticmethod
     def _all_pieces(
@@ -167,7 +171,7 @@ class Chain:
         potentials: Potentials,
         known: Checkpoints,
         weight: float,
-        out: dict[str, Array],
+        out: Out,
     ) -> Iterator[Local]:
         log_z, after = weight * known.log_z, None
         for p in range(len(bounds) - 2, -1, -1):
@@ -181,7 +185,7 @@ class Chain:
 
     @staticmethod
     def _sparse_pieces(
-        pieces: Iterator[Any], log_z: float, weight: float, out: dict[str, Array]
+        pieces: Iterator[Any], log_z: float, weight: float, out: Out
     ) -> Iterator[Local]:
         log_z *= weight
         for rows, shares, counts in pieces:
@@ -190,61 +194,25 @@ class Chain:
             yield Local(log_z, rows.active(weight * shares), memo=(rows,))
             log_z = 0.0  # counts once
 
-    def infer_best_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int, out: dict[str, Array]
-    ) -> Iterator[tuple[Batch, Batch, Local]]:
-        """As `infer_pieces`, with the posterior replaced by the most probable path."""
-        pieces = Pieces(model, potentials, raw, n_rows)
-        found = viterbi_pieces(
-            pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"]
-        )
-        return self._of_path_pieces(found, pieces, potentials, raw, out)
-
-    def infer_drawn_pieces(
-        self,
-        model: Any,
-        potentials: Potentials,
-        raw: Batch,
-        uniforms: Array,
-        n_rows: int,
-        out: dict[str, Array],
-    ) -> Iterator[tuple[Batch, Batch, Local]]:
-        """As `infer_pieces`, with the posterior replaced by a path drawn from it; uniforms (n,)."""
-        pieces = Pieces(model, potentials, raw, n_rows)
-        tables = potentials["start"], potentials["transition"]
-        known = forward_pieces(pieces.evidence, pieces.bounds, *tables)
-        self._require_possible(np.array([known.log_z]), raw)
-        found = draw_pieces(pieces.evidence, pieces.bounds, known, *tables, uniforms)
-        return self._of_path_pieces(
-            ((*part, known.log_z) for part in found), pieces, potentials, raw, out
-        )
-
     def _of_path_pieces(
-        self,
-        found: Iterable[tuple[int, int, Array, float]],
-        pieces: Pieces,
-        potentials: Potentials,
-        raw: Batch,
-        out: dict[str, Array],
-    ) -> Iterator[tuple[Batch, Batch, Local]]:
-        """Pieces with the one-hot shares of a path; its value stands for log_z. Steps are counted
-        when the path is complete.
+        self, found: Iterable[tuple[int, int, Array, float]], unit: LongUnit, out: Out
+    ) -> Iterator[Piece]:
+        """Pieces with the one-hot shares of a path, whose value stands for log_z.
+
+        Steps are counted when the path is complete.
         """
-        path, is_first = np.empty(raw.n_rows, dtype=np.int64), True
+        path, is_first = np.empty(unit.raw.n_rows, dtype=np.int64), True
         for begin, end, part, value in found:
-            self._require_possible(np.array([value]), raw)
+            self._require_possible(np.array([value]), unit.raw)
             path[begin:end] = part
-            log_z = float(_weights(raw)[0]) * value if is_first else 0.0  # counts once
-            yield (
-                pieces.piece,
-                pieces.prepared,
-                Local(log_z, self._one_hot(part, potentials, pieces.piece)),
-            )
+            log_z = float(_weights(unit.raw)[0]) * value if is_first else 0.0  # counts once
+            shares = self._one_hot(part, unit.potentials, unit.piece)
+            yield unit.piece, unit.prepared, Local(log_z, shares)
             is_first = False
-        self.count(path, raw, out)
+        self.count(path, unit.raw, out)
 
     def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
         """One-hot shares of the most probable path of each sequence."""
         path, value = self.viterbi(potentials, block)
@@ -252,7 +220,7 @@ class Chain:
         return self._of_path(path, value, potentials, block, out)
 
     def _of_path(
-        self, path: Array, value: Array, potentials: Potentials, block: Batch, out: dict[str, Array]
+        self, path: Array, value: Array, potentials: Potentials, block: Batch, out: Out
     ) -> Local:
         """Counts and one-hot shares of a path; value (S,) stands for log_z."""
         self.count(path, block, out)
@@ -265,7 +233,7 @@ class Chain:
         shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
         return shares.T
 
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Starts of sequences and steps between neighbouring rows whose labels are known."""
         assert block.offsets is not None
         repeats, first = block.repeats_or_ones(), block.offsets[:-1]
@@ -283,7 +251,7 @@ class Chain:
         block: Batch,
         local: Local,
         pairs: Array,
-        out: dict[str, Array],
+        out: Out,
     ) -> None:
         """Gain (M,) of the entropy of paths by joining each pair, and cross (M, M) for two pairs at
         once.
@@ -293,11 +261,11 @@ class Chain:
             gain, cross = local.memo[0].merge_gains(weights, pairs)
         elif not local.memo:
             gain, cross = merge_gains(
-                judge(potentials, block).T, *tables, block.offsets, weights, pairs
+                row_evidence(potentials, block).T, *tables, block.offsets, weights, pairs
             )
         else:
             gain, cross = self._merge_terms_of_piece(
-                judge(potentials, block).T, potentials, local.memo, float(weights[0]), pairs
+                row_evidence(potentials, block).T, potentials, local.memo, float(weights[0]), pairs
             )
         out["gain"] += gain
         out["cross"] += cross
@@ -333,14 +301,17 @@ class Chain:
         return gain, cross
 
     def n_missed(
-        self, model: Any, potentials: Potentials, raw: Batch, local: Local, n_rows: int
+        self,
+        prepare: Callable[[Any], Any],
+        potentials: Potentials,
+        raw: Batch,
+        local: Local,
+        n_rows: int,
     ) -> tuple[int, float]:
-        """Of some rows of a block, how many there are, and how many of them on average are in
-        components that they may not use.
-        """
+        """Missed: expected number of checked rows in components that they may not use."""
         if not isinstance(local.shares, SparseShares):
             return 0, 0.0
-        return mass_outside(model, potentials, raw, local.memo[0], n_rows)
+        return mass_outside(prepare, potentials, raw, local.memo[0], n_rows)
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) log normalizer of each sequence."""
@@ -350,46 +321,37 @@ class Chain:
     def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """p(z_t | rows up to t) (n, K), and log p(row t | rows before it) (n,)."""
         return filtered(
-            judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets
+            row_evidence(potentials, block).T,
+            potentials["start"],
+            potentials["transition"],
+            block.offsets,
         )
 
-    def filter_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
-    ) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
-        """One long sequence, n_rows at a time, first to last: each piece as given, and what
-        `filter` says of it.
-        """
-        start, pieces = potentials["start"], Pieces(model, potentials, raw, n_rows)
-        for begin, end in pairwise(pieces.bounds):
-            found = filtered(
-                pieces.evidence(begin, end), start, potentials["transition"], pieces.piece.offsets
-            )
-            yield pieces.piece, found
+    def filter_long(self, unit: LongUnit) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
+        """One long sequence, first piece to last."""
+        start, transition = unit.potentials["start"], unit.potentials["transition"]
+        for begin, end in pairwise(unit.bounds):
+            evidence = unit.evidence(begin, end)
+            found = filtered(evidence, start, transition, unit.piece.offsets)
+            yield unit.piece, found
             with np.errstate(divide="ignore"):  # states that cannot be
-                start = predict_step(np.log(found[0][-1]), potentials["transition"])
-
-    def decode(self, potentials: Potentials, block: Batch) -> Array:
-        """(n,) the component with the largest posterior share of each row; ties go to the first."""
-        tables = {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
-        return np.asarray(self.infer(potentials, block, None, tables).shares).argmax(1)
+                start = predict_step(np.log(found[0][-1]), transition)
 
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """The most probable path (n,) of each sequence, and its log weight (S,)."""
         return viterbi(
-            judge(potentials, block).T, potentials["start"], potentials["transition"], block.offsets
+            row_evidence(potentials, block).T,
+            potentials["start"],
+            potentials["transition"],
+            block.offsets,
         )
 
-    def viterbi_pieces(
-        self, model: Any, potentials: Potentials, raw: Batch, n_rows: int
-    ) -> tuple[Array, Array]:
-        """As `viterbi`, one long sequence n_rows at a time."""
-        pieces = Pieces(model, potentials, raw, n_rows)
-        found = list(
-            viterbi_pieces(
-                pieces.evidence, pieces.bounds, potentials["start"], potentials["transition"]
-            )
-        )
-        return np.concatenate([path for _, _, path, _ in reversed(found)]), np.array([found[0][3]])
+    def viterbi_long(self, unit: LongUnit) -> tuple[Array, Array]:
+        """One long sequence."""
+        tables = unit.potentials["start"], unit.potentials["transition"]
+        found = list(viterbi_pieces(unit.evidence, unit.bounds, *tables))
+        path = np.concatenate([part for _, _, part, _ in reversed(found)])
+        return path, np.array([found[0][3]])
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) the most probable path of each sequence."""
@@ -407,9 +369,7 @@ class Chain:
         """(n,) a path of each sequence, drawn from the posterior."""
         return self._draw(potentials, block, rng.random(block.n_rows))[0]
 
-    def infer_drawn(
-        self, potentials: Potentials, block: Batch, uniforms: Array, out: dict[str, Array]
-    ) -> Local:
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """One-hot shares of a path of each sequence, drawn from the posterior."""
         path, log_z = self._draw(potentials, block, uniforms)
         self._require_possible(log_z, block)
@@ -419,7 +379,7 @@ class Chain:
     def _draw(potentials: Potentials, block: Batch, uniforms: Array) -> tuple[Array, Array]:
         """A path (n,) of each sequence, and their log normalizers (S,)."""
         return draw(
-            judge(potentials, block).T,
+            row_evidence(potentials, block).T,
             potentials["start"],
             potentials["transition"],
             block.offsets,

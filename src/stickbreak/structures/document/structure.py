@@ -19,10 +19,10 @@ from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
 from stickbreak.kernels.tables import linear_rows
 from stickbreak.kernels.vectors import EIGHT
-from stickbreak.protocols import Array, Local, Potentials, TableLike
-from stickbreak.stats import Field, Fields, WordShares
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit
+from stickbreak.stats import Field, Fields, Summary, WordShares
 
-from ..independent import judge
+from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 
 __all__ = ["Document"]
 
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(BaseStructure):
     """Shares of a document's components, and the component of each of its words, by mean field.
 
     max_steps, tol : of the fixed point of a document; it ends when its counts change by less than
@@ -53,17 +53,27 @@ class Document:
     least : words from which on a component is worth a restart
     """
 
+    tracks = frozenset({"merge"})
+    births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
+
     max_steps: int = 100
     tol: float = 1e-2
     restarts: int = 0
     least: float = 0.1
 
-    begins_afresh = True  # at every visit of a fit, while that raises the bound of all data
+    def block_rows(self, width: int) -> int:
+        """Many: a block of symbols has no features of its own."""
+        return max(MIN_BLOCK, BLOCK_NUMBERS // width)
 
-    @property
-    def block_numbers(self) -> int:
-        """Numbers that a block may take."""
-        return BLOCK_NUMBERS
+    def revisit(self, visit: Revisit) -> tuple[Summary, Fields | None, bool]:
+        """Try a cold start first; keep it if the bound rises, else go on from the warm start.
+
+        While topics still move, documents that go on from their counts stay stuck with them.
+        """
+        new, warm = visit.infer(None)
+        if visit.improves(new):
+            return new, warm, False
+        return *visit.infer(visit.kept), True
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
         """Counts (S, K) of the documents' components: zeros, which stand for the prior shares."""
@@ -71,9 +81,7 @@ class Document:
             {"counts": Field(("unit", axis))}, {"counts": np.zeros((batch.n_spans, n_components))}
         )
 
-    def infer(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
-    ) -> Local:
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Shares of every word, E[log pi] of every document."""
         found = self._settle(potentials, block, None if warm is None else warm["counts"])
         shares = found.shares
@@ -131,7 +139,7 @@ class Document:
         assert block.offsets is not None
         K, width = shares.n_components, shares.table.shape[1]
         evidence, dense = (
-            np.ascontiguousarray(judge(potentials, block)),
+            np.ascontiguousarray(row_evidence(potentials, block)),
             np.zeros((block.n_rows, width)),
         )
         dense[:, :K] = np.asarray(shares)
@@ -177,15 +185,15 @@ class Document:
         )
 
     def infer_best(
-        self, potentials: Potentials, block: Batch, warm: Fields | None, out: dict[str, Array]
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
         """Documents have no best labelling that a table of counts could hold."""
         raise ValueError(
-            "HardEM is not for documents, whose shares are not labels; use EM, "
-            "BatchVB or another engine"
+            "HardEM is not for documents, whose shares are not labels; use EM, BatchVB or "
+            "another engine"
         )
 
-    def count(self, labels: Array, block: Batch, out: dict[str, Array]) -> None:
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Words of each component; labels of words do not determine E[log pi]."""
         known = labels >= 0
         weights = block.repeats_or_ones() * self._times(block)
@@ -203,17 +211,11 @@ class Document:
             else np.repeat(block.times, np.diff(block.offsets))
         )
 
-    def shares_of_units(self, potentials: Potentials, block: Batch) -> Array:
+    def unit_shares(self, potentials: Potentials, block: Batch) -> Array:
         """(S, K) posterior mean shares of each document, unused mass left out."""
         found = replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None).shares
         theta = found.counts[:, : found.n_components] + potentials["pseudo"]
         return np.asarray(theta / theta.sum(1, keepdims=True))
-
-    def decode(self, potentials: Potentials, block: Batch) -> Array:
-        """(n,) the component with the largest share of each word; ties go to the first."""
-        return np.asarray(self._settle(potentials, block, None).shares).argmax(1)
-
-    best = decode
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn word by word from their shares."""
@@ -241,7 +243,7 @@ class Document:
         block: Batch,
         local: Local,
         pairs: Array,
-        out: dict[str, Array],
+        out: Out,
     ) -> None:
         """Gain (M,): change of the words' entropy and of the documents' own part; log_share (M,):
         E[log pi] of both as one.
@@ -272,15 +274,11 @@ def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array
     """Linear evidence as rows of a table (M, width), the row of each word (n,), and the log of each
     row's scale (M,).
     """
-    if (
-        isinstance(potentials.scores, TableLike)
-        and block.sets is None
-        and block.rows.shape[1] == 1
-        and (block.rows >= 0).all()
-    ):
-        table, top = potentials.scores.linear
+    linear = potentials.scores.symbol_table if block.sets is None else None
+    if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
+        table, top = linear
         return table, np.ascontiguousarray(block.rows[:, 0], dtype=np.int64), top
-    logs = np.ascontiguousarray(judge(potentials, block))
+    logs = np.ascontiguousarray(row_evidence(potentials, block))
     table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
     linear_rows(logs, table, top)
     return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)

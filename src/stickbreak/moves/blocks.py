@@ -1,5 +1,4 @@
-"""Births of chains from contiguous rows: pieces of sequences that would be better off as components
-of their own.
+"""Newborns from blocks of rows in succession that would be better off as components of their own.
 
 What a block of rows w gains as the only rows of a component, in the data's part of the bound,
 
@@ -18,29 +17,25 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.inference.proposals import Scene
 from stickbreak.initialize import choose_blocks, count_labels
-from stickbreak.models import dp_mixture
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary
 
-from .redistribute import side_by_side
+from .little_fits import side_by_side
+from .newborns import Newborns
 
-__all__ = ["count_rows", "segments_of", "worth_of_blocks"]
+__all__ = ["count_rows", "from_blocks", "worth_of_blocks"]
 
 LENGTHS = (20, 40, 80)  # rows of a block
 N_BLOCKS = 64  # of a length that are looked at
 NUMBERS = 1 << 22  # that the counts of all of them may take
 
 
-def segments_of(
-    scene: Scene, target: int, n_newborn: int, n_passes: int
-) -> tuple[Scene, Summary] | None:
-    """A scene whose components have lost some blocks, and counts: those of the target, then those
-    of the blocks, a newborn each.
+def from_blocks(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
+    """The target, then blocks around rows of it, a newborn each; whoever had their rows loses them.
 
-    The blocks are around rows of the target, whoever else has rows in them; rows with a known label
-    stay. None if none would gain.
+    Rows with a known label stay. None if no block would gain.
     """
-    sample, axis = scene.sample, scene.model.axis
+    sample, model = scene.sample, scene.model
     K, owners = len(scene.ids), sample.shares.argmax(1)
     is_free = np.full(len(owners), True) if sample.batch.sets is None else sample.batch.sets == 0
     labels, used = owners.copy(), 0
@@ -51,16 +46,16 @@ def segments_of(
     if used == 0:
         return None
     newborn = count_rows(scene, np.where(labels >= K, labels - K, -1), [target] * used)
+    total = scene.total
     if sample.scale < 1.0 + 1e-9:  # of more data than these, components hardly notice the loss
         left = count_rows(scene, np.where(labels < K, labels, -1), range(K))
-        kept = {name: left[name] for name in scene.model.family.fields(axis)}
-        scene = replace(scene, total=replace(scene.total, arrays={**scene.total.arrays, **kept}))
-    own = scene.total.permute(axis, [target])
-    arrays = {
-        name: np.maximum(scene.sizes[[target]], 1.0) if name == "share" else own[name]
-        for name in newborn
-    }
-    return scene, side_by_side([replace(newborn, arrays=arrays), newborn], axis)
+        kept = {name: left[name] for name in model.family.fields(model.axis)}
+        total = replace(total, arrays={**total.arrays, **kept})
+    own = total.permute(model.axis, [target])
+    fields = model.family.fields(model.axis)
+    parts = [Summary(fields, {name: part[name] for name in fields}) for part in (own, newborn)]
+    sizes = np.append(np.maximum(scene.sizes[[target]], 1.0), model.mixture().prior.sizes(newborn))
+    return Newborns(side_by_side(parts, model.axis), sizes, total)
 
 
 def _best_blocks(scene: Scene, owners: Array, is_free: Array, target: int) -> list[tuple[int, int]]:
@@ -103,23 +98,17 @@ def worth_of_blocks(
 
 
 def count_rows(scene: Scene, labels: Array, like: Sequence[int] | Array) -> Summary:
-    """The family's counts, and rows as "share", of the rows of the sample that labels (n,) name; -1
-    belongs to nobody.
+    """Counts, as those of a mixture, of the sampled rows that labels (n,) name; -1: nobody's.
 
     like : for each label, the component whose reference points its moments are about, and by which
         gaps in its rows are completed
     """
-    batch, rows, mixture = (
-        scene.sample.batch,
-        np.flatnonzero(labels >= 0),
-        dp_mixture(scene.model.family),
+    model, batch, rows = scene.model, scene.sample.batch, np.flatnonzero(labels >= 0)
+    known, empty = (
+        scene.total.permute(model.axis, [int(k) for k in like]),
+        model.mixture().zeros(len(like)),
     )
-    known, fields = (
-        scene.total.permute(scene.model.axis, [int(k) for k in like]),
-        mixture.zeros(1).layout,
-    )
-    counts = Summary(
-        fields, {name: np.ones(len(like)) if name == "share" else known[name] for name in fields}
-    )
+    own = {name: known[name] for name in model.family.fields(model.axis)}
+    like_those = replace(empty, arrays={**empty.arrays, **own})
     part = Batch(0, batch.rows[rows], repeats=batch.repeats_or_ones()[rows], symbols=batch.symbols)
-    return count_labels(mixture, part, labels[rows], len(like), like=counts)
+    return count_labels(model.mixture(), part, labels[rows], len(like), like=like_those)

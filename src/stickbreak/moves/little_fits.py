@@ -1,0 +1,120 @@
+"""Fits to a few rows, in which a proposal takes shape before the whole data see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from stickbreak.data import Table, is_sparse
+from stickbreak.inference import BaseMove, BatchVB, Callback, LapRecord, Result, Start, run
+from stickbreak.inference.proposals import Sample, Scene
+from stickbreak.stats import Fields, Summary
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["Goal", "little_fit", "nearest", "rows_of", "side_by_side"]
+
+WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
+
+
+def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
+    """The components of all, one after the other."""
+    layout = parts[0].layout
+    arrays = {
+        n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis))
+        for n, f in layout.items()
+    }
+    return replace(parts[0], arrays=arrays, sides={})
+
+
+def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
+    """Up to `count` components nearest to the target, by the divergence of their means."""
+    free = [k for k in range(len(scene.ids)) if k != target and k not in scene.protected]
+    if not free or count == 0:
+        return ()
+    if len(free) <= count:
+        return tuple(free)
+    means = scene.model.family.smoothed_mean(scene.total)
+    own = {n: a[target : target + 1] for n, a in means.items()}
+    apart = scene.model.family.bregman(own, means)[0]
+    return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
+
+
+def rows_of(model: Model, sample: Sample, slots: Sequence[int]) -> Table | None:
+    """Rows of a sample that belong to some components, weighted as in the whole data.
+
+    None: fewer than two.
+    """
+    mass = sample.mass(slots)
+    rows = np.flatnonzero(mass > WORTH * sample.batch.repeats_or_ones())
+    if len(rows) < 2:
+        return None
+    found: Any = sample.batch.rows[rows]
+    if is_sparse(found) and sample.batch.symbols is not None:  # a vocabulary of its own
+        columns = sample.batch.symbols[found.indices]
+        shape = (len(rows), model.family.n_columns)
+        found = sparse.csr_array((found.data, columns, found.indptr), shape=shape)
+    elif sample.batch.symbols is not None:
+        found = np.where(found >= 0, sample.batch.symbols[found], found)
+    return Table(found, mass[rows] * sample.scale)
+
+
+class Goal(Callback):
+    """Ends a little fit that will not reach a bound at its present rate.
+
+    wanted : the bound to reach, with n_free components; each further one must bring `price` more
+    patience : if each pass closes less of the gap than the one before it, all that follow would
+        close closed ** 2 / (before - closed) together, were the ratio to stay as it is; a fit that
+        needs more than `patience` times that has no hope either
+    """
+
+    def __init__(
+        self,
+        wanted: float = -np.inf,
+        *,
+        n_free: int = 0,
+        price: float = 0.0,
+        patience: float = np.inf,
+    ) -> None:
+        self.wanted, self.n_free, self.price, self.patience = wanted, n_free, price, patience
+        self.max_iter, self.last, self.closed = 0, -np.inf, np.inf
+
+    def on_lap(self, record: LapRecord) -> None:
+        """Compare the gap with what the last pass closed of it."""
+        assert record.bound is not None
+        reached = record.bound - self.price * max(0, record.n_components - self.n_free)
+        gap, closed, before = self.wanted - reached, reached - self.last, self.closed
+        self.last, self.closed = reached, closed
+        n_left = float(self.max_iter - record.lap)
+        if 0.0 <= closed < before < np.inf:
+            n_left = min(n_left, self.patience * closed / (before - closed))
+        if record.lap > 3 and gap > closed * n_left:
+            raise StopIteration
+
+
+def little_fit(
+    model: Model,
+    data: Any,
+    counts: Summary,
+    max_iter: int,
+    *,
+    goal: Goal | None = None,
+    moves: Sequence[BaseMove] = (),
+    params: Fields | None = None,
+    reorder: bool = False,
+) -> Result:
+    """The model fitted to some data from given counts.
+
+    params : parameters to begin with; default: those of no counts
+    reorder : sort by bound; only if component identity is irrelevant
+    """
+    goal = Goal() if goal is None else goal
+    goal.max_iter = max_iter
+    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=(goal,))
+    start = Start(counts, params or model.start_params(counts.size(model.axis)))
+    return run(replace(model, learns=False), engine, data, start)

@@ -1,0 +1,254 @@
+"""The contract of a structure: from potentials and a block of units to expected counts.
+
+A structure must say how units are inferred (`infer`), what a labelling counts (`count`) and how
+probable a unit is (`log_evidence`). Everything else has a default that works, or one that says what
+to use instead. Where others must know beforehand what a structure can do, it declares it as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit
+from stickbreak.stats import Fields, Summary
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+    from .long_units import LongUnit
+    from .steps import LocalStep
+
+__all__ = ["MIN_BLOCK", "BaseStructure", "Division", "Piece", "row_evidence"]
+
+BLOCK_NUMBERS = 1 << 19  # in a block's features and evidence: about 4 MB
+# larger blocks spend less time in Python, where threads wait for each other
+MIN_BLOCK, MAX_BLOCK = 64, 4096
+
+Piece = tuple[Batch, Batch, Local]
+"""Rows as given, as prepared by the family, and their posterior."""
+
+
+class Division(NamedTuple):
+    """How a birth divides a component's rows among newborns.
+
+    by : what is kept together: single "rows", "blocks" of rows in succession, or whole "units"
+    part : a trial makes n_newborn // part of them
+    n_more : nearest neighbors whose rows are divided along
+    keeps : whether the target lives on as the first of them
+    """
+
+    by: Literal["rows", "blocks", "units"]
+    part: int = 1
+    n_more: int = 0
+    keeps: bool = False
+
+
+def row_evidence(potentials: Potentials, block: Batch) -> Array:
+    """(n, K) log evidence of a prepared block, -inf where a row may not use a component."""
+    return np.asfortranarray(
+        mask_illegal(potentials, block, potentials.scores.evidence(block.rows))
+    )
+
+
+def mask_illegal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
+    """Evidence (n, K), -inf where a row may not use a component."""
+    if block.sets is None or potentials.log_legal is None:
+        return evidence
+    return evidence + potentials.log_legal[block.sets]
+
+
+class BaseStructure:
+    """Posterior of the units of a block under given potentials."""
+
+    tracks: ClassVar[frozenset[str]] = frozenset()
+    """What a lap can watch: "merge" (`merge_terms`), "redistribute" (births and deletes).
+
+    Moves that are not tracked fit all data from a changed start instead.
+    """
+
+    is_ordered: ClassVar[bool] = False
+    """Whether the rows of a unit have an order: `filter`, `viterbi`, `walk`."""
+
+    draws: ClassVar[bool] = False
+    """Whether labels can be drawn, counts and all: `infer_drawn`."""
+
+    cuts_units: ClassVar[bool] = False
+    """Whether units that no block can hold are inferred in pieces: `infer_long` and its like."""
+
+    births: ClassVar[tuple[Division, ...]] = (Division("rows"), Division("rows", 2, n_more=1))
+    """How births divide a component, one after the other as they fail."""
+
+    # ------------------------------------------------------------------------------ local step
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+        """Infer a prepared block. Adds the prior's counts to `out`, writes to `warm`.
+
+        The model collects the family's counts by the shares. warm None: a cold start, not kept.
+        """
+        raise NotImplementedError
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
+    ) -> Local:
+        """As `infer`, for the best single labelling of each unit."""
+        self._refuse("HardEM", "EM, BatchVB or another engine")
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """As `infer`, for a labelling drawn from the posterior; uniforms (n,) in [0, 1)."""
+        self._refuse("Gibbs", "BatchVB or another engine")
+
+    def infer_long(
+        self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
+    ) -> Iterator[Piece]:
+        """As the local step, one unit in pieces; these come in any order."""
+        self._refuse("a unit in pieces", "shorter units")
+
+    def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
+        """Values per unit to start from; None when the local optimum is unique."""
+        return None
+
+    def revisit(self, visit: Revisit) -> tuple[Summary, Fields | None, bool]:
+        """Counts and values of units seen before, and whether to go on from `kept` from now on."""
+        return *visit.infer(visit.kept), True
+
+    def block_rows(self, width: int) -> int:
+        """Rows of a block, for rows whose features and evidence take `width` numbers."""
+        return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
+
+    # ------------------------------------------------------------------------------ labels, scores
+
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
+        """Add to `out` what labels (n,) determine of the prior's counts; -1 counts for nobody.
+
+        Labels of words do not determine a tree, nor a document's own shares: such counts stay.
+        """
+        raise NotImplementedError
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(units,) log normalizers; under predictive potentials, log predictive densities."""
+        raise NotImplementedError
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) component with the largest share of each row; ties go to the first."""
+        return np.asarray(self._infer_alone(potentials, block).shares).argmax(1)
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) best single labelling of each unit: what `infer_best` counts."""
+        self._refuse("the best labelling", "decode")
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) components drawn from the posterior."""
+        self._refuse("drawing labels", "decode")
+
+    def unit_shares(self, potentials: Potentials, block: Batch) -> Array:
+        """(units, K) mean shares of each unit's rows."""
+        shares = np.asarray(self._infer_alone(potentials, block).shares)
+        ends = np.arange(block.n_rows + 1) if block.offsets is None else block.offsets
+        sums = np.add.reduceat(np.vstack([shares, 0.0 * shares[:1]]), ends[:-1])
+        sums[np.diff(ends) == 0] = 1.0  # of a unit without rows nothing is known
+        return np.asarray(sums / sums.sum(1, keepdims=True))
+
+    def _infer_alone(self, potentials: Potentials, block: Batch) -> Local:
+        """A block by itself, its counts dropped."""
+        return self.infer(potentials, block, None, dict(potentials.empty.empty().arrays))
+
+    # ------------------------------------------------------------------------------ moves, sparsity
+
+    def merge_terms(
+        self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: Out
+    ) -> None:
+        """Add what merging each pair (M, 2) would do to the local bound.
+
+        out : gain (M,), cross (M, M) for two pairs at once, and the merged value (M,) of every
+            tracked field
+        """
+        self._refuse("tracking merges", "trials")
+
+    def redistribute(
+        self,
+        model: Model,
+        potentials: Potentials,
+        proposal: Any,
+        raw: Batch,
+        local: Local,
+        side: Summary,
+    ) -> float:
+        """Share the mass of `proposal.taken` out anew. Adds the difference of counts to `side`.
+
+        Returns the difference of the local bound.
+        """
+        self._refuse("tracking births", "trials")
+
+    def sparse(self, max_active: int | None, candidates: int | None) -> BaseStructure:
+        """The structure whose rows use at most max_active components (None: all).
+
+        candidates : how many components, preselected in float32, to evaluate exactly
+        """
+        if max_active is None:
+            return self
+        self._refuse(f"max_active={max_active}", "None")
+
+    def n_missed(
+        self,
+        prepare: Callable[[Any], Any],
+        potentials: Potentials,
+        raw: Batch,
+        local: Local,
+        n_rows: int,
+    ) -> tuple[int, float]:
+        """(checked, missed): rows evaluated by all components, at most n_rows of a block; expected
+        number of them with wrong components.
+        """
+        return 0, 0.0
+
+    # ------------------------------------------------------------------------------ ordered rows
+
+    def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """p(component | rows up to it) (n, K), and log p(row | rows before it) (n,)."""
+        self._refuse("filtering", "predict_proba")
+
+    def filter_long(self, unit: LongUnit) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
+        """As `filter`, one unit in pieces, first to last."""
+        self._refuse("filtering", "predict_proba")
+
+    def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
+        """Best labelling (n,) of each unit, and its log weight (units,)."""
+        self._refuse("the best path", "decode")
+
+    def viterbi_long(self, unit: LongUnit) -> tuple[Array, Array]:
+        """As `viterbi`, one unit in pieces."""
+        self._refuse("the best path", "decode")
+
+    def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
+        """(n,) components of units not seen yet, offsets (units + 1,)."""
+        self._refuse("drawing units", "a structure of ordered rows")
+
+    # ------------------------------------------------------------------------------ sweeps
+
+    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Zero counts of every unit, with axes "row" and "unit"; moves edit them like all else."""
+        self._refuse("collapsed inference", "BatchVB")
+
+    def sweep(
+        self,
+        live: Any,
+        tables: Out,
+        pseudo: Any,
+        lane: Batch,
+        legal: Array | None,
+        own: Fields,
+        out_live: Any,
+        out: Out,
+    ) -> float:
+        """Each unit of a lane in turn: counts out, potentials, infer, counts in.
+
+        Returns the sum of leave-one-out log predictives.
+        """
+        self._refuse("collapsed inference", "BatchVB")
+
+    def _refuse(self, what: str, instead: str) -> Never:
+        raise ValueError(f"{what} is not for {type(self).__name__}; use {instead}")
