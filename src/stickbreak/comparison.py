@@ -54,12 +54,11 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of models, in the order given. Prints as text, shows as HTML in a notebook;
-    `to_pandas` for more.
+    """A table of models, in the order given; text in a terminal, HTML in a notebook.
 
-    models : the lines. notes : what cannot be compared, and why.
-    best : place of the best bound and of the best held-out score, marked with a star, where they
-        can be compared
+    models : the lines
+    notes : what cannot be compared, and why
+    best : place of the best bound and of the best held-out score, where they can be compared
     """
 
     models: tuple[ComparedModel, ...]
@@ -81,9 +80,7 @@ class Comparison:
         return pandas.DataFrame([asdict(line) for line in self.models]).set_index("name")
 
     def _shared(self) -> dict[str, str]:
-        """What all models have in common, in words: said once above the table, so that it fits a
-        terminal.
-        """
+        """What all models have in common, in words: said once, above the table."""
         words = {
             name: {_write(line, name) for line in self.models}
             for name in ("model", "family", "rows")
@@ -95,9 +92,7 @@ class Comparison:
         }
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and texts; columns in which no model has anything to say of its own are
-        left out.
-        """
+        """Titles and texts, without columns in which no model has anything of its own."""
         shared = self._shared()
         names = [
             f.name
@@ -254,9 +249,7 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
 def _differences(
     models: Sequence[Any], lines: Sequence[ComparedModel]
 ) -> tuple[list[str], list[str]]:
-    """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each
-    reason.
-    """
+    """Sentences on why bounds and scores, and why bounds alone, cannot be compared."""
     both = [model.family_.measure for model in models]
     bounds = [
         [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
@@ -273,9 +266,7 @@ def _differences(
 
 
 def _first_difference(what: str, lines: Sequence[ComparedModel], told: Sequence[str]) -> str:
-    """A sentence on the first two models of which different things are told; empty when there are
-    none.
-    """
+    """A sentence on the first two models that differ; empty when none do."""
     known = [(line.name, words) for line, words in zip(lines, told, strict=True) if words]
     for (first, one), (second, other) in combinations(known, 2):
         if one != other:
