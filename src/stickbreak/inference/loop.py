@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from stickbreak.stats import Fields, Summary, Tally
 from .accumulate import Accumulator
 from .checkpoints import Checkpointer, Snapshot
 from .engine import Data, Engine, Visits
-from .memory import Visit
 from .proposals import Outcome
 from .rules import BaseRule
 from .sparsity import count_missed
@@ -72,15 +72,25 @@ def step(
     watches: Sequence[Watch] = (),
     pool: Pool = map,
 ) -> Summary:
-    """Visit one batch: infer locally, refresh the total, refresh the globals. Returns the batch's
-    new counts.
+    """Visit one batch: infer locally, refresh the total, refresh the globals.
 
-    Globals that are functions of the counts are always fresh; others (an HDP's root) a few times a
-    lap, and at its end: whenever that is, it does not lower the bound.
+    Returns the batch's new counts. Units with values of their own go on from these as the structure
+    sees fit, until it says that the batch has settled. Globals that are functions of the counts are
+    always fresh; others (an HDP's root) a few times a lap, and at its end: it never lowers the
+    bound.
     """
-    old = state.recall(batch)
-    counts = state.counts.restrict(batch.symbols)
-    new, warm = _visit(model, rule, state, batch, old, counts, watches, pool)
+    old, counts = state.recall(batch), state.counts.restrict(batch.symbols)
+    kept = state.warm_of(batch, old)
+    if old is None or kept is None or state.seed is not None or batch.id in state.settled:
+        new, warm = rule.visit(model, counts, state.params, batch, kept, watches, pool)
+    else:
+
+        def infer(warm: Fields | None) -> tuple[Summary, Fields | None]:
+            return rule.visit(model, counts, state.params, batch, warm, watches, pool)
+
+        improves = partial(_improves, model, rule, state, old.summary)
+        new, warm, is_settled = model.structure.revisit(Revisit(infer, kept, improves))
+        state.settled |= {batch.id} if is_settled else set()
     accumulator.combine(state, batch, old, new, warm)
     if not accumulator.is_exact:
         state.seed = None  # a noisy total stands for all data from the first visit on
@@ -90,47 +100,15 @@ def step(
     return new
 
 
-def _visit(
-    model: Model,
-    rule: BaseRule,
-    state: State,
-    batch: Batch,
-    old: Visit | None,
-    counts: Summary,
-    watches: Sequence[Watch],
-    pool: Pool,
-) -> tuple[Summary, Fields | None]:
-    """New counts of a batch, and new values of its units.
-
-    Units with values of their own go on from these as the structure sees fit, until it says that
-    the batch has settled.
-    """
-
-    def infer(warm: Fields | None) -> tuple[Summary, Fields | None]:
-        return rule.visit(model, counts, state.params, batch, warm, watches, pool)
-
-    kept = state.warm_of(batch, old)
-    if kept is None or old is None or state.seed is not None or batch.id in state.settled:
-        return infer(kept)
-    seen = old.summary
-
-    def improves(new: Summary) -> bool:
-        before = rule.bound(model, state.total.view(), state.params)
-        after = rule.bound(model, _exchanged(state, seen, new), state.params)
-        return before is None or after is None or after > before
-
-    new, warm, is_settled = model.structure.revisit(Revisit(infer, kept, improves))
-    if is_settled:
-        state.settled.add(batch.id)
-    return new, warm
-
-
-def _exchanged(state: State, old: Summary, new: Summary) -> Summary:
-    """The total with a batch's old counts exchanged for new ones."""
-    if state.n_batches == 1 and new.index is None:
-        return new
-    total = Tally.taking(state.total.snapshot())
-    return total.subtract(old).add(replace(new, sides={})).summary()
+def _improves(model: Model, rule: BaseRule, state: State, old: Summary, new: Summary) -> bool:
+    """Whether exchanging a batch's old counts for new ones raises the bound of all data."""
+    changed = new
+    if state.n_batches > 1 or new.index is not None:
+        total = Tally.taking(state.total.snapshot())
+        changed = total.subtract(old).add(replace(new, sides={})).summary()
+    before = rule.bound(model, state.total.view(), state.params)
+    after = rule.bound(model, changed, state.params)
+    return before is None or after is None or after > before
 
 
 @dataclass
@@ -196,7 +174,7 @@ class _Loop:
         # in one go: Ctrl-C must not leave half of it
         state.__dict__.update({**fresh.__dict__, **kept})
 
-    def visit(self, batch: Batch) -> Info:
+    def visit(self, batch: Batch, saver: Checkpointer | None) -> None:
         """One step, with what readers want to know of it."""
         state = self.state
         watches = [*self.mover.watches, *self.engine.watches()]
@@ -207,18 +185,28 @@ class _Loop:
         bound = self.bound() if self.engine.trace_visits else None
         if bound is not None:
             self.trace.visits.append(bound)
-        return Info(
-            state.lap + 1,
-            state.n_steps,
-            batch.id,
-            bound,
-            new.log_z,
-            batch.n_observations,
-            state.n_components,
-        )
+        seen = bound, new.log_z, batch.n_observations, state.n_components
+        info = Info(state.lap + 1, state.n_steps, batch.id, *seen)
+        for callback in self.engine.callbacks:
+            callback.on_step(info)
+        if saver is not None:
+            saver.save_if_due(self.snapshot())
 
-    def end_lap(self) -> LapRecord:
-        """Fresh sums, upkeep, order, learned priors, bound."""
+    def end_lap(self, saver: Checkpointer | None) -> tuple[bool, bool]:
+        """Record the lap. Returns whether the fit converged, and whether a callback ended it."""
+        record = self._settle()
+        self.trace.laps.append(record)
+        if saver is not None:
+            saver.save_if_due(self.snapshot())
+        try:
+            for callback in self.engine.callbacks:
+                callback.on_lap(record)
+        except StopIteration:
+            return False, True
+        return self.engine.stopping().is_converged(self.trace, self.data.n_observations), False
+
+    def _settle(self) -> LapRecord:
+        """End of a lap: fresh sums, moves, upkeep, order, learned priors, bound."""
         state = self.state
         self.accumulator.end_lap(state)
         if self.mover.proposals:  # what moves gain must not be what fresh globals would
@@ -238,15 +226,8 @@ class _Loop:
         seconds = time.monotonic() - self.began
         disagreement = float(missed / checked) if checked else None
         n_used = self.rule.n_used(self.model, state.total.view())
-        return LapRecord(
-            state.lap,
-            self.bound(),
-            float(log_z / units),
-            state.n_components,
-            seconds,
-            disagreement,
-            n_used,
-        )
+        found = self.bound(), float(log_z / units), state.n_components
+        return LapRecord(state.lap, *found, seconds, disagreement, n_used)
 
     def bound(self) -> float | None:
         """The whole-data bound, where rule and accumulator have one."""
@@ -278,10 +259,10 @@ def run(
     interrupted = stopped = False
     converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_observations)
     try:
-        while not stopped and len(trace) < engine.max_iter:
-            if not loop.begin_lap(converged):
-                break
-            converged, stopped = _run_lap(loop, saver)
+        while not stopped and len(trace) < engine.max_iter and loop.begin_lap(converged):
+            for batch in islice(loop.plan.lap(seed, state.lap), state.position, None):
+                loop.visit(batch, saver)
+            converged, stopped = loop.end_lap(saver)
     except KeyboardInterrupt:
         interrupted = True
         state.recover(loop.model)
@@ -334,24 +315,3 @@ def _require_same_size(model: Model, state: State) -> None:
         raise CheckpointError(
             f"the checkpoint names {state.n_components} components but counts others: it is damaged"
         )
-
-
-def _run_lap(loop: _Loop, saver: Checkpointer | None) -> tuple[bool, bool]:
-    """One lap, or its rest. Returns whether the fit converged, and whether a callback ended it."""
-    state, engine = loop.state, loop.engine
-    for batch in islice(loop.plan.lap(loop.seed, state.lap), state.position, None):
-        info = loop.visit(batch)
-        for callback in engine.callbacks:
-            callback.on_step(info)
-        if saver is not None:
-            saver.save_if_due(loop.snapshot())
-    record = loop.end_lap()
-    loop.trace.laps.append(record)
-    if saver is not None:
-        saver.save_if_due(loop.snapshot())
-    try:
-        for callback in engine.callbacks:
-            callback.on_lap(record)
-    except StopIteration:
-        return False, True
-    return engine.stopping().is_converged(loop.trace, loop.data.n_observations), False
