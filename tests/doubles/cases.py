@@ -32,14 +32,14 @@ def lengths_to_offsets(lengths: Any) -> Array:
     return np.r_[0, np.cumsum(lengths)].astype(np.int64)
 
 
-def symbols(
-    lengths: Any, n_symbols: int, seed: int, noise: float = 0.2
-) -> tuple[Array, Array]:
+def symbols(lengths: Any, n_symbols: int, seed: int, noise: float = 0.2) -> tuple[Array, Array]:
     """Rows (n, 1) of sticky symbols, some missing, and offsets."""
     rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
     n, state = offsets[-1], (rng.random(offsets[-1]) < 0.3).cumsum() % 3
     rows = np.where(
-        rng.random(n) < 1.0 - noise, 2 * state + rng.integers(0, 2, n), rng.integers(0, n_symbols, n)
+        rng.random(n) < 1.0 - noise,
+        2 * state + rng.integers(0, 2, n),
+        rng.integers(0, n_symbols, n),
     )
     rows = np.minimum(rows, n_symbols - 1)
     rows[rng.random(n) < 0.05] = -1
