@@ -202,13 +202,9 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
     Sequences without a posterior add nothing.
     """
     repeats, pairs, gain, cross = _begin(offsets, weights, pairs)
-    tables = linear_tables(log_start, log_transition)
-    logs = [
-        np.where(table > 0, table * np.log(np.where(table > 0, table, 1.0)), 0.0)
-        for table in tables[1:3]
-    ]
-    lines = tables.transition, logs[0], tables.transposed, logs[1]
-    first = 0
+    start, table, back = linear_tables(log_start, log_transition)[:3]
+    logs = [np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0)), 0.0) for x in (table, back)]
+    lines, first = (table, logs[0], back, logs[1]), 0
     while first < len(repeats):
         last = max(
             int(np.searchsorted(offsets, offsets[first] + WINDOW, side="right")) - 1, first + 1
@@ -216,9 +212,9 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
         span = slice(int(offsets[first]), int(offsets[last]))
         mine, repeat = offsets[first : last + 1] - offsets[first], repeats[first:last]
         part = np.ascontiguousarray(evidence_t[:, span])
-        known, message, future = np.empty((3, part.shape[1], len(tables.start)))
+        known, message, future = np.empty((3, part.shape[1], len(start)))
         is_bad = np.empty(last - first, dtype=np.bool_)
-        smooth_rows(part, *tables[:3], mine, known, message, future, is_bad)
+        smooth_rows(part, start, table, back, mine, known, message, future, is_bad)
         add_gains(known, message, future, mine, is_bad, repeat, lines, pairs, gain, cross)
         for s in np.flatnonzero(is_bad):
             own = part[:, mine[s] : mine[s + 1]]
