@@ -106,7 +106,10 @@ class Skeleton:
             ways = self.ways(inside, v)
             norm = ways.sum((1, 2))
             joint = ways * (shares[v] / np.where(norm > 0, norm, 1.0))[:, None, None]
-            shares[self.nodes[v, 1]], shares[self.nodes[v, 2]] = joint.sum((0, 2)), joint.sum((0, 1))
+            shares[self.nodes[v, 1]], shares[self.nodes[v, 2]] = (
+                joint.sum((0, 2)),
+                joint.sum((0, 1)),
+            )
             yield v, joint
 
     def draw(self, inside: Array, choose: Callable[[Array], int]) -> Array:

@@ -78,9 +78,7 @@ class GrammarRows(BasePrior):
 
     def _shape(self, counts: Any, log_of: Any) -> dict[str, Any]:
         """Log tables in the shape of their counts."""
-        return {
-            n: self._shaped(n, log_of(c, p), counts[n].shape) for n, c, p in self._rows(counts)
-        }
+        return {n: self._shaped(n, log_of(c, p), counts[n].shape) for n, c, p in self._rows(counts)}
 
     def _shaped(self, name: str, rows: Array, shape: tuple[int, ...]) -> Array:
         return rows.reshape(shape)
