@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.inference import LapRecord, MeanLog, Memoized, Result, Start, State, Trace
-from stickbreak.inference.engines import FixedBatches
+from stickbreak.inference.plans import FixedBatches
 from stickbreak.moves.merge import MergeWatch, pair_scores
 from stickbreak.stats import Merge, Summary
 

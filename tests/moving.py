@@ -22,7 +22,8 @@ from scipy import sparse
 
 from stickbreak import families
 from stickbreak.data import Batch, Table, measure
-from stickbreak.inference import MeanLog, Memoized, Mover, MoveRecord, State, proposals, step
+from stickbreak.inference import MeanLog, Memoized, Mover, MoveRecord, State, step
+from stickbreak.inference import mover as books
 from stickbreak.models import Model
 from stickbreak.moves.merge import MergeProposal, MergeWatch
 from stickbreak.moves.redistribute import Redistribution, RedistributionProposal
@@ -275,7 +276,7 @@ def moved(
 def accepting(everything: bool) -> Any:
     """All proposals are accepted, or none, whatever they gain."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proposals, "is_worth", lambda gain, bound, is_idle: everything)
+        patch.setattr(books, "is_worth", lambda gain, bound, is_idle: everything)
         yield
 
 

@@ -66,7 +66,7 @@ def infer(
 ) -> tuple[Local, dict[str, Array]]:
     """The structure's own step on a batch as one block, and the prior's counts."""
     out = {name: np.zeros_like(array) for name, array in potentials.empty.arrays.items()}
-    return model.step.infer(model.structure, potentials, prepared(model, batch), warm, out), out
+    return model.step.infer_by(model.structure)(potentials, prepared(model, batch), warm, out), out
 
 
 def log_weights(potentials: Any, evidence: Array, labellings: list[Labelling]) -> Array:

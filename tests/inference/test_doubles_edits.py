@@ -17,7 +17,7 @@ from scipy.special import digamma
 
 from stickbreak.inference import MeanLog, Memoized, Snapshot, Trace, workers
 from stickbreak.inference.checkpoints import Checkpointer, read_checkpoint
-from stickbreak.inference.engine import step
+from stickbreak.inference.loop import step
 from stickbreak.stats import EditLog, Forget, Insert, Merge, Permute, Remove, Tally
 
 RULE, ACCUMULATOR = MeanLog(), Memoized()

@@ -30,7 +30,7 @@ from stickbreak.inference import (
     run,
     workers,
 )
-from stickbreak.inference.engine import step
+from stickbreak.inference.loop import step
 from stickbreak.inference.schedules import PowerDecay
 from stickbreak.stats import Tally
 

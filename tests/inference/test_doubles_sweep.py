@@ -27,7 +27,7 @@ from stickbreak.inference import (
     run,
     workers,
 )
-from stickbreak.inference.engine import step
+from stickbreak.inference.loop import step
 from stickbreak.kernels.compile import cache_folder
 from stickbreak.stats import Merge, Permute, Tally
 

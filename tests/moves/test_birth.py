@@ -28,7 +28,7 @@ from scipy.special import xlogy
 
 from stickbreak.data import Table
 from stickbreak.inference import BatchVB, MemoizedVB, Sample, Scene
-from stickbreak.inference.proposals import Attempts
+from stickbreak.inference.attempts import Attempts
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.little_fits import rows_of
 from stickbreak.moves.redistribute import RedistributionProposal

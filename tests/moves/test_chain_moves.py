@@ -22,7 +22,8 @@ from stickbreak.data import Sequences
 from stickbreak.errors import NumericalError
 from stickbreak.families import Gaussian, Poisson
 from stickbreak.inference import BatchVB, MeanLog, MemoizedVB, Start, run
-from stickbreak.inference.proposals import Attempts, Scene
+from stickbreak.inference.attempts import Attempts
+from stickbreak.inference.scene import Scene
 from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge

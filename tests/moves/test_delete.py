@@ -24,7 +24,7 @@ from moving import (
 from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import BatchVB, Scene, Start, run
-from stickbreak.inference.proposals import Attempts
+from stickbreak.inference.attempts import Attempts
 from stickbreak.initialize import from_random
 from stickbreak.initialize.counts import count_labels
 from stickbreak.models import dp_mixture

@@ -25,7 +25,7 @@ import stickbreak as sb
 from stickbreak.data import Table, measure
 from stickbreak.families.names import make_family
 from stickbreak.inference import BatchVB, Callback, MemoizedVB, Scene, run
-from stickbreak.inference.proposals import Attempts
+from stickbreak.inference.attempts import Attempts
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import GammaPrior

@@ -27,7 +27,7 @@ from oracles import moves as brute
 from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import Scene
-from stickbreak.inference.proposals import Attempts
+from stickbreak.inference.attempts import Attempts
 from stickbreak.initialize.counts import count_labels
 from stickbreak.moves.merge import Merge, MergeWatch, pair_scores
 from stickbreak.protocols import Local

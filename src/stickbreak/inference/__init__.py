@@ -2,13 +2,16 @@
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint
-from .engine import Callback, Engine, Result, run, step
+from .engine import Callback, Data, Engine
 from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
 from .executors import count_workers, workers
+from .loop import Result, run, step
 from .memory import Memory, RamMemory, SpillingMemory, Visit
-from .proposals import BaseMove, Mover, Proposal, Sample, Scene
+from .mover import Mover
+from .proposals import BaseMove, Proposal
 from .records import MoveRecord
 from .rules import BaseRule, Draw, Hard, LogMean, MeanLog, Mode, WindowMeanLog
+from .scene import Sample, Scene
 from .schedules import PowerDecay
 from .state import Info, Start, State
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
@@ -25,6 +28,7 @@ __all__ = [
     "BoundStopping",
     "Callback",
     "Checkpointer",
+    "Data",
     "Draw",
     "Engine",
     "Gibbs",

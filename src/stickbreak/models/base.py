@@ -15,7 +15,7 @@ from stickbreak.families.base import BaseFamily, BaseScores
 from stickbreak.kernels.rows import pairing
 from stickbreak.priors import BasePrior, Sticks, SymmetricDirichlet
 from stickbreak.protocols import Array, Pool, Rule, Watch
-from stickbreak.stats import SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
+from stickbreak.stats import SYMBOL, Edit, Field, Fields, Filler, Permute, Summary, Tally, join
 from stickbreak.structures import BaseStructure, Best, Drawn, Expected, Independent, LocalStep
 
 from . import lanes
@@ -200,7 +200,18 @@ class Model:
         jobs = [
             (lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in batch.lanes()
         ]
-        return lanes.gather(pool(partial(lanes.infer_lane, self, potentials, tuple(watches)), jobs))
+        first: Summary | None = None
+        total: Tally | None = None
+        kept: list[Fields] = []
+        for found, own in pool(partial(lanes.infer_lane, self, potentials, tuple(watches)), jobs):
+            if first is None:
+                first = found
+            else:
+                total = (Tally(first) if total is None else total).add(found)
+            if own is not None:
+                kept.append(own)
+        assert first is not None
+        return first if total is None else total.summary(), join(kept) if kept else None
 
     def global_step(self, total: Summary, params: Fields) -> Fields:
         """Parameters that are not functions of the counts, refreshed."""

@@ -6,7 +6,7 @@ Jobs are module-level functions of plain values, so they pickle and any executor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,14 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Array, Out, Watch
-from stickbreak.stats import Fields, Summary, Tally, join
+from stickbreak.stats import Fields, Summary
 from stickbreak.structures import Best, LongUnit, Piece
 
 if TYPE_CHECKING:
     from .base import Model, ModelPotentials
 
 __all__ = [
-    "all_shares", "all_steps", "decode_lane", "evidence_lane", "filter_lane", "gather",
+    "all_shares", "all_steps", "decode_lane", "evidence_lane", "filter_lane",
     "impute_lane", "infer_lane", "inferred", "last_shares", "paths_lane", "require_finite",
     "shares_lane", "unit_shares_lane",
 ]  # fmt: skip
@@ -61,6 +61,7 @@ def inferred(
     model: Model, potentials: ModelPotentials, lane: Batch, warm: Fields | None, out: Out
 ) -> Iterator[Piece]:
     """The blocks of a lane, as given and as prepared, with their posteriors."""
+    infer = model.step.infer_by(model.structure)
     for part in held_or_long(model, potentials, lane):
         raw = part.raw if isinstance(part, LongUnit) else part
         own = None if warm is None else warm.cut(**raw.cut)
@@ -68,7 +69,7 @@ def inferred(
             yield from model.structure.infer_long(model.step, part, own, out)
             continue
         block = raw.with_rows(model.family.prepare(raw.rows))
-        yield raw, block, model.step.infer(model.structure, potentials, block, own, out)
+        yield raw, block, infer(potentials, block, own, out)
 
 
 def infer_lane(
@@ -106,24 +107,6 @@ def require_finite(log_z: float, potentials: ModelPotentials) -> None:
             f"the local step gave log_z = {log_z} ({what}); check the data's scale and the "
             "family's prior"
         )
-
-
-def gather(
-    results: Iterable[tuple[Summary, Fields | None]],
-) -> tuple[Summary, Fields | None]:
-    """Sum in the order of the lanes, whoever computed them."""
-    first: Summary | None = None
-    total: Tally | None = None
-    kept: list[Fields] = []
-    for summary, warm in results:
-        if first is None:
-            first = summary
-        else:
-            total = (Tally(first) if total is None else total).add(summary)
-        if warm is not None:
-            kept.append(warm)
-    assert first is not None
-    return first if total is None else total.summary(), join(kept) if kept else None
 
 
 # ---------------------------------------------------------------------------------- readers
@@ -166,7 +149,7 @@ def _shares(model: Model, potentials: ModelPotentials, block: Batch) -> Array:
     out, block = dict(potentials.empty.empty().arrays), block.alone()
     n_components = potentials.empty.size(model.axis)
     warm = model.step.start(model.structure, block, n_components, model.axis)
-    local = model.step.infer(model.structure, potentials, block, warm, out)
+    local = model.step.infer_by(model.structure)(potentials, block, warm, out)
     require_finite(local.log_z, potentials)
     shares = np.ascontiguousarray(local.shares)
     return shares if block.repeats is None else shares / block.repeats[:, None]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from stickbreak.errors import NumericalError
-from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
+from stickbreak.inference.scene import Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.inference.proposals import Scene
+from stickbreak.inference.scene import Scene
 from stickbreak.initialize import choose_blocks, count_labels
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
+from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import BaseMove, BatchVB, Callback, LapRecord, Result, Start, run
-from stickbreak.inference.proposals import Sample, Scene
+from stickbreak.inference.scene import Sample, Scene
 from stickbreak.stats import Fields, Summary
 
 if TYPE_CHECKING:

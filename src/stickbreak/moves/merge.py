@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, Scene
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
+from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Local, Potentials
 from stickbreak.stats import Edit, Field, Fields, Fold, Summary

@@ -12,7 +12,7 @@ import numpy as np
 
 from stickbreak.data import Table
 from stickbreak.inference import MeanLog
-from stickbreak.inference.proposals import Scene
+from stickbreak.inference.scene import Scene
 from stickbreak.initialize import SMOOTHING, from_plusplus, word_counts
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.inference.proposals import TIE, Outcome, Scene
+from stickbreak.inference.proposals import TIE, Outcome
+from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
 from stickbreak.stats import Fields, Fold, Summary
 

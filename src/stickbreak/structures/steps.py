@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Local, Out, Potentials
+from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Field, Fields
 
 if TYPE_CHECKING:
     from .base import BaseStructure
 
 __all__ = ["Best", "Drawn", "Expected", "LocalStep"]
+
+Infer = Callable[[Potentials, Batch, Fields | None, Out], Local]
 
 
 @dataclass(frozen=True)
@@ -25,32 +28,18 @@ class Expected:
         """Values per unit to start from, for n components."""
         return structure.cold_start(batch, n, axis)
 
-    def infer(
-        self,
-        structure: BaseStructure,
-        potentials: Potentials,
-        block: Batch,
-        warm: Fields | None,
-        out: Out,
-    ) -> Local:
-        """Infer the units of a prepared block; adds the prior's counts to `out`."""
-        return structure.infer(potentials, block, warm, out)
+    def infer_by(self, structure: BaseStructure) -> Infer:
+        """The structure's method that infers a block in this way, see `BaseStructure.infer`."""
+        return structure.infer
 
 
 @dataclass(frozen=True)
 class Best(Expected):
     """The best single labelling, whose entropy is zero: hard EM, Bregman k-means."""
 
-    def infer(
-        self,
-        structure: BaseStructure,
-        potentials: Potentials,
-        block: Batch,
-        warm: Fields | None,
-        out: Out,
-    ) -> Local:
-        """As `Expected.infer`, for the best labelling of every unit."""
-        return structure.infer_best(potentials, block, warm, out)
+    def infer_by(self, structure: BaseStructure) -> Infer:
+        """By the best labelling of every unit."""
+        return structure.infer_best
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +57,15 @@ class Drawn(Expected):
         uniforms = self.rng.random(batch.n_rows)
         return Fields({"uniform": Field(("row",))}, {"uniform": uniforms})
 
-    def infer(
-        self,
-        structure: BaseStructure,
-        potentials: Potentials,
-        block: Batch,
-        warm: Fields | None,
-        out: Out,
-    ) -> Local:
-        """As `Expected.infer`, for one drawn labelling of every unit."""
-        return structure.infer_drawn(potentials, block, self.uniforms(block, warm), out)
+    def infer_by(self, structure: BaseStructure) -> Infer:
+        """By one drawn labelling of every unit."""
 
-    def uniforms(self, block: Batch, warm: Fields | None) -> np.ndarray:
+        def infer(potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+            return structure.infer_drawn(potentials, block, self.uniforms(block, warm), out)
+
+        return infer
+
+    def uniforms(self, block: Batch, warm: Fields | None) -> Array:
         """Random numbers of a block's rows. Copies of a row would need labels of their own."""
         assert warm is not None
         repeats = block.repeats_or_ones()

@@ -1,0 +1,317 @@
+"""The one loop that fits every model: rule x accumulator.
+
+Stopping, trace, callbacks, moves and checkpoints are objects that it calls.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.errors import CheckpointError
+from stickbreak.protocols import Pool, Revisit, Watch
+from stickbreak.stats import Fields, Summary, Tally
+
+from .accumulate import Accumulator
+from .checkpoints import Checkpointer, Snapshot
+from .engine import Data, Engine, Visits
+from .proposals import Outcome
+from .rules import BaseRule
+from .sparsity import count_missed
+from .state import Info, Start, State
+from .trace import LapRecord, Trace
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["Result", "run", "step"]
+
+UPDATES = 3  # of the globals that are not functions of the counts, in a lap of many batches
+
+
+def _no_warm() -> None:
+    """Of structures whose units keep nothing."""
+    return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a fit found.
+
+    model : with the hyperparameters that the fit learned
+    warm : values of every unit, for a fit that goes on from this one
+    """
+
+    model: Model
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    n_steps: int
+    trace: Trace
+    bound: float
+    is_converged: bool
+    is_interrupted: bool = False
+    warm: Callable[[], Fields | None] = _no_warm
+
+
+def step(
+    model: Model,
+    rule: BaseRule,
+    accumulator: Accumulator,
+    state: State,
+    batch: Batch,
+    watches: Sequence[Watch] = (),
+    pool: Pool = map,
+) -> Summary:
+    """Visit one batch: infer locally, refresh the total, refresh the globals.
+
+    Returns the batch's new counts. Units with values of their own go on from these as the structure
+    sees fit, until it says that the batch has settled. Globals that are functions of the counts are
+    always fresh; others (an HDP's root) a few times a lap, and at its end: it never lowers the
+    bound.
+    """
+    old, counts = state.recall(batch), state.counts.restrict(batch.symbols)
+    kept = state.warm_of(batch, old)
+    if old is None or kept is None or state.seed is not None or batch.id in state.settled:
+        new, warm = rule.visit(model, counts, state.params, batch, kept, watches, pool)
+    else:
+
+        def infer(warm: Fields | None) -> tuple[Summary, Fields | None]:
+            return rule.visit(model, counts, state.params, batch, warm, watches, pool)
+
+        improves = partial(_improves, model, rule, state, old.summary)
+        new, warm, is_settled = model.structure.revisit(Revisit(infer, kept, improves))
+        state.settled |= {batch.id} if is_settled else set()
+    accumulator.combine(state, batch, old, new, warm)
+    if not accumulator.is_exact:
+        state.seed = None  # a noisy total stands for all data from the first visit on
+    state.n_steps += 1
+    if state.seed is None and (state.position + 1) % -(-state.n_batches // UPDATES) == 0:
+        state.params = rule.global_step(model, state.total.view(), state.params)
+    return new
+
+
+def _improves(model: Model, rule: BaseRule, state: State, old: Summary, new: Summary) -> bool:
+    """Whether exchanging a batch's old counts for new ones raises the bound of all data."""
+    changed = new
+    if state.n_batches > 1 or new.index is not None:
+        total = Tally.taking(state.total.snapshot())
+        changed = total.subtract(old).add(replace(new, sides={})).summary()
+    before = rule.bound(model, state.total.view(), state.params)
+    after = rule.bound(model, changed, state.params)
+    return before is None or after is None or after > before
+
+
+@dataclass
+class _Loop:
+    """One fit in progress."""
+
+    model: Model
+    engine: Engine
+    data: Data
+    state: State
+    trace: Trace
+    pool: Pool
+    seed: int
+    plan: Visits
+
+    def __post_init__(self) -> None:
+        self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
+        self.mover = self.engine.mover()
+        self.visits: list[tuple[float, ...]] = []
+        self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
+
+    def take_up(self, saved: Snapshot) -> None:
+        """Go on in the lap that a checkpoint was written in."""
+        self.visits = list(saved.visits)
+        if saved.saved_moves is None:
+            return
+        try:
+            self.mover.unpack(*saved.saved_moves)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
+
+    def snapshot(self) -> Snapshot:
+        """What a checkpoint holds."""
+        visits = tuple(self.visits)
+        return Snapshot(self.state, self.trace, visits, self.model.learned(), self.mover.pack)
+
+    def begin_lap(self, settled: bool) -> bool:
+        """What this lap's moves will watch; False when the fit has settled and they have nothing
+        left to try.
+        """
+        if self.state.position > 0:
+            return True
+        outcome, records = self.mover.try_out(
+            self.model, self.state, self.data, self.seed, settled, self.pool
+        )
+        self.trace.moves += records
+        if outcome is not None:
+            self._adopt(outcome)
+            return True
+        self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
+        return not settled or bool(self.mover.proposals)
+
+    def _adopt(self, outcome: Outcome) -> None:
+        """Go on from the outcome of a trial: its counts stand in for the total until every batch
+        has been seen.
+        """
+        state = self.state
+        fresh = self.accumulator.begin(
+            Start(outcome.counts, outcome.params), outcome.ids, state.n_batches
+        )
+        fresh.warm = self.plan.share_out(outcome.warm)
+        kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
+        # in one go: Ctrl-C must not leave half of it
+        state.__dict__.update({**fresh.__dict__, **kept})
+
+    def visit(self, batch: Batch, saver: Checkpointer | None) -> None:
+        """One step, with what readers want to know of it."""
+        state = self.state
+        watches = [*self.mover.watches, *self.engine.watches()]
+        rule = self.rule.at(self.seed, state.n_steps)
+        new = step(self.model, rule, self.accumulator, state, batch, watches, self.pool)
+        state.position += 1
+        self.visits.append((new.log_z, batch.n_observations, *count_missed(new)))
+        bound = self.bound() if self.engine.trace_visits else None
+        if bound is not None:
+            self.trace.visits.append(bound)
+        seen = bound, new.log_z, batch.n_observations, state.n_components
+        info = Info(state.lap + 1, state.n_steps, batch.id, *seen)
+        for callback in self.engine.callbacks:
+            callback.on_step(info)
+        if saver is not None:
+            saver.save_if_due(self.snapshot())
+
+    def end_lap(self, saver: Checkpointer | None) -> tuple[bool, bool]:
+        """Record the lap. Returns whether the fit converged, and whether a callback ended it."""
+        record = self._settle()
+        self.trace.laps.append(record)
+        if saver is not None:
+            saver.save_if_due(self.snapshot())
+        try:
+            for callback in self.engine.callbacks:
+                callback.on_lap(record)
+        except StopIteration:
+            return False, True
+        return self.engine.stopping().is_converged(self.trace, self.data.n_observations), False
+
+    def _settle(self) -> LapRecord:
+        """End of a lap: fresh sums, moves, upkeep, order, learned priors, bound."""
+        state = self.state
+        self.accumulator.end_lap(state)
+        if self.mover.proposals:  # what moves gain must not be what fresh globals would
+            state.params = self.rule.global_step(self.model, state.total.view(), state.params)
+        self.trace.moves += self.mover.decide(self.model, state)
+        state.log = state.log.trim(state.lap_version)  # every batch was visited since
+        for edit in self.model.upkeep(state.total.view()):
+            state.edit(edit)
+        order = self.model.order(state.total.view()) if self.engine.reorder else None
+        if order is not None:
+            state.edit(order)
+        state.params = self.rule.global_step(self.model, state.total.view(), state.params)
+        self.model = self.rule.learn(self.model, state.total.view())
+        log_z, units, checked, missed = np.array(self.visits).sum(0)
+        state.lap, state.position, self.visits = state.lap + 1, 0, []
+        state.lap_version = len(state.log)
+        seconds = time.monotonic() - self.began
+        disagreement = float(missed / checked) if checked else None
+        n_used = self.rule.n_used(self.model, state.total.view())
+        found = self.bound(), float(log_z / units), state.n_components
+        return LapRecord(state.lap, *found, seconds, disagreement, n_used)
+
+    def bound(self) -> float | None:
+        """The whole-data bound, where rule and accumulator have one."""
+        if not self.accumulator.is_exact or self.state.seed is not None:
+            return None
+        return self.rule.bound(self.model, self.state.total.view(), self.state.params)
+
+
+def run(
+    model: Model,
+    engine: Engine,
+    data: Data,
+    start: Start | Snapshot,
+    *,
+    seed: int = 0,
+    pool: Pool = map,
+    settings: Mapping[str, Any] | None = None,
+) -> Result:
+    """Laps over the data from a start, or a checkpoint, until the stopping rule or max_iter.
+
+    settings : what identifies this fit in its checkpoints (see checkpoints.py)
+
+    Ctrl-C ends it with what it has.
+    """
+    engine.check()
+    loop = _begin(engine.adapt(model), engine, data, start, seed, pool)
+    state, trace = loop.state, loop.trace
+    saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
+    interrupted = stopped = False
+    converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_observations)
+    try:
+        while not stopped and len(trace) < engine.max_iter and loop.begin_lap(converged):
+            for batch in islice(loop.plan.lap(seed, state.lap), state.position, None):
+                loop.visit(batch, saver)
+            converged, stopped = loop.end_lap(saver)
+    except KeyboardInterrupt:
+        interrupted = True
+        state.recover(loop.model)
+    finally:
+        for callback in engine.callbacks:
+            callback.on_end()
+    counts = state.counts
+    if interrupted:
+        bound = loop.bound()
+    else:
+        bound = engine.final_bound(loop.model, data, counts, state.params, trace, pool)
+    return Result(
+        model=replace(loop.model, structure=model.structure),  # rows of readers use all components
+        counts=replace(counts, sides={}),
+        params=state.params,
+        ids=state.ids,
+        next_id=state.next_id,
+        n_steps=state.n_steps,
+        trace=trace,
+        bound=math.nan if bound is None else bound,
+        is_converged=converged,
+        is_interrupted=interrupted,
+        warm=state.all_warm if state.keeps_warm else _no_warm,
+    )
+
+
+def _begin(
+    model: Model, engine: Engine, data: Data, start: Start | Snapshot, seed: int, pool: Pool
+) -> _Loop:
+    """The loop before its first visit, or where a checkpoint left it."""
+    plan = engine.plan(data)
+    if isinstance(start, Snapshot):
+        state = engine.accumulator(data).resume(start.state)
+        _require_same_size(model, state)
+        model = model.with_learned(start.learned)
+        loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
+        loop.take_up(start)
+        return loop
+    ids = start.ids or tuple(range(start.seed.size(model.axis)))
+    state = engine.accumulator(data).begin(start, ids, plan.n_batches)
+    for edit in model.upkeep(state.counts):
+        state.edit(edit)
+    return _Loop(model, engine, data, state, Trace(), pool, seed, plan)
+
+
+def _require_same_size(model: Model, state: State) -> None:
+    counted = state.total.view()
+    is_there = any(model.axis in field.axes for field in counted.layout.values())
+    if not is_there or counted.size(model.axis) != state.n_components:
+        raise CheckpointError(
+            f"the checkpoint names {state.n_components} components but counts others: it is damaged"
+        )

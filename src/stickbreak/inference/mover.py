@@ -1,0 +1,202 @@
+"""The books of all moves: what is proposed, tried and accepted on the whole-data bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.protocols import Array, Pool, Watch
+from stickbreak.stats import Edit, Forget
+
+from .attempts import Attempts
+from .proposals import TIE, BaseMove, Outcome, Proposal
+from .random_streams import MOVES
+from .records import MoveRecord
+from .scene import Scene
+from .state import State
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["Mover"]
+
+
+def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
+    """Whether a change raises the bound by more than rounding; an idle one must not lower it.
+
+    is_idle : it removes a component without rows
+    """
+    return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
+
+
+def _accepted(scene: Scene, kind: str, ids: tuple[int, ...], outcome: Outcome) -> MoveRecord:
+    parents = tuple(i for i in scene.ids if i in ids or i not in outcome.ids)
+    children = tuple(i for i in outcome.ids if i not in scene.ids or i in ids) or outcome.ids
+    gain = outcome.bound - scene.bound
+    return MoveRecord(scene.lap + 1, kind, parents, children, gain, gain, True)
+
+
+@dataclass
+class Mover:
+    """All moves of a fit, with their history. The loop plans before a lap and decides after it."""
+
+    moves: Sequence[BaseMove]
+    attempts: Attempts = field(default_factory=Attempts)
+    proposals: list[Proposal] = field(default_factory=list)
+    planned_ids: tuple[int, ...] = ()
+
+    def _scene(
+        self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
+    ) -> Scene:
+        rng = np.random.default_rng([seed, MOVES, state.lap])
+        globals_ = state.total.view(), state.params, state.ids
+        return Scene(model, *globals_, data, self.attempts, rng, state.lap, settled, pool)
+
+    def try_out(
+        self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
+    ) -> tuple[Outcome | None, list[MoveRecord]]:
+        """Trials, one after the other, for structures whose changes cannot be tracked.
+
+        Only when the fit has settled: before that a trial would win by the laps it makes. Returns
+        where to go on from, and what was accepted.
+        """
+        is_tracked = "redistribute" in model.structure.tracks
+        if not settled or not self.moves or is_tracked or state.seed is not None:
+            return None, []
+        scene = self._scene(model, state, data, seed, True, pool)
+        scene.next_id = state.next_id
+        best: Outcome | None = None
+        records: list[MoveRecord] = []
+        n_failed = -1
+        # the fit ends with this: all that may be tried is, before that
+        while best is None and self.attempts.n_failed > n_failed:
+            n_failed = self.attempts.n_failed
+            for move in self.moves:
+                for ids in move.targets(scene):
+                    if not set(ids) <= set(scene.ids):
+                        continue
+                    slots = tuple(scene.ids.index(i) for i in ids)
+                    outcome = move.try_out(scene, slots)
+                    if outcome is None:
+                        scene.give_up(move.kind, slots)
+                        continue
+                    records.append(_accepted(scene, move.kind, ids, outcome))
+                    best, scene = outcome, scene.after(outcome)
+        self.attempts.forget(scene.ids)
+        return best, records
+
+    def plan(
+        self,
+        model: Model,
+        state: State,
+        data: Any,
+        seed: int,
+        settled: bool,
+        pool: Pool,
+        *,
+        in_stream: bool = False,
+    ) -> None:
+        """What the coming lap will watch; nothing before there is a bound.
+
+        in_stream : `data` are new rows, seen once; the total is that of all rows before them
+        """
+        self.proposals, self.planned_ids = [], state.ids
+        if not self.moves or state.seed is not None:
+            return
+        scene = self._scene(model, state, data, seed, settled, pool)
+        scene.in_stream = in_stream
+        while True:
+            n_failed = self.attempts.n_failed
+            for move in self.moves:
+                self.proposals += move.plan(scene)
+            # a settled fit ends when nothing is proposed: all that may be tried is, before that
+            if self.proposals or not settled or self.attempts.n_failed == n_failed:
+                break
+
+    def pack(self, arrays: MutableMapping[str, Array]) -> dict[str, Any]:
+        """Plain values and arrays, for checkpoints."""
+        proposals = [
+            [p.kind, p.pack(f"proposal/{i}", arrays)] for i, p in enumerate(self.proposals)
+        ]
+        return {
+            "attempts": self.attempts.to_list(),
+            "proposals": proposals,
+            "planned_ids": list(self.planned_ids),
+        }
+
+    def unpack(self, saved: dict[str, Any], arrays: Mapping[str, Array]) -> None:
+        """What `pack` left."""
+        known = {move.kind: move for move in self.moves}
+        self.attempts.load(saved["attempts"])
+        self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
+        self.proposals = [
+            known[kind].unpack(p, f"proposal/{i}", arrays)
+            for i, (kind, p) in enumerate(saved["proposals"])
+        ]
+
+    @property
+    def watches(self) -> list[Watch]:
+        """What to collect during the lap, each once."""
+        found: dict[str, Watch] = {}
+        for proposal in self.proposals:
+            found.setdefault(proposal.watch.name, proposal.watch)
+        return list(found.values())
+
+    def decide(self, model: Model, state: State) -> list[MoveRecord]:
+        """Accept what raises the whole-data bound, best first.
+
+        A component takes part in one accepted change a lap.
+        """
+        if not self.proposals:
+            return []
+        sizes = dict(zip(state.ids, model.prior.sizes(state.total.view()).tolist(), strict=True))
+        bound = model.bound(state.total.view(), state.params)
+        gains = [self._gain(model, state, p, (), bound) for p in self.proposals]
+        touched: set[int] = set()
+        done: list[Proposal] = []
+        records = []
+        for at in np.argsort([-g for g in gains], kind="stable"):
+            proposal, gain = self.proposals[at], gains[at]
+            ids = tuple(self.planned_ids[k] for k in proposal.slots)
+            if touched.intersection(ids):
+                continue
+            if done:
+                gain = self._gain(model, state, proposal, done, bound)
+            key = ids[: proposal.n_key]
+            is_idle = proposal.kind != "birth" and min(sizes[i] for i in key) < 1.0
+            accepted = is_worth(gain + proposal.allowance, bound, is_idle=is_idle)
+            edit = self._edit(model, state, proposal, done)
+            after = edit.rename(state.ids, state.next_id)
+            children = tuple(i for i in after if i not in state.ids or i in ids)
+            what = proposal.kind, ids, children, proposal.expected, gain
+            records.append(MoveRecord(state.lap + 1, *what, accepted))
+            if accepted:
+                state.edit(edit)
+                state.params = model.global_step(state.total.view(), state.params)
+                bound += gain
+                touched.update(ids)
+                done.append(proposal)
+            else:
+                self.attempts.fail(proposal.kind, key, [sizes[i] for i in key], state.lap)
+        state.edit(Forget())
+        self.attempts.forget(state.ids)
+        self.proposals = []
+        return records
+
+    def _edit(
+        self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal]
+    ) -> Edit:
+        positions = tuple(state.ids.index(self.planned_ids[k]) for k in proposal.slots)
+        return proposal.edit(model, positions, len(state.ids), done)
+
+    def _gain(
+        self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
+    ) -> float:
+        """Exact change of the whole-data bound, globals at their optimum on both sides."""
+        edit = self._edit(model, state, proposal, done)
+        tried = edit(state.total.view())
+        params = model.global_step(tried, edit(state.params))
+        return float(model.bound(replace(tried, sides={}), params) - bound)

@@ -1,0 +1,106 @@
+"""Which batches a lap visits, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stickbreak.data import Batch, Sequences
+from stickbreak.stats import Fields
+
+from .engine import Data
+from .random_streams import ORDER
+
+__all__ = ["FixedBatches", "RandomBatches", "RandomWindows"]
+
+
+@dataclass(frozen=True)
+class FixedBatches:
+    """The same batches each lap, in a random order that depends on the seed and the lap alone."""
+
+    batches: list[Batch]
+    shuffle: bool = True
+
+    @property
+    def n_batches(self) -> int:
+        """How many."""
+        return len(self.batches)
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All batches once."""
+        if not self.shuffle or len(self.batches) == 1:
+            return iter(self.batches)
+        order = np.random.default_rng([seed, ORDER, lap]).permutation(len(self.batches))
+        return (self.batches[i] for i in order)
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Values of all units as those of each batch."""
+        if warm is None:
+            return {}
+        ends = np.cumsum([batch.n_spans for batch in self.batches])
+        return {
+            b.id: warm.cut(unit=slice(int(end) - b.n_spans, int(end)))
+            for b, end in zip(self.batches, ends, strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class RandomBatches:
+    """Units drawn without replacement: each lap is a fresh permutation, cut into batches."""
+
+    data: Data
+    batch_size: int
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap."""
+        return max(1, round(self.data.n_spans / self.batch_size))
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Nothing: no batch is seen twice."""
+        return {}
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All units once."""
+        order = np.random.default_rng([seed, ORDER, lap]).permutation(self.data.n_spans)
+        for i, part in enumerate(np.array_split(order, self.n_batches)):
+            yield self.data.take(part, i)
+
+
+@dataclass(frozen=True)
+class RandomWindows:
+    """Windows of sequences, drawn without replacement: each lap cuts the sequences anew and deals
+    the pieces out to batches.
+    """
+
+    data: Sequences
+    length: int
+    batch_size: int
+    buffer: int
+    edge_tol: float | None
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap; nearly, since cuts at the ends of sequences vary."""
+        return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """Nothing: no batch is seen twice."""
+        return {}
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All rows once."""
+        rng = np.random.default_rng([seed, ORDER, lap])
+        bounds = self.data.cut_windows(self.length, rng)
+        is_whole = len(bounds) == self.data.n_spans
+        of_all = {
+            "n_windows": len(bounds),
+            "pair_share": 1.0 if is_whole else 1.0 - 1.0 / self.length,
+            "edge_tol": self.edge_tol,
+        }
+        for i, part in enumerate(
+            np.array_split(rng.permutation(len(bounds)), min(self.n_batches, len(bounds)))
+        ):
+            yield self.data.take_windows(bounds[part], self.buffer, i, **of_all)

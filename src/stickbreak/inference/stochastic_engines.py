@@ -1,0 +1,181 @@
+"""Engines that take noisy steps on random batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stickbreak.data import Sequences
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Pool
+from stickbreak.stats import Fields, Summary, Tally
+
+from .accumulate import Accumulator, Stochastic, Subchains
+from .engine import Data, Engine, SparseEngine, Visits
+from .plans import RandomBatches, RandomWindows
+from .rules import BaseRule, MeanLog, WindowMeanLog
+from .schedules import PowerDecay
+from .stopping import MonitorStopping, Stopping
+from .trace import Trace
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["StochasticVB", "SubchainVB"]
+
+MOST_BUFFER, EDGE_TOL = 128, 1e-3  # of adaptive buffers
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _StochasticEngine(Engine):
+    kappa: float = 0.6
+    delay: float = 10.0
+    first_rate: float | None = None
+
+    def check(self) -> None:
+        """Also the step sizes."""
+        super().check()
+        if not 0 <= self.kappa <= 1 or not self.delay >= 0:
+            raise ValueError(
+                "kappa must lie in [0, 1] and delay be zero or positive; got "
+                f"kappa={self.kappa!r}, delay={self.delay!r}"
+            )
+        if self.first_rate is not None and not (
+            isinstance(self.first_rate, Real) and 0 < self.first_rate <= 1
+        ):
+            raise ValueError(
+                "first_rate must be a number above 0 and at most 1, or None; got "
+                f"{self.first_rate!r}"
+            )
+
+    @property
+    def schedule(self) -> PowerDecay:
+        """Step sizes."""
+        return PowerDecay(self.kappa, self.delay, self.first_rate)
+
+    def rule(self) -> BaseRule:
+        """Variational Bayes."""
+        return MeanLog()
+
+    def stopping(self) -> Stopping:
+        """By the noisy monitor."""
+        return MonitorStopping(self.tol)
+
+    def final_bound(
+        self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
+    ) -> float:
+        """The exact bound of the final globals, by one pass over the data."""
+        rule = MeanLog()
+        potentials = model.potentials(counts, params, rule)
+        found = Tally(counts.empty())
+        for batch in data.batches("auto"):
+            restricted = model.potentials(counts.restrict(batch.symbols), params, rule)
+            found.add(model.local_step(restricted, batch, None, (), pool)[0])
+        return float(model.bound_at(counts, params, potentials, found.summary()))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StochasticVB(SparseEngine, _StochasticEngine):
+    """Stochastic variational Bayes: noisy natural-gradient steps on small random batches.
+
+    Nothing is remembered of a batch, and there is no exact bound before the end.
+
+    Parameters
+    ----------
+    batch_size : rows of a step, or whole sequences or documents where the data are such. Default:
+        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents.
+    kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa.
+    first_rate : first step size, in (0, 1]; the others fall in proportion. Large early steps get
+        further in few passes, but soon forget what a batch does not show: use it where every batch
+        shows all components.
+    max_active, candidates : as in `BatchVB`.
+    max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    batch_size: int | None = None
+
+    def check(self) -> None:
+        """Also the batches."""
+        super().check()
+        if self.batch_size is not None:
+            require_whole(batch_size=self.batch_size)
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * scaled new."""
+        return Stochastic(data.n_spans, data.n_units, self.schedule)
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches."""
+        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SubchainVB(_StochasticEngine):
+    """Stochastic variational Bayes on windows of very long sequences, a few windows a step.
+
+    Windows are smoothed together with the rows around them (buffers), which tell where the chain
+    comes from and goes to; beyond those it is taken to be in its long-run distribution. Only the
+    windows' own rows and steps count. Each lap cuts the sequences at new places, so that on average
+    every row, step and start counts once.
+
+    Parameters
+    ----------
+    subchain_length : rows of a window, at least 2.
+    n_subchains : windows of a step.
+    buffer : rows used on each side of a window. "adaptive": 8, 16, 32, ..., 128 rows, until the
+        posterior of the row at the window's edge changes by less than 0.001 (sum over states of
+        absolute differences).
+    kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa.
+    first_rate : first step size, in (0, 1]; the others fall in proportion. Large early steps get
+        further in few passes, but soon forget what a batch does not show: use it where every batch
+        shows all components.
+    max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    subchain_length: int = 1000
+    n_subchains: int = 16
+    buffer: int | str = "adaptive"
+
+    def check(self) -> None:
+        """Also the windows."""
+        super().check()
+        require_whole(n_subchains=self.n_subchains, subchain_length=self.subchain_length)
+        if self.subchain_length < 2:
+            raise ValueError(
+                "subchain_length must be at least 2, or no window holds a step; got "
+                f"{self.subchain_length}"
+            )
+        if self.buffer != "adaptive":
+            is_whole = isinstance(self.buffer, int | np.integer) and not isinstance(
+                self.buffer, bool
+            )
+            if not is_whole or int(self.buffer) < 0:
+                raise ValueError(
+                    'buffer must be "adaptive" or a whole number of rows, 0 or more; '
+                    f"got {self.buffer!r}"
+                )
+
+    def rule(self) -> BaseRule:
+        """Variational Bayes."""
+        return WindowMeanLog()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * new, each field scaled by its own number."""
+        return Subchains(data.n_spans, data.n_units, self.schedule)
+
+    def plan(self, data: Data) -> Visits:
+        """Random windows."""
+        if not isinstance(data, Sequences):
+            raise ValueError(
+                "SubchainVB cuts sequences into windows, and these data have none; use StochasticVB"
+            )
+        is_adaptive = self.buffer == "adaptive"
+        buffer = MOST_BUFFER if is_adaptive else int(self.buffer)
+        return RandomWindows(
+            data, self.subchain_length, self.n_subchains, buffer, EDGE_TOL if is_adaptive else None
+        )
