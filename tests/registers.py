@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from docs.skeletons.family import Exponential
 from oracles import conjugate, missing, regression
 from scipy import sparse
 
+from docs.skeletons.family import Exponential
 from stickbreak import families
 from stickbreak.data import Table, measure
 from stickbreak.stats import Field, Summary

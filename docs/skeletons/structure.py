@@ -21,6 +21,8 @@ from stickbreak.structures import BaseStructure, row_evidence
 class Alone(BaseStructure):
     """Units are rows: q(z_n = k) = softmax(evidence_nk + log share_k)."""
 
+    has_best = True
+
     # Births, merges and deletes fit all data from changed counts, unless `tracks` says that a lap
     # can watch them.
 

@@ -21,7 +21,7 @@ class Coin(BaseStructure):
     The prior counts flips: one a unit.
     """
 
-    is_ordered = draws = True
+    is_ordered = has_best = draws = True
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         logits = self._logits(potentials, block)

@@ -139,6 +139,8 @@ class Grammar:
 class Tree(BaseStructure):
     """q(tree) of every sentence by inside-outside. Shares are of words: the category above each."""
 
+    has_best = True
+
     def _grammars(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Grammar, float]]:
         """Rows, linear potentials, and the log factor taken out, of each sentence."""
         evidence, top = to_linear(row_evidence(potentials, block))

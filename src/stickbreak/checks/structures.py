@@ -62,7 +62,7 @@ def check_structure(
     )
     _assert_close(local.log_z, alone, 1e-10, "log_z must add up over units")
     _check_labels(model, potentials, block)
-    if defines(model.structure, BaseStructure, "infer_best"):
+    if model.structure.has_best:
         _check_best(model, potentials, block, local.log_z)
     if model.structure.draws:
         _check_drawn(model, potentials, block)
@@ -73,15 +73,17 @@ def check_structure(
 def _check_declared(structure: Any) -> None:
     """What is declared has its methods, and they are declared."""
     require_methods(structure, BaseStructure, STRUCTURE)
-    if defines(structure, BaseStructure, "infer_best"):
+    for declared, method in (("has_best", "infer_best"), ("draws", "infer_drawn")):
+        found = getattr(structure, declared)
+        assert found == defines(structure, BaseStructure, method), (
+            f"{declared} is {found}; it must say whether there is a method `{method}`"
+        )
+    if structure.has_best:
         require_methods(structure, BaseStructure, ("best",))
     needed = {"merge": "merge_terms", "redistribute": "redistribute"}
     for move in structure.tracks:
         assert move in needed, f"tracks holds {move!r}; a lap can watch {', '.join(needed)}"
         require_methods(structure, BaseStructure, (needed[move],))
-    assert structure.draws == defines(structure, BaseStructure, "infer_drawn"), (
-        f"draws is {structure.draws}; it must say whether there is a method `infer_drawn`"
-    )
     if structure.is_ordered:
         require_methods(structure, BaseStructure, ("filter", "viterbi", "walk"))
     if structure.cuts_units:

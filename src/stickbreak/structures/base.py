@@ -74,6 +74,9 @@ class BaseStructure:
     is_ordered: ClassVar[bool] = False
     """Whether the rows of a unit have an order: `filter`, `viterbi`, `walk`."""
 
+    has_best: ClassVar[bool] = False
+    """Whether the best labelling can be found: `infer_best`, `best`."""
+
     draws: ClassVar[bool] = False
     """Whether labels can be drawn, counts and all: `infer_drawn`."""
 
