@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import stickbreak as sb
-from stickbreak.estimators.files import register
+from stickbreak.estimators.model_files import register
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 
@@ -25,5 +25,5 @@ class FlatMixture(sb.Mixture):
     # write an __init__ that stores them and does nothing else, `self._store(locals())`, and name
     # those of the prior in PRIOR: they are saved with the model, and given to `_make_model`.
 
-    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any], rule: Any) -> Model:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return Model(Alone(), family, FlatShares(**prior), learns=self.learn_prior)

@@ -60,7 +60,7 @@ class PlainMixture(FlatMixture):
 
     PRIOR = ()
 
-    def _make_model(self, family: Any, prior: Any, rule: Any) -> Model:
+    def _make_model(self, family: Any, prior: Any) -> Model:
         return Model(PlainStructure(), family, PlainPrior())
 
 

@@ -259,7 +259,7 @@ def test_progress_is_logged_line_by_line_without_a_terminal(data, command, monke
     assert all("components" in line and "rows/s  at most" in line for line in lines)
     assert len(lines) <= 6  # at most one a second
     assert command(*fit, "--quiet").err == ""
-    monkeypatch.setattr("stickbreak.estimators.progress.PAUSE", -1.0)
+    monkeypatch.setattr("stickbreak.progress.PAUSE", -1.0)
     every = command(*fit[:-2], "--init", "k-means||").err
     for words in (
         "reading rows.csv: 100 %",

@@ -19,7 +19,7 @@ from cli.running import command  # noqa: F401
 import stickbreak as sb
 from stickbreak.cli.commands import app
 from stickbreak.cli.options import ENGINE, FAMILIES, MODELS, TOPIC_ENGINE
-from stickbreak.estimators import parts
+from stickbreak.families import names
 from stickbreak.inference import ENGINES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def test_options_have_the_names_of_the_python_arguments():
             arguments["n_components"].default
         )
         assert entry.defaults["moves"].split(",")[0] == ("yes" if entry.has_moves else "no")
-    assert set(FAMILIES.replace(" or ", ", ").split(", ")) == set(parts.FAMILIES)
+    assert set(FAMILIES.replace(" or ", ", ").split(", ")) == set(names.FAMILIES)
     assert all(name in ENGINE["inference"].help for name in ENGINES)
     known = {name for engine in ENGINES.values() for name in engine().get_params()} | {"inference"}
     assert set(ENGINE) <= known

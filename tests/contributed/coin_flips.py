@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.estimators.chains import ChainEstimator
-from stickbreak.estimators.files import register
+from stickbreak.estimators.model_files import register
+from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 from stickbreak.stats import Array
@@ -18,7 +18,7 @@ from .uniform import Uniform
 
 
 @register
-class CoinFlips(ChainEstimator):
+class CoinFlips(SequenceModel):
     """fit, predict and score for units of rows: a list of arrays, `lengths` or `sequence_id`.
 
     Parameters and attributes as in `sb.HMM`; the prior has none.
@@ -42,7 +42,7 @@ class CoinFlips(ChainEstimator):
     ) -> None:
         self._store(locals())
 
-    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any], rule: Any) -> Model:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return Model(Coin(), family, Uniform(), learns=self.learn_prior)
 
     @property

@@ -211,9 +211,16 @@ def test_it_is_drawn_labeled_and_sampled() -> None:
     assert all((part == part[0]).all() for part in faces)
 
 
-def test_chains_of_the_family_are_filtered() -> None:
+def test_chains_of_the_family_are_filtered_and_forecast() -> None:
     """Angles in a hidden Markov model of the library."""
     model = sb.HMM(3, family=VonMises(4.0), random_state=0).fit(UNITS)
     now = model.online_filter()
     for row, shares in zip(UNITS[3], model.filter_proba(UNITS)[3], strict=True):
         np.testing.assert_allclose(now.update(row).probabilities, shares, atol=1e-9)
+    ahead = model.forecast(UNITS, 2)
+    assert ahead.rows.shape == (60, 2, 2)
+    sure = ahead.states[:, 0].max(1) > 0.95
+    place = ahead.states[sure, 0].argmax(1)
+    # a mean direction, which the other states pull away by little
+    apart = ahead.rows[sure, 0] - model.posterior_["direction"][place]
+    assert (np.cos(apart) > 0.99).all()

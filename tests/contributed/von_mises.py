@@ -180,6 +180,9 @@ class VonMises(BaseFamily):
         length, angle = polar(self._posterior(counts["resultant"]))
         return rng.vonmises(rng.vonmises(angle[labels], length[labels]), self.concentration)
 
+    def expected_rows(self, counts: Counts, shares: Array) -> Array:
+        return polar(shares @ on_circle(self.describe(counts)["direction"]))[1]
+
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Directions (K, D), in radians from -pi to pi."""
         return {"direction": polar(self._posterior(counts["resultant"]))[1]}

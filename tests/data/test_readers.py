@@ -236,7 +236,7 @@ def test_partial_fit_sees_a_file_in_batches_and_pieces_one_by_one(tmp_path, monk
     rows = rng.normal(size=(1000, 2)) + np.where(rng.random((1000, 1)) < 0.5, -6.0, 6.0)
     pl.DataFrame(rows, schema=["x", "y"]).write_csv(tmp_path / "rows.csv")
     model = sb.Mixture(2, random_state=0).partial_fit(tmp_path / "rows.csv")
-    assert model._n_steps == 10
+    assert model._fitted.n_steps == 10
     assert model.counts_.sum() == pytest.approx(1000)
     assert np.isfinite(model.lower_bound_)
     np.testing.assert_array_equal(model.labels_, model.predict(tmp_path / "rows.csv"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln, logsumexp
@@ -17,22 +17,28 @@ from stickbreak.protocols import Local
 from stickbreak.stats import Fields
 
 Array = np.ndarray
-Labelling = tuple[list[int], dict[str, Array]]
-"""Component of each row, and the counts of the prior's fields."""
 
 
-def paths(n: int, K: int) -> Iterator[Labelling]:
-    """All paths of n rows through K states."""
-    for path in product(range(K), repeat=n):
+class Labelling(NamedTuple):
+    """Component of each row, the counts of the prior's fields, and a known log weight."""
+
+    labels: list[int]
+    counts: dict[str, Array]
+    log_known: float = 0.0
+
+
+def paths(unit: Batch, K: int) -> Iterator[Labelling]:
+    """All paths of a unit's rows through K states."""
+    for path in product(range(K), repeat=unit.n_rows):
         counts = {"initial": np.zeros(K), "transition": np.zeros((K, K))}
         counts["initial"][path[0]] += 1
         for a, b in pairwise(path):
             counts["transition"][a, b] += 1
-        yield list(path), counts
+        yield Labelling(list(path), counts)
 
 
-def trees(n: int, K: int) -> Iterator[Labelling]:
-    """All binary trees over n words with K categories."""
+def trees(unit: Batch, K: int) -> Iterator[Labelling]:
+    """All binary trees over a unit's words with K categories."""
 
     def under(size: int, a: int) -> Iterator[tuple[list[int], list[tuple[int, int, int]]]]:
         if size == 1:
@@ -43,7 +49,7 @@ def trees(n: int, K: int) -> Iterator[Labelling]:
                     yield left[0] + right[0], [(a, b, c), *left[1], *right[1]]
 
     for a in range(K):
-        for labels, rules in under(n, a):
+        for labels, rules in under(unit.n_rows, a):
             counts = {
                 "root": np.eye(K)[a],
                 "kind": np.zeros((K, 2)),
@@ -54,7 +60,34 @@ def trees(n: int, K: int) -> Iterator[Labelling]:
             for rule in rules:
                 counts["kind"][rule[0], 1] += 1
                 counts["binary_rule"][rule] += 1
-            yield labels, counts
+            yield Labelling(labels, counts)
+
+
+def annotations(unit: Batch, K: int) -> Iterator[Labelling]:
+    """All subtypes of the nodes of a given tree."""
+    nodes, n = unit.side.rows, unit.n_rows
+    for subtypes in product(range(K), repeat=len(nodes)):
+        counts = {
+            "root": np.eye(K)[subtypes[-1]],
+            "tag": np.zeros((2, K)),
+            "binary_rule": np.zeros((2, K, K, K)),
+        }
+        for v, (label, left, right) in enumerate(nodes):
+            if v < n:
+                counts["tag"][label, subtypes[v]] += 1
+            else:
+                counts["binary_rule"][label, subtypes[v], subtypes[left], subtypes[right]] += 1
+        yield Labelling(list(subtypes[:n]), counts)
+
+
+def alignments(unit: Batch, K: int) -> Iterator[Labelling]:
+    """All alignments of a pair: a position, or NULL, for every target word."""
+    source = [0, *unit.side.rows.tolist()]
+    for positions in product(range(len(source)), repeat=unit.n_rows):
+        n_null = positions.count(0)
+        kind = np.array([n_null, unit.n_rows - n_null], dtype=float)
+        log_known = -kind[1] * np.log(len(source) - 1)
+        yield Labelling([source[p] for p in positions], {"kind": kind}, log_known)
 
 
 def prepared(model: Any, batch: Batch) -> Batch:
@@ -74,8 +107,8 @@ def log_weights(potentials: Any, evidence: Array, labellings: list[Labelling]) -
     tables = lambda counts: sum(float((potentials[n] * c).sum()) for n, c in counts.items())
     return np.array(
         [
-            tables(counts) + evidence[np.arange(len(labels)), labels].sum()
-            for labels, counts in labellings
+            tables(counts) + evidence[np.arange(len(labels)), labels].sum() + log_known
+            for labels, counts, log_known in labellings
         ]
     )
 
@@ -94,20 +127,27 @@ def dirichlet_multinomial(counts: Array, concentration: float) -> float:
     return float(each.sum())
 
 
+def one_a_row(name: str, table: Array) -> Array:
+    """The counts of a field, one distribution a row: (K, V) of a tag given the subtype, ..."""
+    if name == "binary_rule":
+        return table.reshape(-1, table.shape[-1] ** 2)
+    return table.T if name == "tag" else np.atleast_2d(table)
+
+
 def log_evidence(model: Any, batch: Batch, n_components: int, labellings: Any) -> float:
     """Exact log evidence of a tiny batch: all labellings of all units, tables integrated out."""
     K, joints = n_components, []
-    units = [list(labellings(hi - lo, K)) for lo, hi in pairwise(batch.offsets)]
+    units = [list(labellings(batch.part(u, u + 1), K)) for u in range(batch.n_spans)]
     scores, rows = model.family.mean_log(model.family.zeros(K)), model.family.prepare(batch.rows)
     for choice in product(*units):
         emitted = model.family.zeros(K)
-        labels = np.concatenate([labels for labels, _ in choice])
+        labels = np.concatenate([labelling.labels for labelling in choice])
         scores.collect(rows, np.asfortranarray(np.eye(K)[labels]), emitted)
         joint = float(model.family.log_marginal(emitted).sum())
-        for name in choice[0][1]:
-            table = sum(counts[name] for _, counts in choice)
-            row = (1, K) if table.ndim == 1 else (K, -1)
-            joint += dirichlet_multinomial(table.reshape(row), model.prior.concentration)
+        joint += sum(labelling.log_known for labelling in choice)
+        for name in choice[0].counts:
+            table = sum(labelling.counts[name] for labelling in choice)
+            joint += dirichlet_multinomial(one_a_row(name, table), model.prior.concentration)
         joints.append(joint)
     return float(logsumexp(joints))
 

@@ -4,16 +4,16 @@ of its kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Table, measure
+from stickbreak.data import Sequences, Side, Table, measure
 from stickbreak.families import Categorical, Gaussian
 from stickbreak.models import Model
 
-from . import chain, document, sweep, tree
+from . import alignment, annotation, chain, document, sweep, tree
 from .data import Ragged
 
 Array = np.ndarray
@@ -24,7 +24,7 @@ class Case:
     """A model, data and a number of components to start with."""
 
     model: Model
-    data: Ragged
+    data: Ragged | Sequences
     n_components: int
 
 
@@ -32,12 +32,14 @@ def lengths_to_offsets(lengths: Any) -> Array:
     return np.r_[0, np.cumsum(lengths)].astype(np.int64)
 
 
-def symbols(lengths: Any, n_symbols: int, seed: int) -> tuple[Array, Array]:
+def symbols(lengths: Any, n_symbols: int, seed: int, noise: float = 0.2) -> tuple[Array, Array]:
     """Rows (n, 1) of sticky symbols, some missing, and offsets."""
     rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
     n, state = offsets[-1], (rng.random(offsets[-1]) < 0.3).cumsum() % 3
     rows = np.where(
-        rng.random(n) < 0.8, 2 * state + rng.integers(0, 2, n), rng.integers(0, n_symbols, n)
+        rng.random(n) < 1.0 - noise,
+        2 * state + rng.integers(0, 2, n),
+        rng.integers(0, n_symbols, n),
     )
     rows = np.minimum(rows, n_symbols - 1)
     rows[rng.random(n) < 0.05] = -1
@@ -68,6 +70,45 @@ def documents(n_units: int, n_symbols: int, seed: int) -> Ragged:
     return Ragged(rows[:, None], lengths_to_offsets([(t > 0).sum() for t in tables]), repeats)
 
 
+def bitext(lengths: Any, n_words: int, seed: int) -> Sequences:
+    """Target words (n, 1) of pairs, most of them translations: source word w of n_words, NULL
+    among them, gives w - 1.
+    """
+    rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
+    sizes = rng.integers(1, 5, len(lengths))
+    ends = lengths_to_offsets(sizes)
+    source = rng.integers(1, n_words, ends[-1])
+    at = np.repeat(ends[:-1], lengths) + rng.integers(0, np.repeat(sizes, lengths))
+    is_noise = rng.random(offsets[-1]) < 0.2
+    rows = np.where(is_noise, rng.integers(0, n_words, len(at)), source[at] - 1)
+    return Sequences(rows[:, None], offsets=offsets, side=Side(source, ends))
+
+
+def skeletons(lengths: Any, n_symbols: int, seed: int, noise: float = 0.2) -> Sequences:
+    """Words (n, 1) under random trees: three subtypes, with their own words, tag, and children."""
+    rng, offsets = np.random.default_rng(seed), lengths_to_offsets(lengths)
+    rows, sides = [], []
+
+    def grow(n: int, subtype: int, words: list[Any], inner: list[Any], size: int) -> int:
+        if n == 1:
+            word = 2 * subtype + rng.integers(2)
+            rows.append(rng.integers(n_symbols) if rng.random() < noise else word)
+            words.append((int(subtype > 0), -1, -1))
+            return len(words) - 1
+        cut, label = int(rng.integers(1, n)), int(rng.integers(2))
+        left = grow(cut, (subtype + label) % 3, words, inner, size)
+        right = grow(n - cut, (subtype + 1) % 3, words, inner, size)
+        inner.append((label, left, right))
+        return size + len(inner) - 1
+
+    for n in lengths:
+        words, inner = [], []
+        grow(int(n), int(rng.integers(2)), words, inner, int(n))
+        sides.append(np.array(words + inner, dtype=np.int64))
+    side = Side(np.concatenate(sides), lengths_to_offsets([len(nodes) for nodes in sides]))
+    return Sequences(np.array(rows)[:, None], offsets=offsets, side=side)
+
+
 def resolved(family: Any, rows: Array) -> Any:
     return family.resolve(measure(Table(rows)))
 
@@ -93,6 +134,10 @@ def _cases() -> dict[str, Case]:
     )
     topics = resolved(Categorical(0.2, n_symbols=(12,)), bags.rows)
     categories = resolved(Categorical(0.4, n_symbols=(5,)), words)
+    pairs = bitext(rng.integers(1, 6, 30), 6, 6)
+    trees = skeletons(rng.integers(1, 8, 24), 6, 7)
+    translations = resolved(Categorical(0.3, n_symbols=(6,)), pairs.rows)
+    subtypes = resolved(Categorical(0.4, n_symbols=(6,)), trees.rows)
     return {
         "chain": Case(symbol_chain, Ragged(rows, offsets), 4),
         "chain-own-vocabulary": Case(symbol_chain, Ragged(rows, offsets, own_vocabulary=True), 4),
@@ -110,7 +155,31 @@ def _cases() -> dict[str, Case]:
             Ragged(words, word_offsets),
             3,
         ),
+        "alignment": Case(
+            Model(alignment.Alignment(), translations, alignment.NullOrWord(), "word"), pairs, 6
+        ),
+        "annotation": Case(
+            Model(annotation.Annotation(), subtypes, annotation.AnnotationRows(), "subtype"),
+            trees,
+            3,
+        ),
+    }
+
+
+def _moving() -> dict[str, Case]:
+    """Data of several components that are easy to tell apart: moves should find some of them."""
+    rng = np.random.default_rng(9)
+    rows, offsets = symbols(rng.integers(4, 16, 20), 6, 1, noise=0.02)
+    ends = lengths_to_offsets(rng.integers(2, 7, 30))
+    is_verb = (np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))) % 2
+    words = (2 * is_verb + rng.integers(0, 2, ends[-1]))[:, None]
+    return {
+        "chain": replace(CASES["chain"], data=Ragged(rows, offsets)),
+        "tree": replace(CASES["tree"], data=Ragged(words, ends)),
+        **{name: CASES[name] for name in ("chain-gaussian", "document", "document-rest")},
+        "annotation": CASES["annotation"],
     }
 
 
 CASES = _cases()
+MOVING = _moving()

@@ -81,7 +81,7 @@ class FiniteTopics(BasePrior):
         raise NotImplementedError("documents have no EM objective here")
 
     def sizes(self, counts: Any) -> Array:
-        return np.asarray(counts["emission"]).sum(-1)
+        return np.asarray(counts["emission"]).sum(0)
 
     def mean(self, counts: Any, params: Fields) -> Array:
         pseudo, _ = self.pseudo(params, len(counts["log_share"]))

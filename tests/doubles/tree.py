@@ -52,7 +52,7 @@ class GrammarRows(BasePrior):
             yield name, counts[name].reshape(shape), np.full(shape, self.concentration)
 
     def potentials(self, counts: Any, params: Fields, rule: Any) -> dict[str, Any]:
-        return {n: rule.pick(ROWS)(c, p).reshape(counts[n].shape) for n, c, p in self._rows(counts)}
+        return self._shape(counts, rule.pick(ROWS))
 
     def bound(self, total: Summary, params: Fields) -> float:
         return float(
@@ -70,11 +70,18 @@ class GrammarRows(BasePrior):
 
     def mean(self, counts: Any, params: Fields) -> Array:
         """Shares of words: how often each category emits."""
-        emits = counts["kind"][:, EMIT] + self.concentration
+        emits = self.sizes(counts) + self.concentration
         return emits / emits.sum()
 
     def predictive(self, counts: Any, params: Fields) -> dict[str, Any]:
-        return {n: ROWS.log_mean(c, p).reshape(counts[n].shape) for n, c, p in self._rows(counts)}
+        return self._shape(counts, ROWS.log_mean)
+
+    def _shape(self, counts: Any, log_of: Any) -> dict[str, Any]:
+        """Log tables in the shape of their counts."""
+        return {n: self._shaped(n, log_of(c, p), counts[n].shape) for n, c, p in self._rows(counts)}
+
+    def _shaped(self, name: str, rows: Array, shape: tuple[int, ...]) -> Array:
+        return rows.reshape(shape)
 
 
 def spans(n: int) -> Iterator[tuple[int, int]]:
@@ -140,6 +147,7 @@ class Tree(BaseStructure):
     """q(tree) of every sentence by inside-outside. Shares are of words: the category above each."""
 
     has_best = True
+    patience = np.inf
 
     def _grammars(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Grammar, float]]:
         """Rows, linear potentials, and the log factor taken out, of each sentence."""

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import stickbreak as sb
-from stickbreak.estimators.frames import frame_kind, read_frame
 from stickbreak.persist import read_file, write_file
+from stickbreak.reading.frame_columns import frame_kind, read_frame
 
 MAKE = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 both = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE.keys())

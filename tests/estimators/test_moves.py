@@ -155,7 +155,7 @@ def test_files_keep_moves_and_their_settings(fitted, tmp_path):
     assert all(isinstance(record, MoveRecord) for record in again.trace_.moves)
     assert again.explain_moves() == fitted.explain_moves()
     assert repr(again.inference) == repr(fitted.inference)
-    assert again._next_id == fitted._next_id
+    assert again._fitted.next_id == fitted._fitted.next_id
     np.testing.assert_array_equal(again.component_ids_, fitted.component_ids_)
     np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
 
@@ -201,15 +201,15 @@ def test_ids_are_permanent(fitted):
             born |= fresh
             alive = (alive - set(record.parents)) | set(record.children)
     assert alive == set(fitted.component_ids_.tolist())
-    assert fitted._next_id == max(born) + 1
+    assert fitted._fitted.next_id == max(born) + 1
 
 
 def test_a_warm_start_goes_on_with_ids_and_bound(fitted):
     model = sb.DPMixture(random_state=0, warm_start=True).fit(X[:100])
-    first = model.n_components_, model._next_id
+    first = model.n_components_, model._fitted.next_id
     model.fit(X)
     assert model.n_components_ == 4
-    assert model._next_id >= first[1]
+    assert model._fitted.next_id >= first[1]
     bound = model.lower_bound_
     model.fit(X)
     assert model.lower_bound_ >= bound - 1e-10 * abs(bound)

@@ -209,4 +209,6 @@ def test_the_estimator_scores_new_rows_as_the_model_does(kind):
     cls = sb.DPMixture if kind == "dirichlet_process" else sb.Mixture
     family = sb.Gaussian(mean=MEAN, mean_strength=STRENGTH, dof=DOF, covariance=B / (DOF - D - 1))
     model = cls(K, family=family, concentration=CONCENTRATION, random_state=0).fit(X)
-    assert model.score(X_NEW) == pytest.approx(held_out(make_ours(kind), model._counts), abs=1e-10)
+    assert model.score(X_NEW) == pytest.approx(
+        held_out(make_ours(kind), model._fitted.counts), abs=1e-10
+    )

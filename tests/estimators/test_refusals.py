@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from stickbreak.estimators.model_files import PARTS, register_part
+from stickbreak.families.base import BaseFamily
 from stickbreak.persist import read_file, write_file
 from stickbreak.stats import Reanchor, Summary
 
@@ -115,9 +117,9 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 
 
 def test_ctrl_c_between_starts_keeps_the_best_so_far(monkeypatch):
-    from stickbreak.estimators import mixture
+    from stickbreak.estimators import mixtures
 
-    real, calls = mixture.from_plusplus, []
+    real, calls = mixtures.from_plusplus, []
 
     def interrupted(*arguments, **settings):
         calls.append(1)
@@ -125,7 +127,7 @@ def test_ctrl_c_between_starts_keeps_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(mixture, "from_plusplus", interrupted)
+    monkeypatch.setattr(mixtures, "from_plusplus", interrupted)
     model = sb.Mixture(2, family="poisson", random_state=0, n_init=3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
@@ -150,3 +152,26 @@ def test_submodules_are_found_when_first_used():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sb.checks.check_family.__name__ == "check_family"
+
+
+class Narrow(sb.Poisson):
+    """Does not say how many columns it reads."""
+
+    n_columns = BaseFamily.n_columns
+
+
+def test_a_family_without_its_number_of_columns_is_not_saved(tmp_path):
+    register_part(Narrow)
+    model = sb.Mixture(2, family=Narrow(), random_state=0).fit(X)
+    with pytest.raises(sb.ModelFileError, match="Narrow has no property `n_columns`"):
+        model.save(tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_a_family_without_its_number_of_columns_is_refused_in_one_sentence(tmp_path):
+    register_part(type("Wide", (sb.Poisson,), {}))
+    family = PARTS["Wide"]()
+    sb.Mixture(2, family=family, random_state=0).fit(X).save(tmp_path / "m")
+    register_part(type("Wide", (sb.Poisson,), {"n_columns": BaseFamily.n_columns}))
+    with pytest.raises(sb.ModelFileError, match="Wide has no property `n_columns`"):
+        sb.load(tmp_path / "m")

@@ -244,15 +244,15 @@ def test_a_dictionary_says_which_states_a_symbol_may_have(tmp_path):
 
 def predictive_tables(model, rows):
     """Log evidence (T, K), start and transition of held-out scores."""
-    potentials = model._model.predictive(model._counts, model._params)
-    evidence = potentials.scores.evidence(model._model.family.prepare(rows))
+    potentials = model._fitted.predictive()
+    evidence = potentials.scores.evidence(model.family_.prepare(rows))
     return evidence, potentials["start"], potentials["transition"]
 
 
 def fitted_tables(model, rows):
-    potentials = model._potentials()
+    potentials = model._fitted.potentials()
     return (
-        potentials.scores.evidence(model._model.family.prepare(rows)),
+        potentials.scores.evidence(model.family_.prepare(rows)),
         potentials["start"],
         potentials["transition"],
     )
@@ -510,7 +510,7 @@ def test_a_stream_of_sequences(cls):
         model.partial_fit(part)
     assert model.counts_.sum() == pytest.approx(960, rel=1e-12)
     assert agreement(model.predict(case.sequences), case.states) > 0.97
-    root = dict(model._params.arrays).get("root")
+    root = dict(model._fitted.params.arrays).get("root")
     # what was learned of the root stays: it begins with equal shares
     assert root is None or np.ptp(root) > 0.01
     steps = cls(3, random_state=0)
@@ -676,7 +676,7 @@ def test_very_long_sequences_are_filtered_in_pieces(monkeypatch):
     ahead = model.forecast(STACKED, 2).states
     # blocks of 64 rows: the sequence takes four
     monkeypatch.setattr("stickbreak.structures.chain.structure.BLOCK_NUMBERS", 1)
-    assert model._model.block_rows(3) == 64
+    assert model._fitted.model.block_rows(3) == 64
     for name, expected in whole.items():
         np.testing.assert_allclose(
             getattr(model, name)(STACKED), expected, rtol=1e-9, atol=1e-11, err_msg=name
@@ -711,9 +711,9 @@ def test_xarray_names_the_transitions():
 
 
 def test_weights_do_not_change_answers_for_new_rows(model):
-    table = model._use(X, None, None, None)
+    table = model._use(model._given(X))[1]
     weighted = replace(table, repeats=np.full(table.n_rows, 2.0))
-    shares = model._model.shares(model._potentials(), weighted.whole())
+    shares = model._fitted.model.shares(model._fitted.potentials(), weighted.whole())
     np.testing.assert_allclose(shares, np.concatenate(model.predict_proba(X)), rtol=1e-12)
 
 

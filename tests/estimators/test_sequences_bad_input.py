@@ -345,3 +345,31 @@ def test_a_refused_fit_leaves_the_model_as_it_was():
     assert_refused("lengths sums to", lambda: model.fit(STACKED, lengths=[3]))
     assert model.score(X) == before
     np.testing.assert_array_equal(model.labels_[0], labels[0])
+
+
+METHODS = ("fit", "fit_predict", "partial_fit", "resume", "score")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lengths_in_the_place_of_targets_are_refused_with_the_remedy(method):
+    model = sb.HMM(2, random_state=0, inference=sb.BatchVB(max_iter=2, tol=1e9)).fit(STACKED)
+    remedy = rf"by name: lengths=\[{LENGTHS[0]}, {LENGTHS[1]}, "
+    assert_refused(remedy, lambda: getattr(model, method)(STACKED, list(LENGTHS)))
+    assert_refused(remedy, lambda: getattr(model, method)(STACKED, np.array(LENGTHS)))
+    assert_refused(rf"lengths=\[{N}\]", lambda: getattr(model, method)(STACKED, [N]))
+    assert_refused("lengths of sequences by name", lambda: getattr(model, method)(STACKED, 0.5))
+    assert_refused(
+        "lengths of sequences by name", lambda: getattr(model, method)(STACKED, np.zeros(N - 1))
+    )
+
+
+def test_targets_are_ignored():
+    make = lambda: sb.HMM(2, random_state=0, inference=sb.BatchVB(max_iter=2, tol=1e9))
+    plain, listed = make().fit(STACKED), make().fit(X)
+    for y in (None, np.zeros(N), list("ab" * N)[:N], np.ones((N, 2)), pd.Series(np.ones(N))):
+        assert make().fit(STACKED, y).lower_bound_ == plain.lower_bound_
+        assert plain.score(STACKED, y) == plain.score(STACKED)
+    for y in (np.zeros(len(X)), [np.zeros(len(x)) for x in X], np.zeros(N)):
+        assert make().fit(X, y).lower_bound_ == listed.lower_bound_
+    apart = make().fit(STACKED, np.zeros(len(X)), lengths=LENGTHS)
+    assert apart.lower_bound_ == listed.lower_bound_

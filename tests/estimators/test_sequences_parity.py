@@ -97,8 +97,8 @@ def test_likelihoods_posteriors_and_best_paths_are_the_same(name):
     if name == "categorical":
         theirs.n_features = theirs.emissionprob_.shape[1]
     log_z, shares = theirs.score_samples(new, LENGTHS)
-    table = ours._use(new, LENGTHS, None, None)
-    assert ours._model.log_evidence(ours._potentials(), table.whole()).sum() == pytest.approx(
+    fitted, table = ours._use(ours._given(new, lengths=LENGTHS))
+    assert fitted.model.log_evidence(fitted.potentials(), table.whole()).sum() == pytest.approx(
         log_z, rel=1e-8
     )
     np.testing.assert_allclose(ours.predict_proba(new, lengths=LENGTHS), shares, atol=1e-8)

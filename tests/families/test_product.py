@@ -398,15 +398,13 @@ def test_rest_takes_all_other_columns() -> None:
         {"categorical": 2, "bernoulli": 3, "poisson": 4}, rest=sb.DiagonalGaussian(dof=5.0)
     )
     model = sb.Mixture(3, family=family, random_state=0).fit(ROWS)
-    member, columns = model._model.family.members[-1]
+    member, columns = model.family_.members[-1]
     assert (member.dof, columns) == (5.0, (0, 1, 5))
     assert "mean of columns 0, 1, 5" in model.posterior_
     same = sb.Product([*family.members.items(), (sb.DiagonalGaussian(dof=5.0), [0, 1, 5])])
     assert sb.Mixture(3, family=same, random_state=0).fit(ROWS).lower_bound_ == model.lower_bound_
     nothing_left = sb.Product(MEMBERS, rest="gaussian")
-    assert (
-        len(sb.Mixture(3, family=nothing_left, random_state=0).fit(ROWS)._model.family.members) == 5
-    )
+    assert len(sb.Mixture(3, family=nothing_left, random_state=0).fit(ROWS).family_.members) == 5
 
 
 def test_members_name_the_columns_of_the_table_in_errors_and_warnings() -> None:

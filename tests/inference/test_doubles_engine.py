@@ -176,7 +176,8 @@ class StopAt(Callback):
 
 @pytest.mark.parametrize("at", [3, 7, 8])
 @pytest.mark.parametrize(
-    "name", ["chain-own-vocabulary", "chain-gaussian", "document-rest", "tree"]
+    "name",
+    ["chain-own-vocabulary", "chain-gaussian", "document-rest", "tree", "alignment", "annotation"],
 )
 def test_checkpoints_resume_bit_for_bit(name, at, tmp_path):
     """In the first lap (the seed stands in), inside a later one, at its end; warm starts
@@ -202,14 +203,14 @@ def test_checkpoints_resume_bit_for_bit(name, at, tmp_path):
 # --------------------------------------------------------------------- other rules and accumulators
 
 
-@pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree"])
+@pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree", "alignment", "annotation"])
 def test_doubles_pass_the_public_battery(name):
     case = CASES[name]
     check_model(case.model, case.data, start_of(case, 1), n_batches=3, max_iter=3)
 
 
 @pytest.mark.parametrize("engine", [EM, HardEM])
-@pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree"])
+@pytest.mark.parametrize("name", ["chain", "chain-gaussian", "tree", "alignment", "annotation"])
 def test_em_raises_its_objective(name, engine):
     case = CASES[name]
     result = run(case.model, engine(max_iter=8, **VISITS), case.data, start_of(case, 1))

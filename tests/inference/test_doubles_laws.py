@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from doubles import brute, document
-from doubles.cases import CASES, lengths_to_offsets
+from doubles.cases import CASES, bitext, lengths_to_offsets, skeletons
 from doubles.data import Ragged, random_seed, random_start
 from scipy.special import digamma, gammaln, logsumexp
 
@@ -19,7 +19,14 @@ from stickbreak.inference import LogMean, MeanLog, MemoizedVB, Mode, run, worker
 from stickbreak.priors import BasePrior
 from stickbreak.structures import BaseStructure
 
-LABELLINGS = {"chain": brute.paths, "chain-gaussian": brute.paths, "tree": brute.trees}
+LABELLINGS = {
+    "chain": brute.paths,
+    "chain-gaussian": brute.paths,
+    "tree": brute.trees,
+    "alignment": brute.alignments,
+    "annotation": brute.annotations,
+}
+SIDED = {"alignment": bitext, "annotation": lambda lengths, K, seed: skeletons(lengths, 6, seed)}
 
 
 @pytest.fixture(autouse=True)
@@ -30,17 +37,19 @@ def one_blas_thread():
 
 
 def tiny(name: str, lengths: tuple[int, ...], n_components: int, seed: int = 0):
-    """A model of the register, a few of its rows as one batch, and random counts."""
+    """A model of the register, a few rows as data, and random counts."""
     case, offsets = CASES[name], lengths_to_offsets(lengths)
-    batch = Ragged(case.data.rows[3 : 3 + offsets[-1]], offsets).whole()
-    return case.model, batch, random_seed(case.model, [batch], n_components, seed)
+    data = Ragged(case.data.rows[3 : 3 + offsets[-1]], offsets)
+    if name in SIDED:
+        data = SIDED[name](lengths, n_components, 8)
+    return case.model, data, random_seed(case.model, [data.whole()], n_components, seed)
 
 
 def enumerate_units(name, model, potentials, batch, n_components):
     """For each unit: rows, labellings, and their log weights."""
     evidence = potentials.scores.evidence(model.family.prepare(batch.rows))
-    for lo, hi in pairwise(batch.offsets):
-        found = list(LABELLINGS[name](hi - lo, n_components))
+    for u, (lo, hi) in enumerate(pairwise(batch.offsets)):
+        found = list(LABELLINGS[name](batch.part(u, u + 1), n_components))
         yield slice(lo, hi), found, brute.log_weights(potentials, evidence[lo:hi], found)
 
 
@@ -53,15 +62,16 @@ def test_doubles_are_parts_of_the_contract():
 @pytest.mark.parametrize("rule", [MeanLog(), LogMean(), Mode()], ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_log_z_and_counts_equal_enumeration(name, rule):
-    model, batch, counts = tiny(name, (4, 1, 3), 3)
+    model, data, counts = tiny(name, (4, 1, 3), 3)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(3), rule)
     local, out = brute.infer(model, potentials, batch)
     log_z, shares, expected = 0.0, np.zeros((batch.n_rows, 3)), model.prior.zeros(3)
     for rows, found, weights in enumerate_units(name, model, potentials, batch, 3):
         log_z += logsumexp(weights)
-        for (labels, counted), p in zip(found, np.exp(weights - logsumexp(weights)), strict=True):
-            shares[rows][np.arange(len(labels)), labels] += p
-            for field, array in counted.items():
+        for labelling, p in zip(found, np.exp(weights - logsumexp(weights)), strict=True):
+            shares[rows][np.arange(len(labelling.labels)), labelling.labels] += p
+            for field, array in labelling.counts.items():
                 expected[field] += p * array
     assert local.log_z == pytest.approx(log_z, rel=1e-12)
     np.testing.assert_allclose(local.shares, shares, atol=1e-12)
@@ -71,15 +81,16 @@ def test_log_z_and_counts_equal_enumeration(name, rule):
 
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_best_labelling_equals_enumeration(name):
-    model, batch, counts = tiny(name, (4, 1, 3), 3)
+    model, data, counts = tiny(name, (4, 1, 3), 3)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(3), MeanLog())
     local, out = brute.infer(model.best_only(), potentials, batch)
     value, labels, expected = 0.0, [], model.prior.zeros(3)
     for _, found, weights in enumerate_units(name, model, potentials, batch, 3):
         best = int(weights.argmax())
         value += weights[best]
-        labels += found[best][0]
-        for field, array in found[best][1].items():
+        labels += found[best].labels
+        for field, array in found[best].counts.items():
             expected[field] += array
     assert local.log_z == pytest.approx(value, rel=1e-12)
     np.testing.assert_array_equal(model.decode(potentials, batch), labels)
@@ -90,7 +101,8 @@ def test_best_labelling_equals_enumeration(name):
 
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_samples_have_the_posterior_shares(name):
-    model, batch, counts = tiny(name, (4, 1, 3), 3)
+    model, data, counts = tiny(name, (4, 1, 3), 3)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(3), MeanLog())
     local, _ = brute.infer(model, potentials, batch)
     rng, block = np.random.default_rng(0), brute.prepared(model, batch)
@@ -103,7 +115,8 @@ def test_samples_have_the_posterior_shares(name):
 
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_derivative_of_log_z_is_the_count(name):
-    model, batch, counts = tiny(name, (4, 3), 2)
+    model, data, counts = tiny(name, (4, 3), 2)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(2), MeanLog())
     _, out = brute.infer(model, potentials, batch)
     for field in model.prior.fields(model.axis):
@@ -116,9 +129,10 @@ def test_derivative_of_log_z_is_the_count(name):
             assert (up - down) / 2e-5 == pytest.approx(out[field][at], abs=1e-7), (field, at)
 
 
-@pytest.mark.parametrize("name", ["chain", "tree"])
+@pytest.mark.parametrize("name", ["chain", "tree", "alignment", "annotation"])
 def test_derivative_of_log_z_along_the_family_is_its_count(name):
-    model, batch, counts = tiny(name, (4, 3), 2)
+    model, data, counts = tiny(name, (4, 3), 2)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(2), MeanLog())
     found, _ = model.local_step(potentials, batch)
     for at in np.ndindex(found["emission"].shape):
@@ -137,12 +151,18 @@ def test_derivative_of_log_z_along_the_family_is_its_count(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "lengths"), [("chain", (3, 2, 1)), ("chain-gaussian", (3, 2)), ("tree", (3, 2))]
+    ("name", "lengths"),
+    [
+        ("chain", (3, 2, 1)),
+        ("chain-gaussian", (3, 2)),
+        ("tree", (3, 2)),
+        ("alignment", (2, 2, 1)),
+        ("annotation", (3, 2, 1)),
+    ],
 )
 def test_bound_stays_below_the_exact_evidence(name, lengths):
-    model, batch, _ = tiny(name, lengths, 2)
-    data = Ragged(batch.rows, batch.offsets)
-    exact = brute.log_evidence(model, batch, 2, LABELLINGS[name])
+    model, data, _ = tiny(name, lengths, 2)
+    exact = brute.log_evidence(model, data.whole(), 2, LABELLINGS[name])
     engine = MemoizedVB(n_batches=2, max_iter=30, tol=0.0)
     bounds = [
         run(model, engine, data, random_start(model, data.batches(2), 2, seed)).bound
@@ -202,7 +222,8 @@ def test_document_bound_equals_the_textbook_formula(name, max_steps):
 
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_doubles_pass_the_public_battery(name):
-    model, batch, counts = tiny(name, (3, 1, 3), 2)
+    model, data, counts = tiny(name, (3, 1, 3), 2)
+    batch = data.whole()
     potentials = model.potentials(counts, model.start_params(2), MeanLog())
     check_structure(model, potentials, batch)
     alone = [

@@ -234,7 +234,7 @@ def test_many_words_are_cut_to_the_most_telling_also_from_sparse_rows() -> None:
 
 
 def test_more_components_than_can_be_told_apart_are_left_out_with_a_note() -> None:
-    fitted = plots.Fitted(
+    fitted = plots.View(
         structure=Independent(),
         family=sb.Poisson(),
         trace=Trace([LapRecord(1, -5.0, -1.0, 20, 0.1), LapRecord(2, -4.0, -1.0, 18, 0.2)]),
@@ -285,13 +285,13 @@ def test_structures_and_families_can_register_their_own() -> None:
         },
     )
     names, half = ["a", "b"], np.array([0.5, 0.5])
-    fitted = plots.Fitted(
+    fitted = plots.View(
         Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.eye(2)}, names
     )
     figure = plots.draw_figure(fitted)
     assert drawn == [fitted]
     assert "size" in words(figure)  # a value for each column: a heat map
-    odd = plots.Fitted(
+    odd = plots.View(
         Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.ones(2)}, names
     )
     with pytest.raises(ValueError, match=r"Volume has no picture.*register one"):
@@ -300,11 +300,11 @@ def test_structures_and_families_can_register_their_own() -> None:
 
 def make_fitted(
     family: object, posterior: dict[str, np.ndarray], names: list[str], rows: object = None
-) -> plots.Fitted:
+) -> plots.View:
     """Two equal components; rows belong to them in turn."""
     half = np.array([0.5, 0.5])
     labels = None if rows is None else np.arange(len(rows)) % 2  # type: ignore[arg-type]
-    return plots.Fitted(
+    return plots.View(
         Independent(),
         family,
         Trace(),

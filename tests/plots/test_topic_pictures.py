@@ -13,7 +13,7 @@ from topics import corpus
 
 import stickbreak as sb
 from stickbreak import plots
-from stickbreak.estimators.topicviews import MAX_DOCUMENTS, choose_evenly
+from stickbreak.estimators.views import MAX_DOCUMENTS, choose_evenly
 from stickbreak.inference import Trace
 from stickbreak.plots.topic_panels import MAX_TOPICS, count_cells, join_words, shorten
 from stickbreak.structures import Document
@@ -49,13 +49,13 @@ def cell_words(cell) -> list[str]:
     return [text.get_text() for text in cell.texts if text.get_text()]
 
 
-def many_topics(n: int, names: list[str], **more) -> plots.Fitted:
+def many_topics(n: int, names: list[str], **more) -> plots.View:
     """A view of n topics of the same size, each with one word more than the others; documents of
     one topic each.
     """
     probability = np.full((n, 1, len(names)), 0.5 / len(names))
     probability[np.arange(n), 0, np.arange(n)] += 0.5
-    return plots.Fitted(
+    return plots.View(
         Document(), sb.Categorical(), Trace(), np.full(n, 1 / n), np.full(n, 10.0), np.arange(n),
         {"probability": probability},
         names, noun="topic", unit="word", **more,

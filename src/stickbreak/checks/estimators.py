@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator as check_with_sklearn
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.estimators import load
-from stickbreak.estimators.chains import ChainEstimator
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.families.base import BaseFamily
 
 from .requirements import defines
@@ -56,7 +56,7 @@ def check_estimator(estimator: Any, X: Any) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks use tiny data on purpose
         expected = (
-            SEQUENCE_CHECKS if isinstance(estimator, ChainEstimator) else SAMPLE_WEIGHT_CHECKS
+            SEQUENCE_CHECKS if isinstance(estimator, SequenceEstimator) else SAMPLE_WEIGHT_CHECKS
         )
         found = check_with_sklearn(clone(estimator), expected_failed_checks=expected, on_skip=None)
     with warnings.catch_warnings():

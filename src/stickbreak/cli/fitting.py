@@ -11,9 +11,9 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import Corpus, FileTable, read_names, read_runs
-from stickbreak.estimators.identities import offsets_of_runs
-from stickbreak.estimators.progress import Phase
 from stickbreak.inference import ENGINES, read_checkpoint
+from stickbreak.progress import Phase
+from stickbreak.reading import offsets_of_runs
 
 from .options import ENGINE, ModelEntry, reads_documents
 from .output import check_target, configure_logs, print_json, print_lines

@@ -40,7 +40,7 @@ def configure_logs(options: dict[str, Any]) -> int:
         raise ValueError("--quiet and --verbose contradict each other")
     logging.getLogger("stickbreak").setLevel(logging.DEBUG if verbose else logging.WARNING)
     is_live = sys.stderr.isatty() and not quiet
-    logging.getLogger("stickbreak.estimators.progress").setLevel(
+    logging.getLogger("stickbreak.progress").setLevel(
         logging.WARNING if quiet or is_live else logging.INFO
     )
     return int(is_live)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.estimators.chains import ChainEstimator
+from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
@@ -42,7 +42,7 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
     is_of_documents = reads_documents(type(model).__name__)
     return {
         "model": type(model).__name__,
-        "family": type(model._model.family).__name__,
+        "family": type(model.family_).__name__,
         **(
             {"n_words": model.n_features_in_}
             if is_of_documents
@@ -63,7 +63,7 @@ def _chain_facts(model: Any) -> dict[str, Any]:
     """Start and transition probabilities, for models that have them."""
     return (
         {"start": model.startprob_, "transition": model.transmat_}
-        if isinstance(model, ChainEstimator)
+        if isinstance(model, SequenceModel)
         else {}
     )
 
@@ -106,9 +106,7 @@ def components(model: Any) -> list[dict[str, Any]]:
             "weight": float(model.weights_[k]),
             "rows": float(model.counts_[k]),
             **(
-                {"duration": float(model.durations_[k])}
-                if isinstance(model, ChainEstimator)
-                else {}
+                {"duration": float(model.durations_[k])} if isinstance(model, SequenceModel) else {}
             ),
             **{name: values[k] for name, values in posterior.items()},
         }
@@ -134,7 +132,7 @@ def _table_lines(model: Any) -> list[str]:
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
-    stays = model.durations_ if isinstance(model, ChainEstimator) else None
+    stays = model.durations_ if isinstance(model, SequenceModel) else None
     header = [
         model._noun,
         "rows",
@@ -150,7 +148,7 @@ def _table_lines(model: Any) -> list[str]:
     lines = [
         f"{type(model).__name__} of {model.n_effective_} {model._noun}s with rows "
         f"({model.n_components_} in all), "
-        f"{type(model._model.family).__name__}; {what}",
+        f"{type(model.family_).__name__}; {what}",
         *format_table(header, rows),
     ]
     left_out = [f"{len(order) - MOST_COMPONENTS} more {model._noun}s"] * (

@@ -12,11 +12,9 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import FileTable, open_like
-from stickbreak.estimators.chains import ChainEstimator
-from stickbreak.estimators.documents import count_documents
-from stickbreak.estimators.progress import Phase
-from stickbreak.estimators.stacks import Stack
-from stickbreak.estimators.tables import Given
+from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.progress import Phase
+from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
 
 from .fitting import find_sequences, open_corpus, refuse_table_options
@@ -129,7 +127,8 @@ def _open_documents(
         options["words"],
         None if options["words"] is not None else model.n_features_in_,
     )
-    return count_documents(model, open_corpus(data, words, verbose, n_words), reset=False)
+    given = model._given(open_corpus(data, words, verbose, n_words))
+    return count_documents(given, model._require_fitted().schema)[0]
 
 
 def _open(
@@ -143,7 +142,7 @@ def _open(
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
-        if options["sequence_id"] is not None and not isinstance(model, ChainEstimator):
+        if options["sequence_id"] is not None and not isinstance(model, SequenceModel):
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )
@@ -152,7 +151,7 @@ def _open(
         table = open_like(
             data, chosen, phase.update, array=options["array"], header=options["header"]
         )
-    checked = model._make_table(Given(table, **where), model._model.family, reset=False)
+    checked = model._use(model._given(table, **where))[1]
     return table, checked.shape.given_offsets if isinstance(checked, Stack) else None
 
 

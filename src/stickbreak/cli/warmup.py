@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.estimators.parts import FAMILIES
-from stickbreak.estimators.progress import Phase
+from stickbreak.families.names import FAMILIES
 from stickbreak.kernels.compile import cache_folder
+from stickbreak.progress import Phase
 
 from .output import configure_logs, print_json, print_lines
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Windows"]
+__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Side", "Windows"]
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +57,28 @@ class Windows(NamedTuple):
         return self.is_first & (self.lead == 0)
 
 
+class Side(NamedTuple):
+    """A second table for the same units; unit u owns rows offsets[u]:offsets[u + 1] of it.
+
+    The other language of a bitext, the bracketing of a sentence. Only the structure reads it.
+
+    rows (m, ...) : any array
+    offsets (S + 1,) : starts at 0
+    """
+
+    rows: Array
+    offsets: Array
+
+    def of(self, unit: int) -> Array:
+        """The rows of one unit."""
+        return self.rows[self.offsets[unit] : self.offsets[unit + 1]]
+
+    def part(self, lo: int, hi: int) -> Side:
+        """The side of units lo:hi, as a view."""
+        a, b = int(self.offsets[lo]), int(self.offsets[hi])
+        return Side(self.rows[a:b], self.offsets[lo : hi + 1] - a)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some units; unit u owns rows offsets[u]:offsets[u + 1]. Without offsets each row is a unit.
@@ -71,6 +93,7 @@ class Batch:
     windows : facts about units that are windows of longer sequences; repeats are 0 in their buffers
     times : (S,) how often each unit counts, if repeats are those of rows (words of documents);
         None for once
+    side : a second table for the same units, or None
     """
 
     id: int
@@ -84,6 +107,7 @@ class Batch:
     n_rows: int = -1
     windows: Windows | None = None
     times: Array | None = None
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         if self.n_rows < 0:
@@ -122,81 +146,47 @@ class Batch:
 
     def alone(self) -> Batch:
         """The same part as a batch of its own."""
-        return self._with(
-            self.rows,
-            self.offsets,
-            self.repeats,
-            self.sets,
-            0,
-            0,
-            self.n_rows,
-            self.windows,
-            self.times,
-        )
+        return self._with(row_at=0, unit_at=0)
 
     def with_rows(self, rows: Any) -> Batch:
         """The same part with its rows in another form (prepared by a family)."""
-        at = self.row_at, self.unit_at, self.n_rows
-        return self._with(
-            rows, self.offsets, self.repeats, self.sets, *at, self.windows, self.times
-        )
+        return self._with(rows=rows)
 
     def part(self, lo: int, hi: int) -> Batch:
         """Units lo:hi, as views where the rows allow it."""
         a, b = (lo, hi) if self.offsets is None else (int(self.offsets[lo]), int(self.offsets[hi]))
-        offsets = None if self.offsets is None else self.offsets[lo : hi + 1] - a
-        repeats = None if self.repeats is None else self.repeats[a:b]
-        sets = None if self.sets is None else self.sets[a:b]
-        windows = None if self.windows is None else self.windows.part(lo, hi)
-        times = None if self.times is None else self.times[lo:hi]
         return self._with(
-            self.rows[a:b],
-            offsets,
-            repeats,
-            sets,
-            self.row_at + a,
-            self.unit_at + lo,
-            b - a,
-            windows,
-            times,
+            offsets=None if self.offsets is None else self.offsets[lo : hi + 1] - a,
+            unit_at=self.unit_at + lo,
+            windows=None if self.windows is None else self.windows.part(lo, hi),
+            times=None if self.times is None else self.times[lo:hi],
+            side=None if self.side is None else self.side.part(lo, hi),
+            **self._rows_at(a, b),
         )
 
     def rows_between(self, begin: int, end: int) -> Batch:
-        """Rows begin:end of a batch that holds a single unit."""
-        repeats = None if self.repeats is None else self.repeats[begin:end]
-        sets = None if self.sets is None else self.sets[begin:end]
-        offsets = np.array([0, end - begin])
-        return self._with(
-            self.rows[begin:end],
-            offsets,
-            repeats,
-            sets,
-            self.row_at + begin,
-            self.unit_at,
-            end - begin,
-            None,
-            None,
-        )
+        """Rows begin:end of a batch that holds a single unit, with the whole of its side."""
+        cut = self._rows_at(begin, end)
+        return self._with(offsets=np.array([0, end - begin]), windows=None, times=None, **cut)
 
-    def _with(self, rows: Any, *rest: Any) -> Batch:
-        """A part of this batch.
+    def _rows_at(self, begin: int, end: int) -> dict[str, Any]:
+        """Rows begin:end and what belongs to them."""
+        return {
+            "rows": self.rows[begin:end],
+            "repeats": None if self.repeats is None else self.repeats[begin:end],
+            "sets": None if self.sets is None else self.sets[begin:end],
+            "row_at": self.row_at + begin,
+            "n_rows": end - begin,
+        }
 
-        Spelled out because `replace` would take a tenth of the time of a small block.
+    def _with(self, **changed: Any) -> Batch:
+        """The batch with some values changed.
+
+        Not by `replace`, which would take a tenth of the time of a small block.
         """
-        offsets, repeats, sets, row_at, unit_at, n_rows, windows, times = rest
-        return Batch(
-            self.id,
-            rows,
-            offsets,
-            repeats,
-            sets,
-            self.symbols,
-            row_at,
-            unit_at,
-            n_rows,
-            windows,
-            times,
-        )
+        part = object.__new__(Batch)
+        part.__dict__.update(self.__dict__, **changed)
+        return part
 
     def lanes(self, count: int | None = None) -> list[Batch]:
         """Nearly equal parts; by default as many as pay for this number of rows."""

@@ -57,7 +57,7 @@ class Documents(Sequences):
 
     def whole(self) -> Batch:
         """All documents as one batch."""
-        return Batch(0, self.rows, self.offsets, self.repeats, self.sets, times=self.times)
+        return replace(super().whole(), times=self.times)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
         """Contiguous batches with nearly equal numbers of distinct words; "auto": 100,000 each.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .batches import Batch, Windows
+from .batches import Batch, Side, Windows
 from .table import BATCH_ROWS, Table
 
 __all__ = ["Sequences", "span_rows"]
@@ -47,12 +48,18 @@ class Sequences(Table):
     """Stacked rows (n, D); sequence s owns rows offsets[s]:offsets[s + 1], at least one.
 
     repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
+    side : a second table for the same sequences, or None
     """
 
     offsets: Array | None = None
+    side: Side | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         assert self.offsets is not None
+        if self.side is not None and len(self.side.offsets) != len(self.offsets):
+            raise ValueError(
+                f"the side has {len(self.side.offsets) - 1} units but there are {self.n_spans}"
+            )
 
     @property
     def n_spans(self) -> int:
@@ -75,7 +82,7 @@ class Sequences(Table):
 
     def whole(self) -> Batch:
         """All sequences as one batch."""
-        return Batch(0, self.rows, self.offsets, self.repeats, self.sets)
+        return Batch(0, self.rows, self.offsets, self.repeats, self.sets, side=self.side)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
         """Contiguous batches of whole sequences with nearly equal numbers of rows.
@@ -89,7 +96,9 @@ class Sequences(Table):
 
     def parts(self) -> list[Table]:
         """The batches as separate tables of sequences."""
-        return [Sequences(b.rows, b.repeats, b.sets, b.offsets) for b in self.batches()]
+        return [
+            Sequences(b.rows, b.repeats, b.sets, b.offsets, side=b.side) for b in self.batches()
+        ]
 
     def take(self, indices: Array, id: int = 0) -> Batch:
         """The sequences `indices`, in their order."""
@@ -106,12 +115,19 @@ class Sequences(Table):
         else:
             at, offsets = span_rows(begins, ends)
             rows, repeats, sets = (None if v is None else v[at] for v in values)
-        return Batch(id, rows, offsets, repeats, sets)
+        return Batch(id, rows, offsets, repeats, sets, side=self._side_of(chosen))
+
+    def _side_of(self, units: Array) -> Side | None:
+        """The side of some sequences, one after another."""
+        if self.side is None:
+            return None
+        at, offsets = span_rows(self.side.offsets[units], self.side.offsets[units + 1])
+        return Side(self.side.rows[at], offsets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random sequences with positive weight, at most `size` rows in total.
 
-        Of a longer sequence, a window is taken.
+        Of a longer sequence, a window is taken; all of it if it has a side, which cannot be cut.
         """
         assert self.offsets is not None
         counts = np.ones(self.n_spans) if self.repeats is None else self.repeats[self.offsets[:-1]]
@@ -122,8 +138,8 @@ class Sequences(Table):
             return self.take(order)
         reached = np.cumsum(np.diff(self.offsets)[order])
         n_whole = int(np.searchsorted(reached, size, side="right"))
-        if n_whole:
-            return self.take(order[:n_whole])
+        if n_whole or self.side is not None:
+            return self.take(order[: max(1, n_whole)])
         unit = self.whole().part(int(order[0]), int(order[0]) + 1)
         begin = int(rng.integers(unit.n_rows - size + 1))
         return unit.rows_between(begin, begin + size).alone()
@@ -171,10 +187,15 @@ class Sequences(Table):
             repeats,
             None if self.sets is None else self.sets[at],
             windows=windows,
+            side=self._side_of(unit),
         )
 
     def fingerprint(self) -> str:
         """A digest that identifies these data."""
         assert self.offsets is not None
         ends = np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes()
+        if self.side is not None:
+            rows = self.side.rows.reshape(-1, math.prod(self.side.rows.shape[1:]))
+            ends += np.ascontiguousarray(self.side.offsets, dtype=np.int64).tobytes()
+            ends += Table(rows).fingerprint().encode()
         return hashlib.blake2b(super().fingerprint().encode() + ends, digest_size=16).hexdigest()

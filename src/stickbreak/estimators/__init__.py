@@ -1,12 +1,12 @@
 """fit, predict, score: what users call."""
 
-from .comparison import ComparedModel, Comparison, compare
-from .files import load, register_part
+from stickbreak.comparison import ComparedModel, Comparison, compare
+
 from .forecasts import Filtered, Forecast, OnlineFilter
-from .mixture import DPMixture, Mixture
-from .resumption import resume
-from .sequences import HDPHMM, HMM
-from .topics import HDPTopicModel, LatentDirichletAllocation
+from .hidden_markov import HDPHMM, HMM
+from .mixtures import DPMixture, Mixture
+from .model_files import load, register_part, resume
+from .topic_models import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
     "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",

@@ -1,47 +1,74 @@
-"""The outer skin that all estimators share: validate, run the engine, copy the results."""
+"""The outer skin of all estimators: scikit-learn's manners, ways to fit, learned attributes.
+
+Importing scikit-learn takes twice as long as importing all of stickbreak, and fitting an array
+needs none of it. So parameters are handled here, and the rest that `sklearn.base.BaseEstimator`
+gives (tags, metadata requests, the picture in a notebook) is asked of it at the first use.
+scikit-learn knows estimators by what they do (`get_params`, `__sklearn_tags__`), not by their base.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from stickbreak.data import Scale, Table, is_on_disk, measure
+from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
-from stickbreak.inference import (
-    BatchVB,
-    Engine,
-    MemoizedVB,
-    Result,
-    Start,
-    count_workers,
-    run,
-    workers,
-)
-from stickbreak.initialize import from_previous
-from stickbreak.moves import explain
+from stickbreak.families.base import BaseFamily
+from stickbreak.families.names import FAMILIES, make_family
+from stickbreak.inference import BatchVB, Engine, MeanLog, MemoizedVB, Start, count_workers
+from stickbreak.models import Model
 from stickbreak.parameters import require_whole
+from stickbreak.priors import BasePrior, GammaPrior
+from stickbreak.protocols import Pool
+from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
-from .conventions import Conventions
-from .keeping import Kept
-from .parts import FAMILIES, check_learning, make_engine, make_family, make_seed
-from .progress import Progress
-from .streams import Streams
-from .tables import Given, legal_sets, open_rows
-from .views import Views
+from .engine_runs import (
+    Task,
+    fit_from_starts,
+    make_engine,
+    make_seed,
+    resume_fit,
+    stream,
+    suit_engine,
+)
+from .fitted import Fitted, Learned
+from .model_files import save
+from .views import Labeled, make_dataset, summary_values
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "RandomState"]
+
+RandomState = int | np.random.RandomState | np.random.Generator | None
+
+ASKED_OF_SKLEARN = frozenset((
+    "get_metadata_routing", "set_fit_request", "set_partial_fit_request", "set_predict_request",
+    "set_predict_proba_request", "set_score_request", "_get_metadata_request",
+    "_get_class_level_metadata_request_values", "_get_doc_link", "_get_fitted_attr_html",
+    "_get_params_html", "_html_repr", "_doc_link_module", "_doc_link_template",
+    "_doc_link_url_param_generator", "_repr_html_", "_repr_html_inner", "_repr_mimebundle_",
+))  # fmt: skip
 
 
-class Estimator(Streams, Kept, Views, Conventions):
-    """What fit and the learned attributes need; models add their data and their words.
+@cache
+def _twin(cls: Hashable) -> Any:
+    """The class as it would be had it BaseEstimator for a base."""
+    assert isinstance(cls, type)
+    from sklearn.base import BaseEstimator, DensityMixin
 
-    PRIOR : arguments that are the prior's, under the names that it has for them. INITS : what
-        `init` may be.
+    return type(cls.__name__, (cls, DensityMixin, BaseEstimator), {"__module__": cls.__module__})
+
+
+class Estimator(Learned):
+    """Holds the constructor's arguments and, once fitted, one `Fitted`; nothing else.
+
+    PRIOR : arguments of the prior, under its own names. INITS : values of `init`.
     """
 
     PRIOR: ClassVar[tuple[str, ...]] = ("concentration",)
@@ -51,25 +78,35 @@ class Estimator(Streams, Kept, Views, Conventions):
     _noun = "component"
     _row_noun = "row"
 
-    # ------------------------------------------------------------------------------------------ to
+    n_components: int
+    family: str | BaseFamily
+    inference: str | Engine | None
+    learn_prior: bool
+    random_state: RandomState
+    init: str
+    n_init: int
+    warm_start: bool
+    verbose: int
 
-    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        """The model for a resolved family, the prior's arguments (those named by PRIOR), and the
-        rule that will fit it.
-        """
+    # ------------------------------------------------------------------------------------ to fill
+
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Table, Schema]:
+        """The user's data, checked, and their schema, learned where it is None."""
         raise NotImplementedError
 
-    def _make_table(self, given: Given, family: Any, *, reset: bool) -> Any:
-        """The user's data, checked; `reset` learns names and number of the columns from them."""
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        """The model of a resolved family and the prior's arguments."""
         raise NotImplementedError
 
-    def _seed(
-        self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any
-    ) -> Start:
-        """A start from the data."""
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        """A start from the data, by the method that `init` names."""
         raise NotImplementedError
 
-    def _make_family(self) -> Any:
+    # ------------------------------------------------------------------------------------ to change
+
+    def _make_family(self) -> BaseFamily:
         """The likelihood that the arguments ask for, its open priors still open."""
         return make_family(self.family)
 
@@ -77,29 +114,99 @@ class Estimator(Streams, Kept, Views, Conventions):
         """What `inference=None` stands for."""
         return MemoizedVB() if on_disk else BatchVB()
 
-    # ------------------------------------------------------------------------------------------ fit
-
     def _check_arguments(self) -> None:
-        """Before the data change what is learned."""
+        """ValueError for arguments that make no sense, before data are read."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
         count_workers(self.n_jobs)
-        engine = self._pick_engine(False)
-        engine.check()
-        check_learning(self.learn_prior, self._make_family(), self._prior_of(self), engine)
+        self._pick_engine(False).check()
+        self._check_learning()
         if self.init not in self.INITS:
             raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(self.INITS)}")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = getattr(self, "family", None)
-        family = FAMILIES.get(given) if isinstance(given, str) else given
-        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
-        return tags
+    def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:
+        """Open a path, with the columns of these names where the file has names."""
+        return open_rows(X, names, self.verbose)
 
-    def _prior_of(self, owner: Any) -> dict[str, Any]:
-        """The prior's arguments by name: the estimator's own, or those of a prior that was made
-        from them.
-        """
+    def _row_names(self, schema: Schema) -> Sequence[str] | None:
+        """Names of the columns as the family reads them."""
+        return schema.names
+
+    def _family_columns(self, fitted: Fitted) -> int:
+        """Columns of the rows as the family reads them."""
+        return fitted.schema.n_features
+
+    def _limit(self, task: Task, given: Given) -> Task:
+        """The task with rows limited to what their labels allow."""
+        if given.labels is None:
+            return task
+        return self._with_sets(task, self._sets_of_labels(given.labels, task))
+
+    # ------------------------------------------------------------------------------------ fits
+
+    def _given(self, X: Rows, y: Any = None, **more: Any) -> Given:
+        return Given(X, y, owner=type(self).__name__, verbose=self.verbose, **more)
+
+    def _prepare(self, given: Given, previous: Fitted | None) -> Task:
+        """Checked arguments and data; `previous` is the fit to go on from."""
+        self._check_arguments()
+        family = self._make_family() if previous is None else previous.model.family
+        table, schema = self._read(given, family, None if previous is None else previous.schema)
+        return self._limit(Task(table, schema, previous=previous), given)
+
+    def _use(self, given: Given) -> tuple[Fitted, Any]:
+        """The fitted model, and data for it."""
+        fitted = self._require_fitted()
+        return fitted, self._read(given, fitted.model.family, fitted.schema)[0]
+
+    def _sets_of_labels(self, labels: Any, task: Task) -> tuple[Array, Array]:
+        old = task.previous
+        n_ids = self.n_components if old is None else old.next_id
+        return legal_sets(labels, task.table.n_rows, n_ids, None if old is None else old.ids)
+
+    def _with_sets(self, task: Task, sets: tuple[Array, Array]) -> Task:
+        return replace(task, table=replace(task.table, sets=sets[0]), legal=sets[1])
+
+    def _previous(self) -> Fitted | None:
+        """The fit that a warm start goes on from."""
+        old = self._fitted if self.warm_start else None
+        if old is not None and not self._is_unbounded and self.n_components != len(old.ids):
+            raise ValueError(
+                f"n_components={self.n_components} but the model to continue has "
+                f"{len(old.ids)} {self._noun}s"
+            )
+        return old
+
+    def _fit(self, given: Given) -> Self:
+        return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
+
+    def _resume(self, given: Given) -> Self:
+        return self._keep(*resume_fit(self, self._prepare(given, self._previous())))
+
+    def _stream(self, given: Given, total_samples: float | None) -> Self:
+        self._fitted = stream(self, self._prepare(given, self._fitted), total_samples)
+        return self
+
+    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
+        """Keep what was found, and say what was not; after Ctrl-C the model is usable as it is."""
+        self._fitted, engine = fitted, fitted.engine
+        if is_interrupted:
+            raise KeyboardInterrupt
+        if not np.isfinite(fitted.bound):
+            raise NumericalError(
+                f"the fit ended with a bound of {fitted.bound}; check the data's "
+                "scale and the family's prior"
+            )
+        if not fitted.is_converged and len(fitted.trace) >= engine.max_iter:
+            warnings.warn(
+                f"stopped at max_iter={engine.max_iter} before the bound settled to "
+                f"tol={engine.tol}; raise max_iter or tol, or check trace_",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return self
+
+    def _prior_of(self, owner: Estimator | BasePrior) -> dict[str, Any]:
+        """The prior's arguments: the estimator's own, or those of a prior made from them."""
         return {name: getattr(owner, name) for name in self.PRIOR}
 
     def _pick_engine(self, on_disk: bool) -> Engine:
@@ -114,98 +221,51 @@ class Estimator(Streams, Kept, Views, Conventions):
             )
         return engine
 
-    def _with_progress(
-        self, engine: Engine, table: Table, start: int = 0, n_starts: int = 1
-    ) -> Engine:
-        if not Progress.is_wanted(self.verbose):
-            return engine
-        what: dict[str, Any] = {
-            "start": start,
-            "n_starts": n_starts,
-            "noun": self._row_noun,
-            "shows": bool(self.verbose),
-        }
-        progress = Progress(engine.max_iter, table.n_observations, **what)
-        return replace(engine, callbacks=(*engine.callbacks, progress))
-
-    def _open(self, X: Any, names: Any) -> Any:
-        """Data of a path, whose columns have these names where it has names; anything else is left
-        as it is.
-        """
-        return open_rows(X, names, self.verbose)
-
-    def _read(self, given: Given, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
-        """Checked data, and legal (S, K): which components each set of rows may use. Labels name
-        permanent ids.
-        """
-        self._check_arguments()
-        family = self._model.family if is_continued else self._make_family()
-        table = self._make_table(given, family, reset=not is_continued)
-        return self._limit(table, labels, is_continued)
-
-    def _limit(self, table: Any, labels: Any, is_continued: bool) -> tuple[Any, Array | None]:
-        """The data with the sets that labels put their rows in, and what those allow."""
-        if labels is None:
-            return table, None
-        n_ids = self._next_id if is_continued else self.n_components
-        sets, legal = legal_sets(self._row_labels(labels, table), table.n_rows, n_ids)
-        if is_continued:
-            legal = legal[:, self.component_ids_]
-        gone = np.flatnonzero(legal.sum(1) == 0)
-        if np.isin(gone, sets).any():
+    def _check_learning(self) -> None:
+        """ValueError for a prior that the family or the engine cannot learn."""
+        if not isinstance(self.learn_prior, bool):
+            raise ValueError(f"learn_prior must be True or False; got {self.learn_prior!r}")
+        family, engine = self._make_family(), self._pick_engine(False)
+        if self.learn_prior and not family.can_learn:
             raise ValueError(
-                f"labels holds {gone[0] - 1}, but the model has no component with that id any more"
+                f"{type(family).__name__} has no method `learn`, so its prior cannot be "
+                "learned; use learn_prior=False"
             )
-        return replace(table, sets=sets), legal
-
-    def _row_labels(self, labels: Any, table: Any) -> Any:
-        """The labels of the table's rows."""
-        return labels
-
-    def _prepare(self, given: Given, labels: Any) -> tuple[Any, Array | None, bool]:
-        """Checked arguments as data, their legal sets, and whether they live on disk."""
-        is_continued = self.warm_start and hasattr(self, "_counts")
-        if is_continued and not self._is_unbounded and self.n_components != self.n_components_:
+        numbers = {n: v for n, v in self._prior_of(self).items() if isinstance(v, GammaPrior)}
+        learned = ["learn_prior=True"] * self.learn_prior + [f"{n}={numbers[n]!r}" for n in numbers]
+        if learned and not isinstance(engine.rule(), MeanLog):
             raise ValueError(
-                f"n_components={self.n_components} but the model to continue has "
-                f"{self.n_components_} {self._noun}s"
+                f"{learned[0]} needs a variational engine (batch, memoized, stochastic); "
+                f"got {engine!r}"
             )
-        table, legal = self._read(given, labels, is_continued)
-        return table, legal, is_on_disk(table.rows)
 
-    def _make_start(
-        self, model: Any, table: Any, legal: Array | None, rng: np.random.Generator, pool: Any
-    ) -> Start:
-        """Where the fit begins: from the data, or from the last fit."""
-        if self.warm_start and hasattr(self, "_counts"):
-            start = from_previous(
-                self._counts,
-                self._params,
-                tuple(int(i) for i in self.component_ids_),
-                table.n_units,
-            )
-            return (
-                start
-                if legal is None
-                else replace(start, params=model.with_legal(start.params, legal))
-            )
-        return self._seed(model, table, legal, rng, pool)
+    def _model_of(self, task: Task, engine: Engine) -> Model:
+        """The model to fit: that of the last fit, its priors as they are, or a new one."""
+        if task.previous is not None:
+            old = task.previous.model
+            return self._model_for(engine, old.family, self._prior_of(old.prior))
+        family = self._resolve(task.table, task.schema)
+        with columns_named(self._row_names(task.schema)):
+            return self._model_for(engine, family, self._prior_of(self))
 
-    def _row_names(self) -> Any:
-        """Names of the columns as the family reads them; None where the data have none."""
-        return getattr(self, "feature_names_in_", None)
+    def _model_for(self, engine: Engine, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        """The model in the form that the engine's rule can fit."""
+        return suit_engine(self._make_model(family, prior), engine)
 
-    def _resolve(self, table: Table) -> Any:
-        """The model with every open prior set from the data's scale."""
-        names = self._row_names()
+    def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
+        """The family with every open prior set from the data's scale."""
+        names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))
         with columns_named(names):
             scale = measure(table, family.check_rows, allow_missing=family.missing != "refused")
-            scale = self._with_categories(scale, names)
+        largest, labels = scale.largest.copy(), list(names or range(scale.n_features))
+        for label, values in schema.categories.items():  # a dtype may list more than were seen
+            at = labels.index(label)
+            largest[at] = max(largest[at], len(values) - 1)
         self._warn_of_few(table.n_rows, "rows")
         with columns_named(names):
-            return self._make_model(
-                family.resolve(scale), self._prior_of(self), self._pick_engine(False).rule()
+            return family.resolve(
+                replace(scale, largest=largest, names=None if names is None else tuple(names))
             )
 
     def _warn_of_few(self, n: int, what: str) -> None:
@@ -214,204 +274,124 @@ class Estimator(Streams, Kept, Views, Conventions):
                 f"{n} {what} for {self.n_components} {self._noun}s: some will stay empty; a "
                 "smaller n_components would do",
                 DataWarning,
-                stacklevel=5,
+                stacklevel=7,
             )
 
-    def _with_categories(self, scale: Scale, names: Any) -> Scale:
-        """The scale with the columns' names; all categories of a column count as seen, for its
-        dtype may list more.
+    def _rng(self, random_state: RandomState) -> np.random.Generator:
+        """Draws of `sample`; None stands for the estimator's own seed."""
+        given = self.random_state if random_state is None else random_state
+        return np.random.default_rng(make_seed(given))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no
+        pickle.
         """
-        largest, labels = (
-            scale.largest.copy(),
-            list(range(scale.n_features) if names is None else names),
-        )
-        for label, values in self.categories_.items():
-            at = labels.index(label)
-            largest[at] = max(largest[at], len(values) - 1)
-        return replace(scale, largest=largest, names=None if names is None else tuple(labels))
+        save(self, self._require_fitted(), path)
 
-    def _continued_model(self, engine: Engine) -> Any:
-        """The fitted model, its priors as they are, for one more fit."""
-        return self._make_model(
-            self._model.family, self._prior_of(self._model.prior), engine.rule()
-        )
+    def _column_names(self, fitted: Fitted) -> list[str]:
+        """Of the rows that are drawn."""
+        return list(fitted.schema.names or (f"x{d}" for d in range(fitted.schema.n_features)))
 
-    def _fit_table(self, table: Any, legal: Array | None, on_disk: bool) -> Self:
-        """Run the engine from n_init starts and keep the best."""
-        engine = self._engine(on_disk)
-        is_continued = self.warm_start and hasattr(self, "_counts")
-        if is_continued and engine.checkpoint is not None:
-            raise ValueError(
-                "checkpoint= cannot save a warm start, which needs the model it "
-                "continues; use warm_start=False"
-            )
-        model = self._continued_model(engine) if is_continued else self._resolve(table)
-        seed = make_seed(self.random_state)
-        best: Result | None = None
-        n_starts = 1 if is_continued else int(self.n_init)
-        with workers(self.n_jobs) as pool:
-            for i in range(n_starts):
-                try:
-                    start = self._make_start(
-                        model, table, legal, np.random.default_rng([seed, i]), pool
-                    )
-                except KeyboardInterrupt:
-                    if best is None:
-                        raise
-                    found = replace(best, is_interrupted=True)
-                    break
-                settings = (
-                    self._settings(table, engine, seed) if engine.checkpoint is not None else None
+    def _dataset_values(self, fitted: Fitted) -> Labeled:
+        """Arrays for `to_xarray`, beside weights and trace."""
+        return summary_values(fitted)
+
+    def to_xarray(self) -> Any:
+        """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra
+        `xarray`).
+
+        Axes: `component` (permanent ids), `feature` (names of the columns, or their positions),
+        `lap`; `other_feature` for the columns of covariances, `symbol` for those of categorical
+        tables, `value` and `context` for autoregressions. Topic models have the axes `topic` and
+        `word` instead of `component` and `feature`.
+
+        Examples
+        --------
+        >>> import numpy as np, stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
+        >>> found = sb.Mixture(2, random_state=0).fit(X).to_xarray()
+        >>> dict(found.sizes)
+        {'component': 2, 'feature': 2, 'other_feature': 2, 'lap': 2}
+        >>> found["mean"].sel(component=0).round().values.tolist()
+        [-5.0, -5.0]
+        """
+        fitted = self._require_fitted()
+        return make_dataset(fitted, repr(self), self._dataset_values(fitted))
+
+    # ------------------------------------------------------------------------------------ manners
+
+    def _store(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the constructor's arguments under their own names, as they are."""
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments of the constructor by name; with `deep` also the arguments of those."""
+        found: dict[str, Any] = {}
+        for name in self._get_param_names():
+            value = found[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found.update({f"{name}__{inner}": v for inner, v in value.get_params().items()})
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments by name, `argument__inner` for an argument's own; returns self."""
+        names = self._get_param_names()
+        inner: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in names:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid "
+                    f"parameters are: {names}."
                 )
-                watched = self._with_progress(engine, table, i, n_starts)
-                found = run(
-                    model, watched, table, start, seed=seed + i, pool=pool, settings=settings
-                )
-                if best is None or found.bound > best.bound:
-                    best = found
-                if found.is_interrupted:
-                    break
-            assert best is not None
-            self._learn(engine, best, table, on_disk, pool)
-        return self._finish(best, engine, found.is_interrupted)
-
-    def _finish(self, result: Result, engine: Engine, is_interrupted: bool) -> Self:
-        """What a fit says when it is over; after Ctrl-C the model is usable as it is."""
-        if is_interrupted:
-            raise KeyboardInterrupt
-        if not np.isfinite(result.bound):
-            raise NumericalError(
-                f"the fit ended with a bound of {result.bound}; check the data's "
-                "scale and the family's prior"
-            )
-        if not result.is_converged and len(result.trace) >= engine.max_iter:
-            warnings.warn(
-                f"stopped at max_iter={engine.max_iter} before the bound settled to "
-                f"tol={engine.tol}; "
-                "raise max_iter or tol, or check trace_",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            if rest:
+                inner.setdefault(name, {})[rest] = value
+            else:
+                setattr(self, name, value)
+        for name, values in inner.items():
+            getattr(self, name).set_params(**values)
         return self
 
-    def _learn(
-        self, engine: Engine, result: Result, table: Table, on_disk: bool, pool: Any
-    ) -> None:
-        """Copy results to the attributes that end in an underscore."""
-        model = result.model
-        self._model, self._rule = model, engine.rule()
-        self._fitted_by = replace(engine, callbacks=())
-        self._counts, self._params, self._next_id = result.counts, result.params, result.next_id
-        self._n_steps = result.n_steps
-        self.component_ids_ = np.array(result.ids)
-        self.n_components_ = len(result.ids)
-        self.lower_bound_ = result.bound
-        self.trace_ = result.trace
-        self.converged_ = result.is_converged
-        self.n_iter_ = len(result.trace)
-        share = model.prior.mean(result.counts, result.params)
-        self.weights_ = share / share.sum()
-        self.__dict__.pop("_labels", None)
-        self._data_on_disk = table if on_disk else None
-        if not on_disk:
-            self._labels = self._decode(table, self._potentials(), pool)
+    def __repr__(self) -> str:
+        known = inspect.signature(type(self).__init__).parameters
+        shown = []
+        for name in known:
+            if name != "self" and (value := getattr(self, name)) is not known[name].default:
+                text = repr(value)
+                shown += [f"{name}={text}"] * (text != repr(known[name].default))
+        return f"{type(self).__name__}({', '.join(shown)})"
 
-    def _decode(self, table: Any, potentials: Any, pool: Any) -> Array:
-        """(n,) best component of each row, by the local step of the fitted rule."""
-        return np.asarray(
-            self._rule.local_model(self._model).decode(potentials, table.whole(), pool)
-        )
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
 
-    def _potentials(self) -> Any:
-        """Potentials of the fitted rule, legal sets as in the fit."""
-        return self._model.potentials(self._counts, self._params, self._rule)
+        tags = BaseEstimator.__sklearn_tags__(self)
+        tags.estimator_type = "density_estimator"
+        given = getattr(self, "family", None)
+        family = FAMILIES.get(given) if isinstance(given, str) else given
+        tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
+        return tags
 
-    # ------------------------------------------------------------------------------------------ lea
+    if not TYPE_CHECKING:  # which is to know every attribute
 
-    @property
-    def labels_(self) -> Any:
-        """(n,) best component of each training row; for data on disk computed at the first look,
-        never stored.
-        """
-        return self._find_labels()
-
-    def _find_labels(self) -> Array:
-        self._require_fitted()
-        if "_labels" in self.__dict__:
-            return self._labels
-        if self._data_on_disk is None:
-            raise AttributeError("labels_ are not kept in files; use predict(X)")
-        model, potentials = self._rule.local_model(self._model), self._potentials()
-        with workers(self.n_jobs) as pool:
-            return np.concatenate(
-                [model.decode(potentials, batch, pool) for batch in self._data_on_disk.batches()]
-            )
-
-    @property
-    def counts_(self) -> Array:
-        """(K,) expected number of training rows of each component."""
-        self._require_fitted()
-        return np.array(self._model.prior.sizes(self._counts))
-
-    @property
-    def n_effective_(self) -> int:
-        """Components that hold at least one training row in expectation.
-
-        A component may win a row with less (then `labels_` names it all the same), or hold one in
-        pieces and win none.
-        """
-        return int((self.counts_ >= 1.0).sum())
-
-    @property
-    def family_(self) -> Any:
-        """The family with its prior: as given or set from the data, and with `learn_prior` as
-        learned.
-        """
-        self._require_fitted()
-        return self._model.family
-
-    @property
-    def posterior_(self) -> dict[str, Array]:
-        """Posterior summaries of the components in the data's units, by name; component
-        axis first.
-        """
-        self._require_fitted()
-        return dict(self._model.family.describe(self._counts))
-
-    @property
-    def means_(self) -> Array:
-        """(K, D) posterior means, for Gaussian families."""
-        return self._summary("mean")
-
-    @property
-    def covariances_(self) -> Array:
-        """(K, D, D) posterior expected covariances, or (K, D) variances, for Gaussian families."""
-        return self._summary("covariance", "variance")
-
-    def _summary(self, *names: str) -> Array:
-        found = self.posterior_
-        for name in names:
-            if name in found:
-                return found[name]
-        raise AttributeError(
-            f"{type(self._model.family).__name__} has no {names[0]}; posterior_ "
-            f"holds {sorted(found)}"
-        )
-
-    def explain_moves(self) -> str:
-        """What births, merges and deletes were tried during the fit, which were accepted, and what
-        each gained, in words.
-        """
-        self._require_fitted()
-        return explain(self.trace_.moves, self.component_ids_)
+        def __getattr__(self, name: str) -> Any:
+            if name in ASKED_OF_SKLEARN:
+                twin = _twin(cast(Hashable, type(self)))
+                found = inspect.getattr_static(twin, name)
+                return found.__get__(self, twin) if hasattr(found, "__get__") else found
+            # raises, with a property's own words if it has any
+            return object.__getattribute__(self, name)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_counts")
+        return self._fitted is not None
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles leave data on disk where they are."""
-        return (
-            {**self.__dict__, "_data_on_disk": None}
-            if hasattr(self, "_counts")
-            else self.__dict__.copy()
-        )
+        if self._fitted is None:
+            return self.__dict__.copy()
+        return {**self.__dict__, "_fitted": replace(self._fitted, data=None)}

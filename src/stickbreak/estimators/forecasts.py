@@ -1,26 +1,36 @@
-"""What comes next in a sequence: forecasts, and a filter that takes one row at a time."""
+"""What nobody has seen: forecasts, gaps, drawn sequences, held-out words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from stickbreak.data import Documents
 from stickbreak.kernels.chain.paths import filter_step
-from stickbreak.stats import Array, Summary
+from stickbreak.models import ModelPotentials
+from stickbreak.parameters import require_whole
+from stickbreak.protocols import Pool
+from stickbreak.reading import Dictionary, Shape, Stack, read_text
+from stickbreak.stats import Array
 
-from .dictionaries import Dictionary
-from .frames import read_text
+from .fitted import Fitted
 
-__all__ = ["Filtered", "Forecast", "OnlineFilter", "expect_rows", "predict_states"]
+__all__ = [
+    "Filtered", "Forecast", "OnlineFilter", "draw_sequences", "fill_gaps", "forecast_rows",
+    "score_completion",
+]  # fmt: skip
+
+CHUNK = 1 << 16  # words whose probabilities are computed at once
 
 
 class Forecast(NamedTuple):
-    """States (S, H, K): probabilities of the states in the H rows after each of S sequences. rows
-    (S, H, D): what to expect there.
+    """What to expect after each of S sequences.
 
-    For `Categorical`, rows holds the most probable symbols; for all other families, means.
+    states : (S, H, K) probabilities of the states in the next H rows
+    rows : (S, H, D) means of these rows; for `Categorical` the most probable symbols
     """
 
     states: Array
@@ -28,39 +38,43 @@ class Forecast(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """Probabilities (K,) of the states now, and the log predictive density of the row that came
-    last, given those before it.
+    """What is known of a sequence's state now.
+
+    probabilities : (K,) of the states
+    log_predictive : log predictive density of the last row, given those before it
     """
 
     probabilities: Array
     log_predictive: float
 
 
-def predict_states(last: Array, transition: Array, horizon: int) -> Array:
-    """(S, H, K) probabilities of the states 1 to H rows after those of `last` (S, K)."""
+def forecast_rows(
+    fitted: Fitted, potentials: ModelPotentials, table: Stack, horizon: int, pool: Pool
+) -> Forecast:
+    """What follows the last row of each sequence; see `HMM.forecast`."""
+    last = fitted.model.filter_last(potentials, table.whole(), pool)
+    family: Any = fitted.model.family  # one with lags has more than all have
+    transition = np.exp(potentials["transition"])
     found = [last @ transition]
     for _ in range(horizon - 1):
         found.append(found[-1] @ transition)
-    return np.stack(found, axis=1)
+    states = np.stack(found, axis=1)
+    if family.lags:
+        contexts = table.rows[table.shape.offsets[1:] - 1, : family.n_context]
+        return Forecast(states, _expect_successors(fitted, last, transition, contexts, horizon))
+    rows = np.asarray(family.expected_rows(fitted.counts, states.reshape(-1, states.shape[2])))
+    return Forecast(states, rows.reshape(*states.shape[:2], -1))
 
 
-def expect_rows(family: Any, counts: Summary, states: Array) -> Array:
-    """(S, H, D) what the family expects of rows with these probabilities (S, H, K) of states, each
-    row on its own.
-    """
-    flat = states.reshape(-1, states.shape[2])
-    nothing = np.full((len(flat), family.n_columns), np.nan)
-    return np.asarray(family.impute(counts, nothing, flat)).reshape(*states.shape[:2], -1)
-
-
-def expect_successors(
-    posterior: Mapping[str, Array], last: Array, transition: Array, contexts: Array, horizon: int
+def _expect_successors(
+    fitted: Fitted, last: Array, transition: Array, contexts: Array, horizon: int
 ) -> Array:
     """(S, H, D) means of the rows that follow contexts (S, E), states `last` (S, K) before them.
 
     Exact for coefficients at their posterior means: E[context, state = k] goes from row to row, and
     values are linear in it.
     """
+    posterior = fitted.posterior()
     slope, offset = posterior["coefficients"], posterior.get("intercept", 0.0)
     D = slope.shape[1]
     held, chance, found = last[:, :, None] * contexts[:, None, :], last, []
@@ -73,24 +87,113 @@ def expect_successors(
     return np.stack(found, axis=1)
 
 
-class OnlineFilter:
-    """What is known of a growing sequence's state: give it one row at a time; see
-    `HMM.online_filter`.
+def fill_gaps(fitted: Fitted, potentials: ModelPotentials, table: Stack, pool: Pool) -> Any:
+    """Rows with their missing entries filled; see `HMM.impute`."""
+    D, shape = fitted.schema.n_features, table.shape
+    found = fitted.local_model.impute(potentials, fitted.counts, table.whole(), pool)
+    found = np.asarray(found)[:, :D]
+    if not shape.n_before:
+        return shape.split(found)
+    # contexts have the latest row first
+    first = table.rows[shape.offsets[:-1], D:].reshape(-1, shape.n_before, D)[:, ::-1]
+    whole = np.empty((shape.n_given, D))
+    whole[shape.is_modelled], whole[~shape.is_modelled] = found, first.reshape(-1, D)
+    return shape.split(whole)
 
-    A step costs O(K^2) and the family's judgement of one row; nothing of the past is kept but K
+
+def draw_sequences(
+    fitted: Fitted,
+    potentials: ModelPotentials,
+    lengths: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    is_list: bool,
+) -> tuple[Any, Any]:
+    """Rows and states of sequences of these lengths; see `HMM.sample`."""
+    for length in lengths:
+        require_whole(length=length)
+    family, lags = fitted.model.family, fitted.model.family.lags
+    if min(lengths, default=0) <= lags:
+        raise ValueError(
+            f"lengths must be above the order {lags} of the autoregression; got "
+            f"{min(lengths, default=0)}"
+        )
+    offsets = np.r_[0, np.cumsum(np.array(lengths) - lags)].astype(np.int64)
+    shape = Shape(offsets, lags, is_list)
+    states = fitted.model.structure.walk(potentials, offsets, rng)
+    if lags:
+        rows = _draw_successors(fitted, states, shape, rng)
+    else:
+        rows = family.sample(fitted.counts, states, rng)
+    return shape.split(rows), shape.answer(states)
+
+
+def _draw_successors(
+    fitted: Fitted, states: Array, shape: Shape, rng: np.random.Generator
+) -> Array:
+    """(n_given, D) autoregressions that begin with contexts like those of the first state."""
+    family: Any = fitted.model.family
+    found, D = family.successors(fitted.counts), fitted.schema.n_features
+    contexts, parts = found.draw_contexts(states[shape.offsets[:-1]], rng), []
+    for s, context in enumerate(contexts):
+        path = found.draw_path(states[shape.offsets[s] : shape.offsets[s + 1]], context, rng)
+        parts += [context.reshape(-1, D)[::-1], path]
+    return np.concatenate(parts)
+
+
+def score_completion(
+    documents: Documents, topic_word: Array, transform: Callable[[Any], Array]
+) -> float:
+    """Mean log probability of the words in one half of each document, given the other half.
+
+    topic_word : (K, V) probability of each word in each topic
+    transform : counts (S, V) to the shares (S, K) of the topics
+    """
+    known, held_out = _deal_words(documents, topic_word.shape[1])
+    shares, probability = transform(known), np.ascontiguousarray(topic_word.T)
+    rows, total = np.repeat(np.arange(documents.n_spans), np.diff(held_out.indptr)), 0.0
+    for lo in range(0, len(held_out.data), CHUNK):
+        at = slice(lo, lo + CHUNK)
+        found = np.einsum("nk,nk->n", shares[rows[at]], probability[held_out.indices[at]])
+        total += float(held_out.data[at] @ np.log(found))
+    weight = float(held_out.data.sum())
+    if weight == 0:
+        raise ValueError(
+            "no document has two occurrences of words, one to learn its topics "
+            "from and one to score"
+        )
+    return total / weight
+
+
+def _deal_words(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:
+    """Deal occurrences of words at random to two matrices (S, V).
+
+    What a count has beyond a whole number goes to either.
+    """
+    rng = np.random.default_rng(seed)
+    assert documents.repeats is not None
+    whole = np.floor(documents.repeats)
+    rest = documents.repeats - whole
+    second = rng.binomial(whole.astype(np.int64), 0.5) + rest * rng.integers(2, size=len(whole))
+    made = []
+    for values in (documents.repeats - second, second):
+        parts: Any = values, documents.rows[:, 0], documents.offsets
+        made.append(sparse.csr_array(parts, shape=(documents.n_spans, n_symbols)))
+    return made[0], made[1]
+
+
+class OnlineFilter:
+    """Follow the state of a growing sequence, one row at a time; see `HMM.online_filter`.
+
+    A step costs O(K^2) and the family's judgement of one row. Nothing of the past is kept but K
     numbers and, for autoregressions, the rows that the next one needs.
     """
 
     def __init__(
-        self,
-        model: Any,
-        potentials: Any,
-        categories: Mapping[Any, list[Any]],
-        n_features: int,
-        dictionary: Dictionary | None,
+        self, fitted: Fitted, potentials: ModelPotentials, dictionary: Dictionary | None
     ) -> None:
-        self._family, self._potentials = model.family, potentials
-        self._categories, self._n_features, self._dictionary = categories, n_features, dictionary
+        self._family, self._schema = fitted.model.family, fitted.schema
+        self._potentials, self._dictionary = potentials, dictionary
         self.reset()
 
     def reset(self) -> OnlineFilter:
@@ -101,7 +204,7 @@ class OnlineFilter:
 
     @property
     def probabilities(self) -> Array:
-        """(K,) of the states of the last row; before the first one, of where sequences start."""
+        """(K,) of the states of the last row; before the first row, of the first state."""
         known = self._potentials["start"] if self._log_message is None else self._log_message
         return np.exp(known)
 
@@ -138,12 +241,15 @@ class OnlineFilter:
     def _read(self, x: Any) -> Array:
         """(1, D) the row as numbers."""
         row = np.asarray(x, dtype=object if isinstance(x, str) else None).reshape(1, -1)
-        if row.shape[1] != self._n_features:
+        if row.shape[1] != self._schema.n_features:
             raise ValueError(
-                f"the row has {row.shape[1]} values, but the model expects {self._n_features}"
+                f"the row has {row.shape[1]} values, but the model expects "
+                f"{self._schema.n_features}"
             )
         if row.dtype.kind in "OUT":
-            row, _ = read_text(row, self._family.readers(self._n_features), self._categories)
+            row, _ = read_text(
+                row, self._family.readers(self._schema.n_features), self._schema.categories
+            )
         row = row.astype(float)
         if np.isinf(row).any() or (self._family.missing == "refused" and np.isnan(row).any()):
             raise ValueError(f"the row holds {row[~np.isfinite(row)][0]}; values must be finite")

@@ -1,24 +1,40 @@
-"""A fitted estimator for readers: pictures, and a labeled data set."""
+"""A `Fitted` for readers: what pictures are drawn from, and a labeled data set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak._version import __version__
-from stickbreak.data import Table
+from stickbreak.data import Sequences, Table
 from stickbreak.extras import require_extra
+from stickbreak.parameters import require_whole
+from stickbreak.reading import Rows, Values
 from stickbreak.stats import Array
+
+from .fitted import Fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Views", "choose_rows"]
+    from stickbreak.plots import View
 
+    from .base import Estimator
+    from .mixtures import MixtureEstimator
+    from .sequence_fits import SequenceEstimator
+    from .topic_models import TopicEstimator
+
+__all__ = [
+    "Labeled", "make_dataset", "plot_chain", "plot_mixture", "plot_topics", "summary_values",
+    "top_words",
+]  # fmt: skip
+
+MAX_DOCUMENTS = 60  # in a picture: more columns than that cannot be told apart
 MAX_ROWS = 2000  # rows in a picture: enough to see the shape, few enough to draw at once
 AXES = {
     "mean": ("feature",),
@@ -32,201 +48,203 @@ AXES = {
     "context_covariance": ("context", "other_context"),
 }  # of the summaries that families give, after the component's
 
+Labeled = dict[str, tuple[str | tuple[str, ...], Array]]
+"""Arrays by name, with the names of their axes."""
 
-class Views:
-    """`plot` and `to_xarray`."""
 
-    n_features_in_: int
-    feature_names_in_: Array
+# ---------------------------------------------------------------------------------------- pictures
+# Each function is the method `plot` of the estimator that its first argument names.
 
-    if TYPE_CHECKING:  # of the estimator
 
-        def __getattr__(self, name: str) -> Any: ...
+def plot_mixture(
+    self: MixtureEstimator,
+    panel: str | None = None,
+    X: Rows | None = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    ax: Axes | None = None,
+) -> Figure | Axes:
+    """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-    def plot(
-        self,
-        panel: str | None = None,
-        X: Any = None,
-        *,
-        columns: Sequence[int | str] | None = None,
-        ax: Axes | None = None,
-    ) -> Figure | Axes:
-        """Draw what was found (extra `plot`). Shows nothing by itself: use
-        `matplotlib.pyplot.show()` or `figure.savefig`.
+    Components are named by their permanent ids, the largest first; those without a row are left
+    out, with a note.
 
-        Components are named by their permanent ids and come with the largest first; those without a
-        row are left out, with a note.
+    Parameters
+    ----------
+    panel : "trace" (the bound after each lap), "weights" or "components". Default: all of them,
+        as one figure.
+    X : rows (n, D) to draw with the components; of more than 2,000, that many are drawn at
+        random.
+    columns : names or positions of the columns to draw. Default: those that tell components
+        apart best.
+    ax : the Axes to draw one panel into. Default: those of a new figure.
 
-        Parameters
-        ----------
-        panel : "trace" (the bound after each lap), "weights" or "components". Default: all of them,
-            as one figure.
-        X : rows (n, D) to draw with the components; of more than 2,000, that many are drawn at
-            random.
-        columns : names or positions of the columns to draw. Default: those that tell components
-            apart best.
-        ax : the Axes to draw one panel into. Default: those of a new figure.
+    Returns
+    -------
+    The Axes of one panel, or the Figure of all.
 
-        Returns
-        -------
-        The Axes of one panel, or the Figure of all.
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> from matplotlib import pyplot as plt
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
+    >>> model = sb.Mixture(2, random_state=0).fit(X)
+    >>> model.plot(X=X).savefig("clusters.png")  # doctest: +SKIP
+    >>> ax = model.plot("weights")
+    >>> ax.get_ylabel()
+    'weight'
+    >>> plt.close(ax.figure)
+    """
+    fitted = self._require_fitted()
+    view = _make_view(self, fitted, panel, ax, columns)
+    if X is not None:
+        table = self._use(self._given(X))[1]
+        rows = table.rows[choose_rows(table.n_rows)]
+        labels = fitted.model.decode(fitted.potentials(), Table(rows).whole())
+        view = replace(view, rows=rows, labels=labels)
+    return _draw(view, panel, ax)
 
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> from matplotlib import pyplot as plt
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
-        >>> model = sb.Mixture(2, random_state=0).fit(X)
-        >>> model.plot(X=X).savefig("clusters.png")  # doctest: +SKIP
-        >>> ax = model.plot("weights")
-        >>> ax.get_ylabel()
-        'weight'
-        >>> plt.close(ax.figure)
-        """
-        self._check_picture(panel, ax)
-        rows = labels = None
-        if X is not None:
-            table = self._rows(X)
-            rows = table.rows[choose_rows(table.n_rows)]
-            labels = self._model.decode(self._potentials(), Table(rows).whole())
-        return self._draw(panel, ax, rows=rows, labels=labels, columns=columns)
 
-    def _check_picture(self, panel: Any, ax: Any) -> None:
-        """Refuse a picture that cannot be drawn, before data are read for it."""
-        self._require_fitted()
-        require_extra("matplotlib", "plot", "plot")
-        from stickbreak import plots
+def plot_chain(
+    self: SequenceEstimator,
+    panel: str | None = None,
+    X: Rows | None = None,
+    *,
+    lengths: Values = None,
+    sequence_id: Values = None,
+    context: Values = None,
+    columns: Sequence[int | str] | None = None,
+    ax: Axes | None = None,
+) -> Figure | Axes:
+    """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-        names = plots.panels_of(self._model.structure)
-        _check_panel(panel, list(names))
-        if panel is None and ax is not None:
-            raise ValueError(f"ax takes one panel; name it: {', '.join(map(repr, names))}")
+    States are named by their permanent ids, the largest first; those without a row are left
+    out, with a note.
 
-    def _draw(
-        self, panel: str | None, ax: Any, *, columns: Sequence[int | str] | None, **more: Any
-    ) -> Any:
-        """One panel or all; `more` are the rest of what a picture is drawn from, see
-        plots.Fitted.
-        """
-        from stickbreak import plots
+    Parameters
+    ----------
+    panel : "segmentation" (states over time, a strip for each of the first 20 sequences),
+        "trace" (the bound after each lap), "weights", "transitions", "durations" or
+        "components". Default: all of them, as one figure.
+    X, lengths, sequence_id, context : sequences to draw; default: those of the fit, where it
+        kept them (rows are drawn with the components only if given).
+    columns, ax : as in `Mixture.plot`, and so is what is returned.
 
-        fitted = self._fitted_view(plots.Fitted, columns, more)
-        return plots.draw_figure(fitted) if panel is None else plots.draw_panel(fitted, panel, ax)
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> from matplotlib import pyplot as plt
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([-5.0, 5.0, -5.0], 20)[:, None] + rng.normal(size=(60, 1))
+    >>> ax = sb.HMM(2, random_state=0).fit(X).plot("segmentation")
+    >>> ax.get_title(loc="left")
+    'states over time'
+    >>> plt.close(ax.figure)
+    """
+    fitted = self._require_fitted()
+    view = _make_view(self, fitted, panel, ax, columns)
+    view = replace(view, transition=self.transmat_, durations=self.durations_)
+    shape, states = fitted.shape, fitted.labels
+    if X is not None:
+        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
+        table = self._use(given)[1]
+        potentials, chosen = self._potentials_of(fitted, "fitted"), choose_rows(table.n_rows)
+        shape, states = table.shape, self._decode(fitted, potentials, table.whole(), map)
+        view = replace(view, rows=table.rows[chosen], labels=states[chosen])
+    if shape is not None and states is not None:
+        view = replace(view, paths=replace(shape, is_list=True).answer(states))
+    return _draw(view, panel, ax)
 
-    def _fitted_view(
-        self, make: Any, columns: Sequence[int | str] | None, more: dict[str, Any]
-    ) -> Any:
-        return make(
-            structure=self._model.structure,
-            family=self._model.family,
-            trace=self.trace_,
-            weights=self.weights_,
-            counts=self.counts_,
-            ids=self.component_ids_,
-            posterior=self.posterior_,
-            names=self._column_names(),
-            objective=self._rule.objective,
-            is_converged=self.converged_,
-            columns=None if columns is None else tuple(self._positions(columns)),
-            noun=self._noun,
-            **more,
-        )
 
-    def _summary_values(self, axis: str) -> dict[str, Any]:
-        """Posterior summaries of the components, with the names of their axes."""
-        n = self.n_features_in_
-        return {
-            name: ((axis, *summary_axes(name, array.shape[1:], n)), array)
-            for name, array in self.posterior_.items()
-        }
+def plot_topics(
+    self: TopicEstimator,
+    panel: str | None = None,
+    X: Rows | None = None,
+    *,
+    n_words: int = 10,
+    ax: Axes | None = None,
+) -> Figure | Axes:
+    """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-    def _chain_values(self, axis: str) -> dict[str, Any]:
-        """What else a model has to show, with the names of its axes."""
-        return {}
+    Topics are named by their permanent ids, the largest first; those without a word are left
+    out, with a note.
 
-    def _column_names(self) -> list[str]:
-        if hasattr(self, "feature_names_in_"):
-            return [str(name) for name in self.feature_names_in_]
-        return [f"x{d}" for d in range(self.n_features_in_)]
+    Parameters
+    ----------
+    panel : "topics" (the most probable words of the 12 largest topics), "documents" (shares of
+        topics in the documents X), "trace" (the bound after each lap) or "weights". Default:
+        all of them, as one figure; "documents" only if X is given.
+    X : documents, as in `fit`; of more than 60, that many are drawn, at even distances.
+    n_words : words of each topic.
+    ax : the Axes to draw one panel into; in a small one, topics are lines of words. Default:
+        those of a new figure.
 
-    def _positions(self, columns: Sequence[int | str]) -> list[int]:
-        """Columns by name or position, as positions."""
-        if isinstance(columns, str) or len(columns) == 0:
-            raise ValueError(f"columns must be a list of names or positions; got {columns!r}")
-        known = {name: d for d, name in enumerate(self._column_names())}
-        found = []
-        for column in columns:
-            if (
-                isinstance(column, Integral)
-                and not isinstance(column, bool)
-                and 0 <= int(column) < len(known)
-            ):
-                found.append(int(column))
-            elif isinstance(column, str) and column in known:
-                found.append(known[column])
-            else:
-                raise ValueError(
-                    f"columns holds {column!r}; positions are 0 to {len(known) - 1}, "
-                    f"names {_some(known)}"
-                )
-        return found
+    Returns
+    -------
+    The Axes of one panel, or the Figure of all.
 
-    def to_xarray(self) -> Any:
-        """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra
-        `xarray`).
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> from matplotlib import pyplot as plt
+    >>> pets, cooking = ["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]
+    >>> model = sb.LatentDirichletAllocation(2, random_state=0).fit([pets, cooking] * 20)
+    >>> model.plot(X=[pets, cooking]).savefig("topics.png")  # doctest: +SKIP
+    >>> ax = model.plot("topics", n_words=3)
+    >>> ax.get_title(loc="left")
+    'topics: the most probable words'
+    >>> plt.close(ax.figure)
+    """
+    fitted = self._require_fitted()
+    view = _make_view(self, fitted, panel, ax)
+    require_whole(n_words=n_words)
+    view = replace(view, n_words=int(n_words), unit="word")
+    if X is not None:
+        documents = self._use(self._given(X))[1]
+        chosen = choose_evenly(documents.n_spans, MAX_DOCUMENTS)
+        batch = Sequences.take(documents, chosen)  # with the vocabulary of the fit
+        shares = fitted.model.unit_shares(fitted.potentials(), batch)
+        view = replace(view, shares=shares, documents=chosen, n_documents=documents.n_spans)
+    return _draw(view, panel, ax)
 
-        Axes: `component` (permanent ids), `feature` (names of the columns, or their positions),
-        `lap`; `other_feature` for the columns of covariances, `symbol` for those of categorical
-        tables, `value` and `context` for autoregressions. Topic models have the axes `topic` and
-        `word` instead of `component` and `feature`.
 
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(-5, 1, (50, 2)), rng.normal(5, 1, (50, 2))])
-        >>> found = sb.Mixture(2, random_state=0).fit(X).to_xarray()
-        >>> dict(found.sizes)
-        {'component': 2, 'feature': 2, 'other_feature': 2, 'lap': 2}
-        >>> found["mean"].sel(component=0).round().values.tolist()
-        [-5.0, -5.0]
-        """
-        self._require_fitted()
-        xarray = require_extra("xarray", "xarray", "to_xarray")
-        axis = self._model.axis
-        values: dict[str, Any] = {"weight": (axis, self.weights_), "count": (axis, self.counts_)}
-        values |= self._summary_values(axis) | self._chain_values(axis)
-        trace = self.trace_
-        values |= {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
-        values["n_components"] = ("lap", trace.n_components.astype(np.int64))
-        features = (
-            self.feature_names_in_.astype(str)
-            if hasattr(self, "feature_names_in_")
-            else np.arange(self.n_features_in_)
-        )
-        known = {
-            axis: self.component_ids_,
-            f"next_{axis}": self.component_ids_,
-            "feature": features,
-            "other_feature": features,
-            "word": features,
-            "lap": 1 + np.arange(len(trace)),
-        }
-        used = {
-            d for dims, _ in values.values() for d in ((dims,) if isinstance(dims, str) else dims)
-        }
-        about = {
-            "estimator": repr(self),
-            "family": type(self._model.family).__name__,
-            "lower_bound": float(self.lower_bound_),
-            "objective": self._rule.objective,
-            "converged": int(self.converged_),  # files of xarray know no booleans
-            "stickbreak": __version__,
-        }
-        return xarray.Dataset(
-            values, coords={name: known[name] for name in known if name in used}, attrs=about
-        )
+def _make_view(
+    estimator: Estimator,
+    fitted: Fitted,
+    panel: str | None,
+    ax: Axes | None,
+    columns: Sequence[int | str] | None = None,
+) -> View:
+    """What pictures are drawn from, without data. Refuses what cannot be drawn."""
+    require_extra("matplotlib", "plot", "plot")
+    from stickbreak import plots
+
+    names = estimator._column_names(fitted)
+    known = list(plots.panels_of(fitted.model.structure))
+    _check_panel(panel, known)
+    if panel is None and ax is not None:
+        raise ValueError(f"ax takes one panel; name it: {', '.join(map(repr, known))}")
+    return plots.View(
+        structure=fitted.model.structure,
+        family=fitted.model.family,
+        trace=fitted.trace,
+        weights=fitted.weights,
+        counts=np.array(fitted.model.prior.sizes(fitted.counts)),
+        ids=np.array(fitted.ids),
+        posterior=fitted.posterior(),
+        names=names,
+        objective=fitted.rule.objective,
+        is_converged=fitted.is_converged,
+        columns=None if columns is None else _positions(columns, names),
+        noun=estimator._noun,
+    )
+
+
+def _draw(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
+    from stickbreak import plots
+
+    return plots.draw_figure(view) if panel is None else plots.draw_panel(view, panel, ax)
 
 
 def choose_rows(n: int) -> Array:
@@ -234,11 +252,114 @@ def choose_rows(n: int) -> Array:
     return np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))
 
 
+def choose_evenly(n: int, most: int) -> Array:
+    """(min(n, most),) positions among n, at even distances, with the first and the last."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
+
+
+def _check_panel(panel: Any, names: list[str]) -> None:
+    if panel is None or (isinstance(panel, str) and panel in names):
+        return
+    given = f"a {type(panel).__name__}: rows are given as plot(X=...)"
+    raise ValueError(
+        f"panel must be one of {', '.join(map(repr, names))}, or None for all; got "
+        f"{repr(panel) if isinstance(panel, str) else given}"
+    )
+
+
+def _positions(columns: Sequence[int | str], names: Sequence[str]) -> tuple[int, ...]:
+    """Columns by name or position, as positions."""
+    if isinstance(columns, str) or len(columns) == 0:
+        raise ValueError(f"columns must be a list of names or positions; got {columns!r}")
+    known: dict[Any, int] = {name: d for d, name in enumerate(names)}
+    shown = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+    found = []
+    for column in columns:
+        is_position = isinstance(column, Integral) and not isinstance(column, bool)
+        at = int(column) if is_position else known.get(column, -1)
+        if not 0 <= at < len(names):
+            raise ValueError(
+                f"columns holds {column!r}; positions are 0 to {len(names) - 1}, names {shown}"
+            )
+        found.append(at)
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------- values
+
+
+def top_words(self: TopicEstimator, n: int = 10, *, relevance: float = 1.0) -> list[list[Any]]:
+    """The words that say most of each topic; also the method `top_words` of topic models.
+
+    Parameters
+    ----------
+    n : words of each topic.
+    relevance : 1 ranks by probability in the topic; 0 by how much more probable a word is there
+        than in all documents; between them, by `relevance * log p(word | topic) + (1 -
+        relevance) * log(p(word | topic) / p(word))`.
+
+    Returns
+    -------
+    One list of words (of their numbers, where words have no names) for each topic that has any,
+    in the order of `weights_`, the largest first.
+    """
+    require_whole(n=n)
+    if not 0 <= relevance <= 1:
+        raise ValueError(f"relevance must be between 0 and 1; got {relevance!r}")
+    probability = self.topic_word_
+    lift = np.log(probability) - np.log(self.weights_ @ probability)
+    rank = relevance * np.log(probability) + (1.0 - relevance) * lift
+    names = self._require_fitted().schema.names or np.arange(probability.shape[1])
+    order = [k for k in np.argsort(-self.weights_, kind="stable") if self.counts_[k] >= 1.0]
+    return [[names[v] for v in np.argsort(-rank[k], kind="stable")[:n]] for k in order]
+
+
+def make_dataset(fitted: Fitted, about: str, values: Labeled) -> Any:
+    """An `xarray.Dataset` of weights, trace and these values. about : the estimator in words."""
+    xarray = require_extra("xarray", "xarray", "to_xarray")
+    axis, trace, schema = fitted.model.axis, fitted.trace, fitted.schema
+    laps = {name: ("lap", getattr(trace, name)) for name in ("bound", "log_z", "seconds")}
+    sizes = np.array(fitted.model.prior.sizes(fitted.counts))
+    found: Labeled = {"weight": (axis, fitted.weights), "count": (axis, sizes)} | values | laps
+    found["n_components"] = ("lap", trace.n_components.astype(np.int64))
+    ids, features = np.array(fitted.ids), np.arange(schema.n_features)
+    if schema.names is not None:
+        features = schema.name_array.astype(str)
+    known: Mapping[str, Array] = {
+        axis: ids,
+        f"next_{axis}": ids,
+        "feature": features,
+        "other_feature": features,
+        "word": features,
+        "lap": 1 + np.arange(len(trace)),
+    }
+    used = {d for dims, _ in found.values() for d in ((dims,) if isinstance(dims, str) else dims)}
+    attributes = {
+        "estimator": about,
+        "family": type(fitted.model.family).__name__,
+        "lower_bound": float(fitted.bound),
+        "objective": fitted.rule.objective,
+        "converged": int(fitted.is_converged),  # files of xarray know no booleans
+        "stickbreak": __version__,
+    }
+    coords = {name: known[name] for name in known if name in used}
+    return xarray.Dataset(found, coords=coords, attrs=attributes)
+
+
+def summary_values(fitted: Fitted) -> Labeled:
+    """Posterior summaries of the components."""
+    axis, n = fitted.model.axis, fitted.schema.n_features
+    return {
+        name: ((axis, *summary_axes(name, array.shape[1:], n)), array)
+        for name, array in fitted.posterior().items()
+    }
+
+
 def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[str, ...]:
     """Names of the axes of a summary after the component's.
 
-    A summary of some columns ("mean of height, weight") has axes of its own, and so has one that we
-    do not know. One of values that are not all columns of a row speaks of values, not features.
+    A summary of some columns ("mean of height, weight") and an unknown one have axes of their own.
+    One of values that are not all columns of a row speaks of values, not features.
     """
     kind, of, columns = name.partition(" of ")
     if len(AXES.get(kind, ())) >= len(shape):
@@ -247,21 +368,3 @@ def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[st
             axes = tuple(axis.replace("feature", "value") for axis in axes)
         return tuple(axis + of + columns for axis in axes)
     return tuple(f"{name}_{i}" for i in range(len(shape)))
-
-
-def _check_panel(panel: Any, names: list[str]) -> None:
-    if panel is None or (isinstance(panel, str) and panel in names):
-        return
-    given = (
-        repr(panel)
-        if isinstance(panel, str)
-        else f"a {type(panel).__name__}: rows are given as plot(X=...)"
-    )
-    raise ValueError(
-        f"panel must be one of {', '.join(map(repr, names))}, or None for all; got {given}"
-    )
-
-
-def _some(known: dict[str, int]) -> str:
-    names = list(known)
-    return ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")

@@ -261,6 +261,24 @@ class BaseFamily(Parameters):
         """Rows (n, D) with missing entries as expected, averaged by shares (n, K)."""
         return rows
 
+    def expected_rows(self, counts: Counts, shares: Array) -> Array:
+        """(n, D) what to expect of rows of which only the shares (n, K) of their components are
+        known.
+
+        A row of missing entries, imputed; where the family refuses those, the average of the
+        summary "mean" (K, D) that `describe` gives.
+        """
+        if self.missing != "refused":
+            nothing = np.full((len(shares), self.n_columns), np.nan)
+            return np.asarray(self.impute(counts, nothing, shares))
+        means = self.describe(counts).get("mean")
+        if means is None:
+            raise ValueError(
+                f"{type(self).__name__} has neither a method `expected_rows(counts, shares)` nor "
+                "a summary `mean`, one of which forecasts need"
+            )
+        return np.asarray(shares @ means)
+
     def describe(self, counts: Counts) -> Mapping[str, Array]:
         """Posterior summaries in the user's units, component axis first."""
         raise NotImplementedError

@@ -240,6 +240,13 @@ class Product(BaseFamily):
             out[:, pick(columns)] = family.impute(own, np.asarray(rows)[:, pick(columns)], shares)
         return out
 
+    def expected_rows(self, counts: Counts, shares: Array) -> Array:
+        """By member; see the base."""
+        out = np.empty((len(shares), self.n_columns))
+        for (family, own), (_, columns) in zip(self._own(counts), self.members, strict=True):
+            out[:, pick(columns)] = family.expected_rows(own, shares)
+        return out
+
     def width(self) -> int:
         """Numbers in a row as prepared by all members."""
         return sum(family.width() for family, _ in self.members)

@@ -68,6 +68,15 @@ class _MovingEngine(SparseEngine, _MemoizedEngine):
         for move in self.moves:
             move.check()
 
+    def adapt(self, model: Model) -> Model:
+        """As it is, if moves may edit its components."""
+        if self.moves and model.structure.names_components:
+            raise ValueError(
+                f"the components of {type(model.structure).__name__} are named by the data: none "
+                "is born, merged or deleted; use moves=()"
+            )
+        return super().adapt(model)
+
     def mover(self) -> Mover:
         """The moves, with their books."""
         return Mover(tuple(self.moves))

@@ -228,7 +228,7 @@ class Model:
 
     def order(self, total: Summary) -> Edit | None:
         """Edit that sorts components by the bound, or None."""
-        order = self.prior.order(total)
+        order = None if self.structure.names_components else self.prior.order(total)
         return None if order is None else Permute(self.axis, tuple(int(i) for i in order))
 
     # ------------------------------------------------------------------------------ bounds

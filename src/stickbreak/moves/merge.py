@@ -15,7 +15,7 @@ from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Local, Potentials
-from stickbreak.stats import Edit, Field, Fields, Fold, Summary
+from stickbreak.stats import Edit, Field, Fields, Summary
 from stickbreak.stats import Merge as MergeEdit
 
 from .trials import try_fit
@@ -183,9 +183,9 @@ class Merge(BaseMove):
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """All data with the two components as one."""
         keep, drop = sorted(slots)
-        fold = Fold(scene.model.axis, keep, drop)
-        ids = [i for k, i in enumerate(scene.ids) if k != drop]
-        return try_fit(scene, fold(scene.total), fold(scene.params), ids, N_PASSES)
+        edit = MergeEdit(scene.model.axis, keep, drop)
+        ids = list(edit.rename(scene.ids, scene.next_id))
+        return try_fit(scene, edit(scene.total), edit(scene.params), ids, N_PASSES)
 
 
 def pair_scores(
@@ -239,7 +239,7 @@ def _prior_changes(
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
-    for at in np.argsort(-data, kind="stable")[: 4 * counts.size(model.axis) + 50]:
+    for at in np.argsort(-data, kind="stable")[: 4 * total.size(model.axis) + 50]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         # near its best, and never above it
         out[at] = model.prior.bound(edit(counts), edit(params)) - now

@@ -26,8 +26,6 @@ __all__ = ["join", "split", "try_fit"]
 # not leave the newborn that it begins with, however little that one explains.
 STAY = 0.9
 LEAST_GAIN = 0.1  # nats: less may be had by a few passes more, whatever the components
-# a trial is given so many times the passes that it needs if its gains go on shrinking as they do
-PATIENCE = 3.0
 
 
 def try_fit(
@@ -39,7 +37,7 @@ def try_fit(
     leave what they know.
     """
     model, bound = scene.model, scene.bound
-    goal = Goal(bound, patience=PATIENCE)
+    goal = Goal(bound, patience=model.structure.patience)
     found = little_fit(model, scene.data, counts, n_passes, goal=goal, params=params)
     if not found.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
         return None
@@ -100,7 +98,8 @@ def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: A
     where = [dimension for dimension, name in enumerate(axes) if name == axis]
     for dimension in where:
         np.moveaxis(out, dimension, -1)[..., last] *= shares
-    if len(where) == 2:
-        both = np.moveaxis(out, where, (0, 1))[last, last]
-        both[...] = STAY * np.diag(both.sum(axis=1)) + (1.0 - STAY) * both
+    if len(where) == 2:  # from row to column, for each entry of other axes
+        both = np.moveaxis(out, where, (-2, -1))[..., last, last]
+        stays = np.eye(len(shares)) * both.sum(axis=-1, keepdims=True)
+        both[...] = STAY * stays + (1.0 - STAY) * both
     return out

@@ -12,13 +12,13 @@ from .gaussians import GaussianShape, shape_of
 from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
 from .topic_panels import draw_documents, draw_topics
-from .view import Fitted
+from .view import View
 
 __all__ = [
-    "Fitted",
     "GaussianShape",
     "Grid",
     "Panel",
+    "View",
     "draw_components",
     "draw_documents",
     "draw_durations",

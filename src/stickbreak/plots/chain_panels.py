@@ -14,7 +14,7 @@ from stickbreak.structures import Chain
 from .components import draw_components
 from .panels import Panel, crowd_ticks, draw_trace, draw_weights, panels_of
 from .style import HEAT, MUTED, PALETTE, REST, color_of, color_ticks, set_titles, tidy
-from .view import Fitted, plural
+from .view import View, plural
 
 __all__ = ["draw_durations", "draw_strips", "draw_transitions"]
 
@@ -44,7 +44,7 @@ def strip_color(rank: int) -> tuple[float, float, float]:
     return tuple(color if rank < len(PALETTE) else 0.5 + 0.5 * color)
 
 
-def draw_strips(fitted: Fitted, ax: Axes) -> None:
+def draw_strips(fitted: View, ax: Axes) -> None:
     """The state of every row of some sequences, one strip per sequence."""
     paths = fitted.paths
     if not paths:
@@ -79,7 +79,7 @@ def draw_strips(fitted: Fitted, ax: Axes) -> None:
     _draw_key(fitted, ax)
 
 
-def _draw_key(fitted: Fitted, ax: Axes) -> None:
+def _draw_key(fitted: View, ax: Axes) -> None:
     """Ids of the states in their colors, on the right."""
     keys = [
         Patch(color=strip_color(rank), label=str(fitted.ids[k]))
@@ -94,7 +94,7 @@ def _draw_key(fitted: Fitted, ax: Axes) -> None:
               labelspacing=0.3)  # fmt: skip
 
 
-def draw_transitions(fitted: Fitted, ax: Axes) -> None:
+def draw_transitions(fitted: View, ax: Axes) -> None:
     """Probability of each transition, from line to column.
 
     Colors follow the square root, so that rare transitions are visible.
@@ -126,7 +126,7 @@ def _write_chance(value: float) -> str:
     return "1" if value > 0.995 else f"{value:.2f}".lstrip("0")
 
 
-def draw_durations(fitted: Fitted, ax: Axes) -> None:
+def draw_durations(fitted: View, ax: Axes) -> None:
     """Expected duration of each state, in rows."""
     lengths = _require(fitted.durations)[fitted.shown]
     places = np.arange(len(lengths))

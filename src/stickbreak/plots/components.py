@@ -21,13 +21,13 @@ from stickbreak.families import (
 from .gaussians import draw_gaussians
 from .heat_maps import draw_grid, grid_of
 from .style import inner_axes
-from .view import Fitted
+from .view import View
 
 __all__ = ["draw_components", "draw_members"]
 
 
 @singledispatch
-def draw_components(family: Any, fitted: Fitted, ax: Axes) -> None:
+def draw_components(family: Any, fitted: View, ax: Axes) -> None:
     """Draw the components of a fitted model into `ax`; a heat map unless the family registered."""
     draw_grid(grid_of(family, fitted), fitted, ax)
 
@@ -43,7 +43,7 @@ for _cls in (
 
 
 @draw_components.register
-def draw_product(family: Product, fitted: Fitted, ax: Axes) -> None:
+def draw_product(family: Product, fitted: View, ax: Axes) -> None:
     """Every member of a Product, with its own columns and summaries."""
     parts = []
     for (member, columns), posterior in zip(
@@ -71,10 +71,10 @@ def draw_product(family: Product, fitted: Fitted, ax: Axes) -> None:
     draw_members(parts, ax)
 
 
-def draw_members(members: Sequence[Fitted], ax: Axes) -> None:
+def draw_members(members: Sequence[View], ax: Axes) -> None:
     """Draw several families of one model, one below the other.
 
-    Each is a Fitted with its own columns and summaries. A family made of others registers with
+    Each is a View with its own columns and summaries. A family made of others registers with
     `draw_components` and calls this.
     """
     gap = min(0.17, 0.5 / len(members))  # room for titles and column names

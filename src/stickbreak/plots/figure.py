@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from .panels import Panel, panels_of
-from .view import Fitted
+from .view import View
 
 __all__ = ["draw_figure", "draw_panel"]
 
 
-def draw_panel(fitted: Fitted, name: str, ax: Axes | None = None) -> Axes:
+def draw_panel(fitted: View, name: str, ax: Axes | None = None) -> Axes:
     """Draw one panel into `ax`, or into a new figure; returns its Axes."""
     panel = panels_of(fitted.structure)[name]
     if not panel.can_draw(fitted):
@@ -33,7 +33,7 @@ def draw_panel(fitted: Fitted, name: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_figure(fitted: Fitted) -> Figure:
+def draw_figure(fitted: View) -> Figure:
     """Draw all panels: wide ones at the top, then small ones on the left, large ones beside them.
 
     Small panels are in columns of two or three.
@@ -64,11 +64,11 @@ def draw_figure(fitted: Fitted) -> Figure:
     return figure
 
 
-def _large_size(panel: Panel, fitted: Fitted, usual: tuple[float, float]) -> tuple[float, float]:
+def _large_size(panel: Panel, fitted: View, usual: tuple[float, float]) -> tuple[float, float]:
     """Size of a large panel in inches: its own, else the usual one."""
     return usual if panel.size is None else panel.size(fitted)
 
 
-def _draw_all(figure: Figure, grid: Any, panels: list[Panel], fitted: Fitted) -> None:
+def _draw_all(figure: Figure, grid: Any, panels: list[Panel], fitted: View) -> None:
     for at, panel in enumerate(panels):
         panel.draw(fitted, figure.add_subplot(grid[at]))

@@ -20,7 +20,7 @@ from stickbreak.families import (
 from stickbreak.protocols import Array
 
 from .style import MUTED, color_of, inner_axes, line_of, mark_center, set_titles, tidy
-from .view import Fitted, choose_columns
+from .view import View, choose_columns
 
 __all__ = ["GaussianShape", "draw_gaussians", "ellipse_axes", "shape_of"]
 
@@ -91,7 +91,7 @@ def _(family: Any, posterior: Any, columns: Array) -> GaussianShape:
     return GaussianShape(posterior["mean"][:, columns], variance[:, :, None] * np.eye(len(columns)))
 
 
-def _telling(fitted: Fitted) -> Array:
+def _telling(fitted: View) -> Array:
     """(D,) how well each column separates components.
 
     Half the gap between the log variance of all rows and the mean log variance within components.
@@ -105,7 +105,7 @@ def _telling(fitted: Fitted) -> Array:
     return 0.5 * (np.log(total) - weight @ np.log(variance))
 
 
-def draw_gaussians(family: Any, fitted: Fitted, ax: Axes) -> None:
+def draw_gaussians(family: Any, fitted: View, ax: Axes) -> None:
     """Components over the given columns, or the most telling ones.
 
     Rows, if given, have the color of their component.
@@ -141,9 +141,7 @@ def _count(rows: Array | None) -> str:
     return "" if rows is None else f"; {len(rows):,} rows"
 
 
-def _limits(
-    fitted: Fitted, shape: GaussianShape, rows: Array | None, d: int
-) -> tuple[float, float]:
+def _limits(fitted: View, shape: GaussianShape, rows: Array | None, d: int) -> tuple[float, float]:
     """Range of a column to show: the ellipses of components with some rows, and all rows drawn."""
     # with fewer rows, the width is mostly that of the prior
     solid = fitted.shown[fitted.counts[fitted.shown] >= SOLID_ROWS]
@@ -157,7 +155,7 @@ def _limits(
 
 
 def _draw_density(
-    fitted: Fitted,
+    fitted: View,
     shape: GaussianShape,
     rows: Array | None,
     d: int,
@@ -217,7 +215,7 @@ def ellipse_axes(covariance: Array) -> tuple[float, float, float]:
 
 
 def _draw_ellipses(
-    fitted: Fitted,
+    fitted: View,
     shape: GaussianShape,
     rows: Array | None,
     pair: tuple[int, int],
@@ -270,7 +268,7 @@ def _rgb(color: str) -> tuple[float, float, float]:
 
 
 def _draw_pairs(
-    fitted: Fitted, shape: GaussianShape, rows: Array | None, names: list[str], ax: Axes
+    fitted: View, shape: GaussianShape, rows: Array | None, names: list[str], ax: Axes
 ) -> None:
     """Ellipses below the diagonal, densities on it."""
     n = len(names)
@@ -296,7 +294,7 @@ def _draw_pairs(
     _draw_key(fitted, ax)
 
 
-def _draw_key(fitted: Fitted, ax: Axes) -> None:
+def _draw_key(fitted: View, ax: Axes) -> None:
     """Ids and weights, in the corner that a pair plot leaves empty."""
     step = min(0.045, 0.49 / len(fitted.shown))
     for rank, k in enumerate(fitted.shown):

@@ -17,7 +17,7 @@ from stickbreak.families import Bernoulli, Categorical, Multinomial, Poisson
 from stickbreak.protocols import Array
 
 from .style import HEAT, MUTED, color_of, color_ticks, inner_axes, set_titles
-from .view import Fitted, choose_columns
+from .view import View, choose_columns
 
 __all__ = ["Grid", "draw_grid", "grid_of"]
 
@@ -46,7 +46,7 @@ class Grid:
     limits: tuple[float, float] | None = None
 
 
-def telling(fitted: Fitted, values: Array, convex: Callable[[Array], Array]) -> Array:
+def telling(fitted: View, values: Array, convex: Callable[[Array], Array]) -> Array:
     """(C,) Jensen's gap of each column: how much the component tells about it. values (K, C)."""
     weight = fitted.weights / fitted.weights.sum()
     return weight @ convex(values) - convex((weight @ values)[None])[0]
@@ -61,7 +61,7 @@ def _log_product(x: Array) -> Array:
     return xlogy(x, x)
 
 
-def _choose(fitted: Fitted, score: Array) -> tuple[Array, str]:
+def _choose(fitted: View, score: Array) -> tuple[Array, str]:
     return choose_columns(
         fitted, score, ALL_COLUMNS if len(score) <= ALL_COLUMNS else CHOSEN_COLUMNS
     )
@@ -76,7 +76,7 @@ def _take(rows: Any, columns: Array) -> Array | None:
 
 
 @singledispatch
-def grid_of(family: Any, fitted: Fitted) -> Grid:
+def grid_of(family: Any, fitted: View) -> Grid:
     """The table to draw for a family; default: its first summary with one value per column."""
     D = len(fitted.names)
     tables = {name: array for name, array in fitted.posterior.items() if array.shape[1:] == (D,)}
@@ -93,7 +93,7 @@ def grid_of(family: Any, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Bernoulli, fitted: Fitted) -> Grid:
+def _(family: Bernoulli, fitted: View) -> Grid:
     values = fitted.posterior["probability"]
     columns, note = _choose(fitted, telling(fitted, values, _entropy))
     names = [fitted.names[d] for d in columns]
@@ -108,7 +108,7 @@ def _(family: Bernoulli, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Multinomial, fitted: Fitted) -> Grid:
+def _(family: Multinomial, fitted: View) -> Grid:
     values = fitted.posterior["probability"]
     columns, note = _choose(fitted, telling(fitted, values, _log_product))
     rows = _take(fitted.rows, columns)
@@ -119,7 +119,7 @@ def _(family: Multinomial, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Poisson, fitted: Fitted) -> Grid:
+def _(family: Poisson, fitted: View) -> Grid:
     values = fitted.posterior["rate"]
     columns, note = _choose(fitted, telling(fitted, values, _log_product))
     return Grid(
@@ -132,7 +132,7 @@ def _(family: Poisson, fitted: Fitted) -> Grid:
 
 
 @grid_of.register
-def _(family: Categorical, fitted: Fitted) -> Grid:
+def _(family: Categorical, fitted: View) -> Grid:
     """The symbols of a column side by side."""
     values = fitted.posterior["probability"]  # (K, D, V)
     score = (
@@ -156,7 +156,7 @@ def _(family: Categorical, fitted: Fitted) -> Grid:
     return Grid(np.concatenate(parts, axis=1), labels, "probability", note, rows, edges, (0.0, 1.0))
 
 
-def draw_grid(grid: Grid, fitted: Fitted, ax: Axes) -> None:
+def draw_grid(grid: Grid, fitted: View, ax: Axes) -> None:
     """Components as lines of a heat map, the largest first.
 
     Rows, if given, are below, sorted by component.
@@ -222,7 +222,7 @@ def _annotate(ax: Axes, values: Array, norm: Normalize) -> None:
         )
 
 
-def _draw_rows(grid: Grid, fitted: Fitted, norm: Normalize, ax: Axes) -> None:
+def _draw_rows(grid: Grid, fitted: View, norm: Normalize, ax: Axes) -> None:
     """Rows sorted by component, with a strip of the components' colors on the left."""
     assert grid.rows is not None
     assert fitted.labels is not None

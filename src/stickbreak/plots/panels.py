@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .components import draw_components
 from .style import MUTED, PALETTE, color_of, set_titles, tidy
-from .view import Fitted, plural
+from .view import View, plural
 
 __all__ = ["Panel", "crowd_ticks", "draw_trace", "draw_weights", "panels_of"]
 
@@ -24,17 +24,17 @@ class Panel(NamedTuple):
     share the rest.
 
     size : preferred width and height in inches of a large panel; default: the same for all
-    needs : the part of Fitted that it draws, if that is data and not a learned value; without it,
+    needs : the part of View that it draws, if that is data and not a learned value; without it,
         the figure has no such panel
     """
 
-    draw: Callable[[Fitted, Axes], None]
+    draw: Callable[[View, Axes], None]
     is_large: bool = False
     is_wide: bool = False
-    size: Callable[[Fitted], tuple[float, float]] | None = None
+    size: Callable[[View], tuple[float, float]] | None = None
     needs: str | None = None
 
-    def can_draw(self, fitted: Fitted) -> bool:
+    def can_draw(self, fitted: View) -> bool:
         """Whether the data it draws are present."""
         return self.needs is None or getattr(fitted, self.needs) is not None
 
@@ -51,7 +51,7 @@ def panels_of(structure: Any) -> dict[str, Panel]:
     }
 
 
-def draw_trace(fitted: Fitted, ax: Axes) -> None:
+def draw_trace(fitted: View, ax: Axes) -> None:
     """The bound after each lap.
 
     Without a bound, the mean local log normalizer per row (per word, for documents).
@@ -113,7 +113,7 @@ def _draw_sizes(ax: Axes, laps: Any, sizes: Any, noun: str) -> None:
     other.spines[["top", "left"]].set_visible(False)
 
 
-def draw_weights(fitted: Fitted, ax: Axes) -> None:
+def draw_weights(fitted: View, ax: Axes) -> None:
     """A bar for each component in use, largest first, with its expected rows."""
     shown = fitted.shown
     places = np.arange(len(shown))

@@ -15,7 +15,7 @@ from stickbreak.structures import Document
 
 from .panels import Panel, draw_trace, draw_weights, panels_of
 from .style import HEAT, MUTED, PALETTE, color_of, color_ticks, inner_axes, set_titles, tidy
-from .view import Fitted, plural
+from .view import View, plural
 
 __all__ = ["draw_documents", "draw_topics"]
 
@@ -46,14 +46,14 @@ def count_cells(n: int) -> tuple[int, int]:
     return -(-n // columns), columns
 
 
-def size_of_topics(fitted: Fitted) -> tuple[float, float]:
+def size_of_topics(fitted: View) -> tuple[float, float]:
     """Width and height in inches at which all words are readable."""
     rows, columns = count_cells(min(len(fitted.shown), MAX_TOPICS))
     n_words = min(fitted.n_words, len(fitted.names))
     return max(4.2, 1.9 * columns), max(3.2, 0.9 + rows * (0.35 + LINE * n_words))
 
 
-def draw_topics(fitted: Fitted, ax: Axes) -> None:
+def draw_topics(fitted: View, ax: Axes) -> None:
     """The most probable words of each topic, the largest topic first.
 
     Words are on bars, or in lines if `ax` is too small for bars.
@@ -194,7 +194,7 @@ def _write_share(value: float, _: Any) -> str:
     return f"{100 * value:.4g} %"
 
 
-def draw_documents(fitted: Fitted, ax: Axes) -> None:
+def draw_documents(fitted: View, ax: Axes) -> None:
     """Shares of topics in some documents, one column each, sorted by their largest topics."""
     assert fitted.shares is not None
     assert fitted.documents is not None
@@ -225,7 +225,7 @@ def draw_documents(fitted: Fitted, ax: Axes) -> None:
     set_titles(ax, "shares of topics in documents", left_out)
 
 
-def _lines_of_shares(fitted: Fitted, shares: Array) -> tuple[Array, list[str]]:
+def _lines_of_shares(fitted: View, shares: Array) -> tuple[Array, list[str]]:
     """Shares (m, topics) of the topics drawn, and their labels; the last sums all others."""
     labels, found = [fitted.label(int(k)) for k in fitted.shown], shares[:, fitted.shown]
     n = shares.shape[1] - len(labels)

@@ -11,14 +11,14 @@ import numpy as np
 
 from stickbreak.protocols import Array
 
-__all__ = ["MAX_COMPONENTS", "Fitted", "choose_columns"]
+__all__ = ["MAX_COMPONENTS", "View", "choose_columns"]
 
 MAX_COMPONENTS = 14  # seven colors, each with a solid and a dashed line
 ROWS_IN_USE = 1.0  # a component with less than one expected row is not in use
 
 
 @dataclass(frozen=True)
-class Fitted:
+class View:
     """A fitted model as plain values.
 
     weights, counts, ids : (K,) posterior mean weights, expected rows, permanent ids
@@ -102,7 +102,7 @@ def plural(noun: str, n: int) -> str:
     return noun if n == 1 else noun + "s"
 
 
-def choose_columns(fitted: Fitted, telling: Array, most: int) -> tuple[Array, str]:
+def choose_columns(fitted: View, telling: Array, most: int) -> tuple[Array, str]:
     """Positions of the columns to draw, in the order of the data, and a note if some are left out.
 
     telling : (D,) how much each column tells about the component of a row.

@@ -83,6 +83,15 @@ class BaseStructure:
     cuts_units: ClassVar[bool] = False
     """Whether units that no block can hold are inferred in pieces: `infer_long` and its like."""
 
+    patience: ClassVar[float] = 3.0
+    """Times the passes that a trial needs if its gains go on shrinking as they do; inf for
+    structures whose tables take some passes to tell newborns apart.
+    """
+
+    names_components: ClassVar[bool] = False
+    """Whether the data name the components, as words of a vocabulary: no move or order edits them.
+    """
+
     births: ClassVar[tuple[Division, ...]] = (Division("rows"), Division("rows", 2, n_more=1))
     """How births divide a component, one after the other as they fail."""
 

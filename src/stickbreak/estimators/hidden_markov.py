@@ -1,32 +1,32 @@
-"""Hidden Markov models with a fixed number of states, or with as many as the data support up to a
-truncation.
-"""
+"""Hidden Markov models with a fixed or a learned number of states."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import Draw, Engine, Hard, MemoizedVB, Mode
-from stickbreak.models import finite_hmm, hdp_hmm
-from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.priors import DirichletRows, HDPRows
-from stickbreak.stats import Fields
+from numpy.typing import ArrayLike
 
-from .chains import ChainEstimator
-from .dictionaries import Dictionary, make_dictionary
-from .files import register
-from .parts import make_family
-from .roots import Rooted
+from stickbreak.errors import StickbreakWarning
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import Engine, MemoizedVB
+from stickbreak.models import Model, finite_hmm, hdp_hmm
+from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, HDPRows
+from stickbreak.reading import Dictionary, Schema, make_dictionary
+from stickbreak.stats import Array, Fields
+
+from .base import RandomState
+from .fitted import interval_of, number_of
+from .model_files import register
+from .sequence_answers import SequenceModel
 
 __all__ = ["HDPHMM", "HMM"]
 
 
 @register
-class HMM(ChainEstimator):
+class HMM(SequenceModel):
     """Bayesian hidden Markov model with a fixed number of states.
 
     Every row of the transition table, and the start row, has a Dirichlet prior of its own.
@@ -79,27 +79,24 @@ class HMM(ChainEstimator):
     """
 
     PRIOR = (
-        "concentration",
-        "start_concentration",
-        "stickiness",
-        "start_prior",
-        "transition_prior",
-    )
+        "concentration", "start_concentration", "stickiness", "start_prior", "transition_prior",
+    )  # fmt: skip
+    allowed: Mapping[Any, Any] | None
 
     def __init__(
         self,
         n_components: int = 8,
         *,
-        family: Any = "gaussian",
-        inference: Any = None,
+        family: str | BaseFamily = "gaussian",
+        inference: str | Engine | None = None,
         concentration: float = 0.5,
         start_concentration: float = 0.5,
         stickiness: float = 0.0,
-        start_prior: Any = None,
-        transition_prior: Any = None,
-        allowed: Any = None,
+        start_prior: ArrayLike | None = None,
+        transition_prior: ArrayLike | None = None,
+        allowed: Mapping[Any, Any] | None = None,
         learn_prior: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         init: str = "blocks",
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -111,27 +108,26 @@ class HMM(ChainEstimator):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         DirichletRows(**self._prior_of(self)).pseudo(Fields({}, {}), int(self.n_components))
-        if self.allowed is not None and make_family(self.family).max_categories == 0:
+        if self.allowed is not None and self._make_family().max_categories == 0:
             raise ValueError(
                 "allowed is for families of symbols such as Categorical; got "
                 f"family={self.family!r}"
             )
 
-    def _dictionary(self) -> Dictionary | None:
+    def _dictionary(self, schema: Schema) -> Dictionary | None:
         if self.allowed is None:
             return None
-        if self.n_features_in_ != 1:
-            raise ValueError(f"allowed is for one column of symbols; X has {self.n_features_in_}")
-        return make_dictionary(self.allowed, self.categories_, int(self.n_components))
+        if schema.n_features != 1:
+            raise ValueError(f"allowed is for one column of symbols; X has {schema.n_features}")
+        return make_dictionary(self.allowed, schema.categories, int(self.n_components))
 
-    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return finite_hmm(family, learns=self.learn_prior, **prior)
 
 
 @register
-class HDPHMM(Rooted, ChainEstimator):
-    """Hidden Markov model with a (sticky) hierarchical Dirichlet process over its states: uses as
-    many as the data support.
+class HDPHMM(SequenceModel):
+    """Hidden Markov model with a (sticky) hierarchical Dirichlet process: finds how many states.
 
     All rows of the transition table are centered on the shares of one root. A fit begins with
     `n_components` and tries births, merges and deletes, each kept only if it raises the bound of
@@ -177,20 +173,21 @@ class HDPHMM(Rooted, ChainEstimator):
 
     PRIOR = ("concentration", "start_concentration", "top_concentration", "stickiness", "root")
     _is_unbounded = True
+    root: str
 
     def __init__(
         self,
         n_components: int = 25,
         *,
-        family: Any = "gaussian",
-        inference: Any = None,
-        stickiness: Any = 0.0,
-        concentration: Any = 0.5,
-        start_concentration: Any = 10.0,
-        top_concentration: Any = 10.0,
+        family: str | BaseFamily = "gaussian",
+        inference: str | Engine | None = None,
+        stickiness: float | GammaPrior = 0.0,
+        concentration: float | GammaPrior = 0.5,
+        start_concentration: float | GammaPrior = 10.0,
+        top_concentration: float | GammaPrior = 10.0,
         root: str = "beta",
         learn_prior: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         init: str = "blocks",
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -212,16 +209,8 @@ class HDPHMM(Rooted, ChainEstimator):
             HDPRows(**self._prior_of(self))
         super()._check_arguments()
 
-    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        model = hdp_hmm(family, learns=self.learn_prior, **prior)
-        assert isinstance(model.prior, HDPRows)
-        if isinstance(rule, Draw):
-            return replace(model, prior=model.prior.for_draws())
-        return (
-            replace(model, prior=model.prior.for_modes())
-            if isinstance(rule, Mode | Hard)
-            else model
-        )
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        return hdp_hmm(family, learns=self.learn_prior, **prior)
 
     @property
     def concentration_(self) -> float:
@@ -238,10 +227,20 @@ class HDPHMM(Rooted, ChainEstimator):
         """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
         return self._numbers().stickiness
 
-    def _top(self) -> Any:
-        self._require_fitted()
-        return self._model.prior.top(self._counts, self._params)
+    @property
+    def top_concentration_(self) -> float:
+        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
+        return number_of(self._top())
 
-    def _numbers(self) -> Any:
-        self._require_fitted()
-        return self._model.prior.concentrations(self._params)
+    @property
+    def top_concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
+        return interval_of(self._top())
+
+    def _top(self) -> float | GammaPrior:
+        fitted = self._require_fitted()
+        return fitted.model.prior.top(fitted.counts, fitted.params)
+
+    def _numbers(self) -> ChainGroups:
+        fitted = self._require_fitted()
+        return fitted.model.prior.concentrations(fitted.params)

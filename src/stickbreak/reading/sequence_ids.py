@@ -1,6 +1,4 @@
-"""Which sequence a row belongs to: ids of rows, or the column of a data frame or file that holds
-them.
-"""
+"""Which sequence a row belongs to, by ids: an array, or a column of a data frame or file."""
 
 from __future__ import annotations
 
@@ -9,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stickbreak.data import FileTable, Runs, find_runs, open_table, read_names, read_runs
 from stickbreak.stats import Array
 
-from .frames import frame_kind
+from .frame_columns import frame_kind
 
-__all__ = ["offsets_of_runs", "split_identity"]
+__all__ = ["offsets_of_runs", "split_ids"]
 
 
-def split_identity(
-    X: Any, sequence_id: Any, names: Sequence[str] | None
+def split_ids(
+    X: Any, sequence_id: ArrayLike | None, names: Sequence[str] | None
 ) -> tuple[Any, Runs | None]:
-    """The rows, and their sequences; a string names the column of X that holds the ids, which is
-    left out of the rows.
+    """Rows without their column of ids, and the runs of the ids.
 
     names : columns of the fit, by which a file's are found; None for all.
     """
@@ -31,9 +29,7 @@ def split_identity(
     if isinstance(X, str | Path):
         runs = read_runs(X, sequence_id)
         others = [name for name in read_names(X) or () if name != sequence_id]
-        return open_table(
-            X, columns=others if names is None else [str(name) for name in names]
-        ), runs
+        return open_table(X, columns=others if names is None else list(names)), runs
     if isinstance(X, FileTable):
         raise ValueError(
             f"give the path {X.path} itself with sequence_id={sequence_id!r}, not an opened table"
@@ -53,7 +49,7 @@ def split_identity(
     return rest, _runs(X[sequence_id])
 
 
-def _runs(ids: Any) -> Runs:
+def _runs(ids: ArrayLike) -> Runs:
     found = np.asarray(ids)
     if found.ndim != 1:
         raise ValueError(f"sequence_id has shape {found.shape}; give an id for each row")
@@ -61,8 +57,9 @@ def _runs(ids: Any) -> Runs:
 
 
 def offsets_of_runs(runs: Runs, n_rows: int | None = None) -> Array:
-    """(S + 1,) where sequences begin and end. The rows of a sequence must stand together, and be
-    n_rows in all.
+    """(S + 1,) where sequences begin and end. Rows of a sequence must stand together.
+
+    n_rows : that there must be.
     """
     if n_rows is not None and runs.n_rows != n_rows:
         raise ValueError(

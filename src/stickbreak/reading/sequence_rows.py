@@ -1,6 +1,4 @@
-"""Sequences as users pass them: a list of arrays, or rows one after another with `lengths` or
-`sequence_id`.
-"""
+"""Sequences as users pass them: a list of arrays, or rows one after another with their lengths."""
 
 from __future__ import annotations
 
@@ -11,25 +9,29 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from stickbreak.data import Sequences, is_sparse, lag_rows
 from stickbreak.errors import rows_named
+from stickbreak.families.base import BaseFamily
 from stickbreak.stats import Array
 
-from .frames import frame_kind, is_text
-from .identities import offsets_of_runs, split_identity
-from .tables import Given, check_rows, check_weights, open_rows, read_rows
+from .frame_columns import frame_kind, is_text
+from .schema import Given, Schema
+from .sequence_ids import offsets_of_runs, split_ids
+from .table_rows import check_rows, check_weights, open_rows, read_rows
 
-__all__ = ["Shape", "Stack", "lagged_names", "make_stack", "stack_values"]
+__all__ = ["Shape", "Stack", "lagged_names", "read_sequences", "stack_values"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a user gave the sequences, and wants the answers.
+    """How a user gave sequences, and wants the answers.
 
-    offsets (S + 1,): of the rows that are modelled. n_before: rows at the beginning of each
-    sequence that are context only. is_list: sequence by sequence, or one after another.
+    offsets : (S + 1,) of the rows that are modelled
+    n_before : rows at the beginning of each sequence that are context only
+    is_list : sequence by sequence, or one after another
     """
 
     offsets: Array
@@ -48,14 +50,12 @@ class Shape:
 
     @cached_property
     def _source(self) -> Array:
-        """(n_given,) the modelled row that speaks for each row: itself, or the first one of its
+        """(n_given,) the modelled row that speaks for each row: itself, or the first of its
         sequence.
         """
         lengths = np.diff(self.given_offsets)
-        at = np.arange(self.n_given) - np.repeat(
-            self.n_before * np.arange(1, len(lengths) + 1), lengths
-        )
-        return np.maximum(at, np.repeat(self.offsets[:-1], lengths))
+        before = np.repeat(self.n_before * np.arange(1, len(lengths) + 1), lengths)
+        return np.maximum(np.arange(self.n_given) - before, np.repeat(self.offsets[:-1], lengths))
 
     @cached_property
     def is_modelled(self) -> Array:
@@ -65,8 +65,9 @@ class Shape:
         return found
 
     def answer(self, values: Array, *, repeat_first: bool = True) -> Any:
-        """Values (n, ...) of the modelled rows for all rows; context rows take those of the first
-        modelled one, or NaN.
+        """Values (n, ...) of the modelled rows, for all rows as given.
+
+        Context rows take the value of the first modelled row, or NaN.
         """
         if self.n_before:
             values = values[self._source]
@@ -75,15 +76,13 @@ class Shape:
         return self.split(values)
 
     def split(self, values: Array) -> Any:
-        """Values (n_given, ...) as a list of those of each sequence where sequences were
-        given so.
-        """
+        """Values (n_given, ...), as a list of sequences where those were a list."""
         return [values[a:b] for a, b in pairwise(self.given_offsets)] if self.is_list else values
 
 
 @dataclass(frozen=True)
 class Stack(Sequences):
-    """Sequences of a user, as the family reads them. n_before, is_list: see Shape."""
+    """Sequences of a user, as the family reads them. n_before, is_list : see Shape."""
 
     n_before: int = 0
     is_list: bool = False
@@ -95,58 +94,70 @@ class Stack(Sequences):
         return Shape(self.offsets, self.n_before, self.is_list)
 
 
-def make_stack(estimator: Any, given: Given, family: Any, *, reset: bool) -> Stack:
-    """Check and wrap sequences: rows as numbers, with their past where the family asks for it."""
+def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Stack, Schema]:
+    """Checked sequences, with their past where the family asks for it, and their schema, learned
+    where it is None.
+    """
     if given.lengths is not None and given.sequence_id is not None:
         raise ValueError("lengths and sequence_id say the same: give one of them")
-    is_list = (
-        given.lengths is None
-        and given.sequence_id is None
-        and is_list_of_sequences(given.X, family)
-    )
-    offsets: Array | None
-    if is_list:
-        X, offsets = join_sequences(given.X, family)
-    else:
-        X, runs = split_identity(*_opened(estimator, given, reset))
-        X, offsets = (
-            _as_column(X, family),
-            None if runs is None else offsets_of_runs(runs, _count_rows(X)),
-        )
+    is_told = given.lengths is not None or given.sequence_id is not None
+    is_list = not is_told and _is_list_of_sequences(given.X, family)
+    X, offsets = _join(given.X, family) if is_list else _cut_by_ids(given, family, schema)
     with rows_named(offsets if is_list else None):
-        rows, is_checked = read_rows(estimator, X, family, reset=reset)
+        rows, found, is_checked = read_rows(replace(given, X=X), family, schema)
+    n_given = int(rows.shape[0])
     if offsets is None:
-        offsets = _offsets_of_lengths(given.lengths, int(rows.shape[0]))
-    stack, n_given = Stack(rows, offsets=offsets, is_list=is_list), int(rows.shape[0])
+        offsets = _offsets_of_lengths(given.lengths, n_given)
+    _refuse_targets(given.y, n_given, len(offsets) - 1 if is_told or is_list else n_given)
+    stack = Stack(rows, offsets=offsets, is_list=is_list)
     if given.context is not None:
         stack = replace(stack, rows=_with_context(rows, given.context, family, is_list))
     elif family.lags:
         lagged, ends = lag_rows(rows, offsets, family.lags)
         stack = replace(stack, rows=lagged, offsets=ends, n_before=family.lags)
-    names = lagged_names(getattr(estimator, "feature_names_in_", None), family.lags)
+    names = lagged_names(found.names, family.lags)
     with rows_named(offsets if is_list and not stack.n_before else None):
-        check_rows(stack, family, names, is_checked=is_checked, reset=reset)
-    if given.sample_weight is None:
-        return stack
-    return replace(stack, repeats=_row_weights(given.sample_weight, stack, n_given))
+        check_rows(stack, family, names, is_checked=is_checked, is_new=schema is None)
+    if given.sample_weight is not None:
+        stack = replace(stack, repeats=_row_weights(given.sample_weight, stack, n_given))
+    return stack, found
 
 
-def _opened(estimator: Any, given: Given, reset: bool) -> tuple[Any, Any, Any]:
-    """Rows of a file opened, unless a column of it names its sequences; the ids; and the names of
-    the fit's columns.
+def _cut_by_ids(
+    given: Given, family: BaseFamily, schema: Schema | None
+) -> tuple[Any, Array | None]:
+    """Rows of a table or file, and offsets (S + 1,) where ids say them."""
+    X, names = given.X, None if schema is None else schema.names
+    if not isinstance(given.sequence_id, str):  # a file is opened without the column it names
+        X = open_rows(X, names, given.verbose)
+    rows, runs = split_ids(X, given.sequence_id, names)
+    offsets = None if runs is None else offsets_of_runs(runs, _count_rows(rows))
+    return _as_column(rows, family), offsets
+
+
+def _refuse_targets(y: ArrayLike | None, n_rows: int, n_sequences: int) -> None:
+    """ValueError for a `y` that cannot be targets, which are ignored: most likely it is meant as
+    `lengths`, which hmmlearn takes second.
     """
-    names = None if reset else getattr(estimator, "feature_names_in_", None)
-    if isinstance(given.sequence_id, str):
-        return given.X, given.sequence_id, names
-    return open_rows(given.X, names, estimator.verbose), given.sequence_id, names
+    if y is None:
+        return
+    values = np.asarray(y, dtype=object)
+    if values.ndim and len(values) in (n_rows, n_sequences):
+        return
+    is_lengths = values.ndim == 1 and all(isinstance(v, int | np.integer) and v > 0 for v in values)
+    what = f"lengths={values.tolist()}" if is_lengths else "lengths=[...]"
+    raise ValueError(
+        f"y is ignored, and its {len(values) if values.ndim else 'single'} value(s) are no targets "
+        f"for {n_rows} rows; give the lengths of sequences by name: {what}"
+    )
 
 
-# ---------------------------------------------------------------------------------------------- lis
+# ---------------------------------------------------------------------------------------- lists
 
 
-def is_list_of_sequences(X: Any, family: Any) -> bool:
-    """Whether X is a list of sequences: of tables, of CSR matrices, of data frames; of arrays (or
-    words) for families of symbols.
+def _is_list_of_sequences(X: Any, family: BaseFamily) -> bool:
+    """Whether X is a list of sequences: arrays (T, D), CSR matrices, data frames; arrays (T,) or
+    lists of words for families of symbols.
 
     A list of lists of numbers is a table, as everywhere in scikit-learn.
     """
@@ -156,41 +167,35 @@ def is_list_of_sequences(X: Any, family: Any) -> bool:
     if frame_kind(first) is not None or is_sparse(first):
         return True
     if isinstance(first, list | tuple):
-        if len(
-            {len(row) if isinstance(row, list | tuple) else -1 for row in X}
-        ) > 1 and not _is_nested(X):
+        widths = {len(row) if isinstance(row, list | tuple) else -1 for row in X}
+        if len(widths) > 1 and not _is_nested(X):
             raise ValueError(
                 "X is a list of lists of different lengths: give every sequence as an array, of "
-                "shape (T, D), "
-                "or (T,) for one column of symbols"
+                "shape (T, D), or (T,) for one column of symbols"
             )
         return _is_nested(X)
     n_axes = np.ndim(first) if hasattr(first, "__array__") else 0
     if n_axes == 1 and family.max_categories == 0:
         raise ValueError(
             "X is a list of arrays of one dimension, which may be rows or sequences: give "
-            "sequences as arrays of shape (T, D), "
-            "(T, 1) for a single column, and rows as one array of shape (n, D)"
+            "sequences as arrays of shape (T, D), (T, 1) for a single column, and rows as one "
+            "array of shape (n, D)"
         )
     return n_axes >= 1
 
 
 def _is_nested(X: Sequence[Any]) -> bool:
     """Whether some list in X begins with a word or with a list."""
-    return any(
-        isinstance(part, list | tuple) and len(part) > 0 and isinstance(part[0], str | list | tuple)
-        for part in X
-    )
+    lists = (part for part in X if isinstance(part, list | tuple) and len(part) > 0)
+    return any(isinstance(part[0], str | list | tuple) for part in lists)
 
 
-def join_sequences(X: Sequence[Any], family: Any) -> tuple[Any, Array]:
+def _join(X: Any, family: BaseFamily) -> tuple[Any, Array]:
     """Sequences one after another, and offsets (S + 1,)."""
     kind = frame_kind(X[0])
-    parts = (
-        list(X)
-        if kind is not None
-        else [part if is_sparse(part) else _as_table(part, s) for s, part in enumerate(X)]
-    )
+    parts = list(X)
+    if kind is None:
+        parts = [part if is_sparse(part) else _as_table(part, s) for s, part in enumerate(X)]
     for s, part in enumerate(parts):
         if frame_kind(part) != kind or is_sparse(part) != is_sparse(parts[0]):
             raise ValueError(
@@ -205,8 +210,7 @@ def join_sequences(X: Sequence[Any], family: Any) -> tuple[Any, Array]:
             raise ValueError(
                 f"sequence {s} has {part.shape[1]} columns, the first has {parts[0].shape[1]}"
             )
-    offsets = np.cumsum([0, *(part.shape[0] for part in parts)])
-    return _concatenate(parts, kind), offsets
+    return _concatenate(parts, kind), np.cumsum([0, *(part.shape[0] for part in parts)])
 
 
 def _concatenate(parts: list[Any], kind: str | None) -> Any:
@@ -242,18 +246,15 @@ def _as_table(part: Any, s: int) -> Array:
 
 
 def _as_array(part: Any) -> Array:
-    """An array of numbers, or of words as they are: numpy alone would make words of numbers among
-    them.
-    """
+    """Numbers, or words as they are: numpy alone would make words of numbers among them."""
     if isinstance(part, list | tuple) and any(isinstance(value, str) for value in part):
-        return np.array(
-            part, dtype=None if all(isinstance(value, str) for value in part) else object
-        )
+        is_all = all(isinstance(value, str) for value in part)
+        return np.array(part, dtype=None if is_all else object)
     return np.asarray(part)
 
 
-def _as_column(X: Any, family: Any) -> Any:
-    """A single sequence of symbols, (T,) or a list of words, as a column; all else as it is."""
+def _as_column(X: Any, family: BaseFamily) -> Any:
+    """One sequence of symbols, (T,) or a list of words, as a column. All else stays."""
     if family.max_categories == 0:
         return X
     if isinstance(X, list | tuple) and len(X) and isinstance(X[0], str):
@@ -261,21 +262,14 @@ def _as_column(X: Any, family: Any) -> Any:
     return X[:, None] if isinstance(X, np.ndarray) and X.ndim == 1 else X
 
 
-def stack_values(name: str, values: Any, shape: Shape) -> Array:
-    """(n_given, ...) values of all rows: one array, or a list with one for each sequence where
-    those are a list.
-    """
-    if shape.is_list and not isinstance(values, list | tuple):
-        raise ValueError(
-            f"X is a list of sequences, so {name} must be a list too, with an array "
-            "for each of them"
-        )
+def stack_values(name: str, values: ArrayLike, shape: Shape) -> Array:
+    """(n_given, ...) values of all rows, from one array, or from a list where sequences are one."""
     if not shape.is_list:
         found = np.asarray(values)
         if found.ndim < 1 or len(found) != shape.n_given:
             raise ValueError(f"{name} has shape {found.shape} but X has {shape.n_given} rows")
         return found
-    parts, lengths = [np.asarray(part) for part in values], np.diff(shape.given_offsets)
+    parts, lengths = _parts_of(name, values), np.diff(shape.given_offsets)
     if len(parts) != len(lengths):
         raise ValueError(f"{name} has {len(parts)} entries but X has {len(lengths)} sequences")
     for s, (part, length) in enumerate(zip(parts, lengths, strict=True)):
@@ -286,14 +280,24 @@ def stack_values(name: str, values: Any, shape: Shape) -> Array:
     return np.concatenate(parts)
 
 
-# ---------------------------------------------------------------------------------------------- len
+def _parts_of(name: str, values: ArrayLike, dtype: type[float] | None = None) -> list[Array]:
+    """Arrays of a list of them."""
+    if not isinstance(values, list | tuple):
+        raise ValueError(
+            f"X is a list of sequences, so {name} must be a list too, with an array "
+            "for each of them"
+        )
+    return [np.asarray(part, dtype=dtype) for part in values]
+
+
+# ---------------------------------------------------------------------------------------- lengths
 
 
 def _count_rows(X: Any) -> int:
     return int(X.n_rows if hasattr(X, "n_rows") else X.shape[0] if hasattr(X, "shape") else len(X))
 
 
-def _offsets_of_lengths(lengths: Any, n_rows: int) -> Array:
+def _offsets_of_lengths(lengths: ArrayLike | None, n_rows: int) -> Array:
     """(S + 1,) from the lengths of the sequences; None is one sequence."""
     if lengths is None:
         return np.array([0, n_rows])
@@ -316,15 +320,13 @@ def _offsets_of_lengths(lengths: Any, n_rows: int) -> Array:
     return np.r_[0, np.cumsum(found)].astype(np.int64)
 
 
-def _row_weights(sample_weight: Any, stack: Stack, n_given: int) -> Array:
+def _row_weights(sample_weight: ArrayLike, stack: Stack, n_given: int) -> Array:
     """(n,) how often each row counts: as often as its sequence does."""
-    shape = stack.shape
-    values = np.asarray(sample_weight)
+    shape, values = stack.shape, np.asarray(sample_weight)
     if values.ndim != 1 or len(values) not in (stack.n_spans, n_given):
         raise ValueError(
             f"sample_weight has shape {values.shape}; expected a weight for each of the "
-            f"{stack.n_spans} sequences, "
-            f"or for each of the {n_given} rows"
+            f"{stack.n_spans} sequences, or for each of the {n_given} rows"
         )
     weights = check_weights(sample_weight, values)
     if len(values) != stack.n_spans:
@@ -334,27 +336,20 @@ def _row_weights(sample_weight: Any, stack: Stack, n_given: int) -> Array:
             s = int(np.searchsorted(shape.given_offsets, uneven[0], side="right")) - 1
             raise ValueError(
                 f"sample_weight holds {first[s]:g} and {weights[uneven[0]]:g} within sequence {s}; "
-                "a sequence counts as a whole: "
-                "give one weight for each sequence"
+                "a sequence counts as a whole: give one weight for each sequence"
             )
         weights = first
-    assert stack.offsets is not None
-    return np.repeat(weights, np.diff(stack.offsets))
+    return np.repeat(weights, np.diff(shape.offsets))
 
 
-def _with_context(rows: Any, context: Any, family: Any, is_list: bool) -> Array:
+def _with_context(rows: Any, context: ArrayLike, family: BaseFamily, is_list: bool) -> Array:
     """Rows (n, D) with the contexts (n, D order) that the user has for them."""
     if not family.lags:
         raise ValueError(
             f"context is for autoregressive families; {type(family).__name__} has none"
         )
     if is_list:
-        if not isinstance(context, list | tuple):
-            raise ValueError(
-                "X is a list of sequences, so context must be a list too, with an "
-                "array for each of them"
-            )
-        context = np.concatenate([np.asarray(part, dtype=float) for part in context])
+        context = np.concatenate(_parts_of("context", context, float))
     found = np.asarray(context, dtype=float)
     expected = (int(rows.shape[0]), int(rows.shape[1]) * family.lags)
     if found.shape != expected:
@@ -367,9 +362,9 @@ def _with_context(rows: Any, context: Any, family: Any, is_list: bool) -> Array:
     return np.concatenate([np.asarray(rows, dtype=float), found], axis=1)
 
 
-def lagged_names(names: Any, lags: int) -> list[str] | None:
+def lagged_names(names: Sequence[str] | None, lags: int) -> list[str] | None:
     """Names of the columns of rows that carry their past."""
     if names is None:
         return None
     past = [f"{name} {lag} before" for lag in range(1, lags + 1) for name in names]
-    return [*(str(name) for name in names), *past]
+    return [*names, *past]

@@ -54,12 +54,11 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of models, in the order given. Prints as text, shows as HTML in a notebook;
-    `to_pandas` for more.
+    """A table of models, in the order given; text in a terminal, HTML in a notebook.
 
-    models : the lines. notes : what cannot be compared, and why.
-    best : place of the best bound and of the best held-out score, marked with a star, where they
-        can be compared
+    models : the lines
+    notes : what cannot be compared, and why
+    best : place of the best bound and of the best held-out score, where they can be compared
     """
 
     models: tuple[ComparedModel, ...]
@@ -81,9 +80,7 @@ class Comparison:
         return pandas.DataFrame([asdict(line) for line in self.models]).set_index("name")
 
     def _shared(self) -> dict[str, str]:
-        """What all models have in common, in words: said once above the table, so that it fits a
-        terminal.
-        """
+        """What all models have in common, in words: said once, above the table."""
         words = {
             name: {_write(line, name) for line in self.models}
             for name in ("model", "family", "rows")
@@ -95,9 +92,7 @@ class Comparison:
         }
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and texts; columns in which no model has anything to say of its own are
-        left out.
-        """
+        """Titles and texts, without columns in which no model has anything of its own."""
         shared = self._shared()
         names = [
             f.name
@@ -238,11 +233,11 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
     return ComparedModel(
         name=name,
         model=type(model).__name__,
-        family=type(model._model.family).__name__,
+        family=type(model.family_).__name__,
         rows=rows,
         n_components=int(model.n_components_),
         n_effective=int(model.n_effective_),
-        objective="" if math.isnan(bound) else model._rule.objective,
+        objective="" if math.isnan(bound) else model._require_fitted().rule.objective,
         bound=bound,
         bound_per_row=bound / rows if rows > 0 else math.nan,
         score=math.nan if X is None else float(model.score(X)),
@@ -254,10 +249,8 @@ def _measure(model: Any, name: str, X: Any) -> ComparedModel:
 def _differences(
     models: Sequence[Any], lines: Sequence[ComparedModel]
 ) -> tuple[list[str], list[str]]:
-    """Why bounds and scores, and why bounds alone, cannot be compared: a sentence for each
-    reason.
-    """
-    both = [model._model.family.measure for model in models]
+    """Sentences on why bounds and scores, and why bounds alone, cannot be compared."""
+    both = [model.family_.measure for model in models]
     bounds = [
         [f"{line.rows:,.10g} rows" if line.objective else "" for line in lines],
         [
@@ -273,9 +266,7 @@ def _differences(
 
 
 def _first_difference(what: str, lines: Sequence[ComparedModel], told: Sequence[str]) -> str:
-    """A sentence on the first two models of which different things are told; empty when there are
-    none.
-    """
+    """A sentence on the first two models that differ; empty when none do."""
     known = [(line.name, words) for line, words in zip(lines, told, strict=True) if words]
     for (first, one), (second, other) in combinations(known, 2):
         if one != other:

@@ -1,8 +1,7 @@
-"""What a fit is doing: a live line on a terminal, plain lines elsewhere, and the log. Nothing
-unless somebody asks.
+"""Progress of fits and files: a live line on a terminal, plain lines elsewhere, and the log.
 
-`verbose` shows it on stderr. Whoever configures the logger "stickbreak" (level INFO) gets the same
-lines there.
+`verbose` shows it on stderr. The logger "stickbreak" has the same lines at level INFO. Otherwise
+nothing is said.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ REFRESH = 0.2  # seconds between two looks of the live line
 
 
 class Display:
-    """One line that changes, or lines one after another. Made anew for each thing that
-    takes time.
-    """
+    """A line that changes, or plain lines, for one thing that takes time."""
 
     def __init__(self, shows: bool) -> None:
         self._shows = shows
@@ -35,11 +32,11 @@ class Display:
         self._unsaid: str | None = None
 
     def wait(self) -> None:
-        """Say nothing yet: what is over within a second needs no words."""
+        """Stay silent for a second: what is over by then needs no words."""
         self._shown = self._said = time.monotonic()
 
     def show(self, what: str, facts: str, done: float, total: float) -> None:
-        """Move the live line, a few times a second; without a terminal nothing."""
+        """Move the live line, a few times a second, if there is a terminal."""
         now = time.monotonic()
         if not self._shows or not sys.stderr.isatty() or now - self._shown < REFRESH:
             return
@@ -53,9 +50,7 @@ class Display:
         )
 
     def say(self, line: str) -> None:
-        """A plain line, at most one a second: on stderr when there is no terminal, and to
-        the log.
-        """
+        """Log a plain line, at most one a second; on stderr too, if there is no terminal."""
         now = time.monotonic()
         if now - self._said < PAUSE:
             self._unsaid = line
@@ -73,7 +68,7 @@ class Display:
             self._live = None
 
     def say_last(self) -> None:
-        """Say the last line, if it was held back."""
+        """Log the last line, if it was held back."""
         if self._unsaid is not None:
             self._said = -PAUSE
             self.say(self._unsaid)
@@ -94,9 +89,7 @@ def _make_live() -> Any:
 
 
 class Phase:
-    """Progress of something that is done once: reading a file, seeding. `update` is told what is
-    done, and of how much.
-    """
+    """Progress of something that is done once, such as reading a file."""
 
     def __init__(self, what: str, shows: bool) -> None:
         self._what, self._display = what, Display(shows)
@@ -104,7 +97,7 @@ class Phase:
         self._display.wait()
 
     def update(self, done: int, total: int) -> None:
-        """Show how far it is."""
+        """Show how much is done, and of how much."""
         left = (time.monotonic() - self._began) * (total - done) / max(done, 1)
         facts = f"{100 * done // max(total, 1)} %, {_clock(left)} left"
         self._display.show(self._what, facts, done, total)
@@ -123,9 +116,7 @@ class Phase:
 
 
 class Progress(Callback):
-    """Laps of one start: lap, bound, components, rows (or what the noun says) per second, and the
-    time that is left at most.
-    """
+    """Laps of one start: bound, components, rows (or other nouns) per second, time left at most."""
 
     def __init__(
         self,
@@ -166,7 +157,7 @@ class Progress(Callback):
         )
 
     def on_lap(self, record: LapRecord) -> None:
-        """One line a lap."""
+        """Log one line a lap."""
         value = (
             f"bound {record.bound:.2f}"
             if record.bound is not None
@@ -186,7 +177,7 @@ class Progress(Callback):
         self._display.say_last()
 
     def _rate(self) -> tuple[float, float]:
-        """Rows per second, and the seconds that all laps that are left would take."""
+        """Rows per second, and seconds of all laps that are left."""
         rate = self._seen / max(time.monotonic() - self._began, 1e-9)
         return rate, (
             (self._max_iter - self._laps_before) * self._n_observations - self._seen

@@ -1,6 +1,4 @@
-"""Mixtures with a fixed number of components, or with as many as the data support up to a
-truncation.
-"""
+"""Mixtures of independent rows, with a fixed or a learned number of components."""
 
 from __future__ import annotations
 
@@ -10,36 +8,51 @@ from typing import Any, Self
 import numpy as np
 
 from stickbreak.data import Table, is_sparse
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_plusplus, from_random, from_scalable
-from stickbreak.models import dp_mixture, finite_mixture
+from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.parameters import require_whole
+from stickbreak.parameters import require_positive, require_whole
+from stickbreak.priors import GammaPrior
+from stickbreak.priors.shares import ConcentrationPosterior
+from stickbreak.progress import Phase
+from stickbreak.protocols import Pool
+from stickbreak.reading import Given, Rows, Schema, Values, check_weights, read_table
 from stickbreak.stats import Array
 
-from .base import Estimator
-from .files import register
-from .parts import check_concentration, make_seed
-from .progress import Phase
-from .tables import Given, check_weights, make_table
+from .base import Estimator, RandomState
+from .engine_runs import Task
+from .model_files import register
+from .views import plot_mixture
 
 __all__ = ["DPMixture", "Mixture"]
 
 
-class _MixtureEstimator(Estimator):
+def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrior:
+    """The concentration, if it is a positive number or a GammaPrior of such numbers."""
+    if isinstance(concentration, GammaPrior):
+        concentration.check()
+    else:
+        require_positive(concentration=concentration)
+    return concentration
+
+
+class MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
 
     INITS = ("k-means++", "k-means||", "random")
+    concentration: float | GammaPrior
 
     def __init__(
         self,
         n_components: int = 8,
         *,
-        family: Any = "gaussian",
-        inference: Any = None,
-        concentration: Any = 1.0,
+        family: str | BaseFamily = "gaussian",
+        inference: str | Engine | None = None,
+        concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -48,11 +61,10 @@ class _MixtureEstimator(Estimator):
     ) -> None:
         self._store(locals())
 
-    def _seed(
-        self, model: Any, table: Table, legal: Array | None, rng: np.random.Generator, pool: Any
-    ) -> Start:
-        """A start from the data, by the method that `init` names."""
-        K = int(self.n_components)
+    plot = plot_mixture
+
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        table, K, legal = task.table, int(self.n_components), task.legal
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
         if self.init == "k-means||":
@@ -63,13 +75,17 @@ class _MixtureEstimator(Estimator):
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
 
     def _check_arguments(self) -> None:
-        check_concentration(self.concentration)
+        _check_concentration(self.concentration)
         super()._check_arguments()
 
-    def _make_table(self, given: Given, family: Any, *, reset: bool) -> Table:
-        return make_table(self, given.X, family, sample_weight=given.sample_weight, reset=reset)
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Table, Schema]:
+        return read_table(given, family, schema)
 
-    def fit(self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
+    ) -> Self:
         """Fit to the rows of X.
 
         Parameters
@@ -86,41 +102,40 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        return self._fit_table(*self._prepare(Given(X, sample_weight), labels))
+        return self._fit(self._given(X, labels=labels, sample_weight=sample_weight))
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None
+        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
     ) -> Array:
         """Fit, then the best component of each row: `fit(X).labels_`."""
         return self.fit(X, labels=labels, sample_weight=sample_weight).labels_
 
     def resume(
-        self, X: Any, y: Any = None, *, labels: Any = None, sample_weight: Any = None
+        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
     ) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`, bit for bit. Other data or
-        settings are refused.
+        """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
 
         Parameters
         ----------
-        X, y, labels, sample_weight : as given to the interrupted `fit`.
+        X, y, labels, sample_weight : as given to the interrupted `fit`. Other data or settings are
+            refused.
 
         Returns
         -------
         self
         """
-        return self._resume_table(*self._prepare(Given(X, sample_weight), labels))
+        return self._resume(self._given(X, labels=labels, sample_weight=sample_weight))
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: Rows,
+        y: object = None,
         *,
-        labels: Any = None,
-        sample_weight: Any = None,
+        labels: Values = None,
+        sample_weight: Values = None,
         total_samples: float | None = None,
     ) -> Self:
-        """See some more rows: adds what they say to what was seen before. Rows on disk are seen in
-        batches, a step each.
+        """Update the model with more rows. Rows on disk are seen in batches, a step each.
 
         With moves (the default of `DPMixture`), the first call fits its rows, and later ones may
         give birth to components for rows that those before do not explain; ids stay.
@@ -136,67 +151,62 @@ class _MixtureEstimator(Estimator):
         -------
         self
         """
-        return self._stream(Given(X, sample_weight), labels, total_samples)
+        given = self._given(X, labels=labels, sample_weight=sample_weight)
+        return self._stream(given, total_samples)
 
-    # ------------------------------------------------------------------------------------------ usi
+    # ------------------------------------------------------------------------------------ answers
 
     @property
     def concentration_(self) -> float:
         """Posterior mean of the concentration; where it was given as a number, that number."""
-        self._require_fitted()
-        return float(self._model.prior.concentration_posterior(self._counts).mean)
+        return float(self._posterior_of_concentration().mean)
 
     @property
     def concentration_interval_(self) -> Array:
         """(2,) central 95 % interval of the concentration's posterior."""
-        self._require_fitted()
-        return self._model.prior.concentration_posterior(self._counts).quantile([0.025, 0.975])
+        return self._posterior_of_concentration().quantile([0.025, 0.975])
 
-    def _rows(self, X: Any) -> Table:
-        self._require_fitted()
-        return make_table(self, X, self._model.family, reset=False)
+    def _posterior_of_concentration(self) -> ConcentrationPosterior:
+        fitted = self._require_fitted()
+        return fitted.model.prior.concentration_posterior(fitted.counts)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """(n,) most probable component of each row, 0..K-1; `component_ids_` maps them to permanent
         ids.
 
-        Uses the potentials of the fitted rule, so `fit(X).labels_` equals `predict(X)` for rows
-        without labels.
+        By the potentials of the fitted rule: `fit(X).labels_` equals `predict(X)` for rows without
+        labels.
         """
-        table = self._rows(X)
+        fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
-            return self._decode(table, self._potentials(), pool)
+            return self._decode(fitted, fitted.potentials(), table.whole(), pool)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """(n, K) posterior probability of each component, from the local step of the fitted rule.
 
         Of all components, also after a fit with `max_active`.
         """
-        table = self._rows(X)
-        model = self._rule.local_model(self._model)
+        fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
-            return model.shares(self._potentials(), table.whole(), pool)
+            return fitted.local_model.shares(fitted.potentials(), table.whole(), pool)
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Rows) -> Array:
         """(n,) log predictive density of each row, parameters integrated out.
 
         The weights are posterior means, renormalized over the components in use.
         """
-        table = self._rows(X)
+        fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
-            potentials = self._model.predictive(self._counts, self._params)
-            return self._model.log_evidence(potentials, table.whole(), pool)
+            return fitted.model.log_evidence(fitted.predictive(), table.whole(), pool)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log predictive density per row, in nats; a row counts as often as its
-        weight says.
-        """
+    def score(self, X: Rows, y: object = None, sample_weight: Values = None) -> float:
+        """Mean log predictive density per row, in nats; a row counts as often as its weight."""
         values = self.score_samples(X)
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))
 
-    def impute(self, X: Any) -> Any:
-        """The rows with missing entries replaced by their posterior means under the fitted model.
+    def impute(self, X: Rows) -> Any:
+        """Fill missing entries with their posterior means under the fitted model.
 
         A mean is taken over the components, weighted as in `predict_proba`. Given a component, full
         covariances regress a missing entry on those that are there; other families take the
@@ -221,14 +231,14 @@ class _MixtureEstimator(Estimator):
         >>> model.impute([[2.0, np.nan]]).round(1)
         array([[2., 6.]])
         """
-        table = self._rows(X)
+        fitted, table = self._use(self._given(X))
         if is_sparse(table.rows):
             return table.rows
-        model = self._rule.local_model(self._model)
         with workers(self.n_jobs) as pool:
-            return model.impute(self._potentials(), self._counts, table.whole(), pool)
+            potentials, batch = fitted.potentials(), table.whole()
+            return fitted.local_model.impute(potentials, fitted.counts, batch, pool)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Array]:
         """Draw rows from the posterior predictive.
 
         Parameters
@@ -240,17 +250,15 @@ class _MixtureEstimator(Estimator):
         -------
         X (n, D) and the components (n,) they came from.
         """
-        self._require_fitted()
+        fitted = self._require_fitted()
         require_whole(n_samples=n_samples)
-        rng = np.random.default_rng(
-            make_seed(self.random_state if random_state is None else random_state)
-        )
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        return self._model.family.sample(self._counts, labels, rng), labels
+        rng = self._rng(random_state)
+        labels = rng.choice(len(fitted.ids), size=n_samples, p=fitted.weights)
+        return fitted.model.family.sample(fitted.counts, labels, rng), labels
 
 
 @register
-class Mixture(_MixtureEstimator):
+class Mixture(MixtureEstimator):
     """Bayesian mixture with a fixed number of components.
 
     Parameters
@@ -299,14 +307,13 @@ class Mixture(_MixtureEstimator):
     [50, 50]
     """
 
-    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        return finite_mixture(
-            family, check_concentration(prior["concentration"]), learns=self.learn_prior
-        )
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        concentration = _check_concentration(prior["concentration"])
+        return finite_mixture(family, concentration, learns=self.learn_prior)
 
 
 @register
-class DPMixture(_MixtureEstimator):
+class DPMixture(MixtureEstimator):
     """Dirichlet process mixture: finds the number of components.
 
     A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
@@ -344,11 +351,11 @@ class DPMixture(_MixtureEstimator):
         self,
         n_components: int = 1,
         *,
-        family: Any = "gaussian",
-        inference: Any = None,
-        concentration: Any = 1.0,
+        family: str | BaseFamily = "gaussian",
+        inference: str | Engine | None = None,
+        concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         init: str = "k-means++",
         n_init: int = 1,
         n_jobs: int | None = None,
@@ -360,7 +367,6 @@ class DPMixture(_MixtureEstimator):
     def _default_engine(self, on_disk: bool) -> Engine:
         return MemoizedVB(moves=(Birth(), Merge(), Delete()))
 
-    def _make_model(self, family: Any, prior: Mapping[str, Any], rule: Any) -> Any:
-        return dp_mixture(
-            family, check_concentration(prior["concentration"]), learns=self.learn_prior
-        )
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        concentration = _check_concentration(prior["concentration"])
+        return dp_mixture(family, concentration, learns=self.learn_prior)

@@ -1,8 +1,7 @@
-"""Data frames with strings, categories and booleans: as numbers, with what the numbers stand for.
+"""Columns of data frames (strings, categories, booleans) to numbers and their categories.
 
-A column that a family reads as categories is numbered 0, 1, 2, ... in the order of its dtype
-(pandas categoricals, polars enums) or sorted. pandas and polars are imported only for their own
-frames.
+Categories are numbered 0, 1, 2, ... in the order of the dtype (pandas categoricals, polars enums)
+or sorted. pandas and polars are imported only for their own frames.
 """
 
 from __future__ import annotations
@@ -14,20 +13,11 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-__all__ = [
-    "Categories",
-    "check_categories",
-    "column_names",
-    "frame_kind",
-    "is_text",
-    "read_frame",
-    "read_text",
-]
+from .schema import Categories
 
-Categories = dict[Any, list[Any]]
-"""Column name (position where there are no names) to its categories: number v stands for
-the v-th.
-"""
+__all__ = [
+    "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_text",
+]  # fmt: skip
 
 CATEGORY = str | bool | int | float
 MAX_SHOWN = 8  # categories that an error lists
@@ -35,8 +25,8 @@ UNKNOWN = -2.0  # stands for a category that the fit has not seen, until the err
 
 
 class Levels(NamedTuple):
-    """A column by its distinct values: the values, codes (n,) into them, -1 for missing; whether
-    the dtype lists them.
+    """A column by its distinct values. codes (n,): into values, -1 for missing. is_declared: the
+    dtype lists the values.
     """
 
     values: list[Any]
@@ -65,9 +55,9 @@ def column_names(X: Any) -> list[str] | None:
 def read_frame(
     X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
 ) -> tuple[Any, Categories]:
-    """The frame with numbers in every column, and the categories that they stand for.
+    """The frame with numbers in every column, and their categories.
 
-    readers : the family of each column. known : categories of a fitted model; None to learn them.
+    readers : the family of each column. known : categories of the fit; None to learn them.
     """
     kind, names = frame_kind(X), column_names(X)
     found: Categories = dict(known or {})
@@ -99,9 +89,7 @@ def is_text(X: Any) -> bool:
 def read_text(
     X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
 ) -> tuple[Array, Categories]:
-    """An array (n, D) of strings as numbers, and the categories that they stand for; None and NaN
-    are missing.
-    """
+    """Numbers for an array (n, D) of strings, and their categories. None and NaN are missing."""
     found: Categories = dict(known or {})
     columns = []
     for at, reader in enumerate(readers):
@@ -131,7 +119,7 @@ def _text_levels(column: Array) -> Levels:
 
 
 def check_categories(categories: Categories, names: Sequence[str] | None, n_columns: int) -> None:
-    """ValueError for categories that no fit can have learned: they may come from a damaged file."""
+    """ValueError for categories that no fit can have learned, of a damaged file."""
     labels: Sequence[Any] = range(n_columns) if names is None else names
     for label, values in categories.items():
         if label not in labels:
@@ -146,7 +134,7 @@ def check_categories(categories: Categories, names: Sequence[str] | None, n_colu
 
 
 def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
-    """The categories of a column in the order of its dtype, or sorted; booleans are always both."""
+    """Categories in the order of the dtype, or sorted. Booleans are always both."""
     values = levels.values
     for value in values:
         if not isinstance(value, CATEGORY):
@@ -171,7 +159,7 @@ def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
 
 
 def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> Array:
-    """(n,) numbers of the categories as floats; a value that is not among them is an error."""
+    """(n,) numbers of the categories as floats; ValueError for any other value."""
     index = {value: float(number) for number, value in enumerate(categories)}
     table = np.array(
         [*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category]
@@ -250,7 +238,7 @@ def _polars_levels(column: Any) -> Levels:
 
 
 def _as_numbers(column: Any, kind: str | None, label: Any, reader: Any) -> Array:
-    """(n,) floats of a column of another dtype; what is no number is an error that names it."""
+    """(n,) floats of a column of another dtype; ValueError names what is no number."""
     values = (
         column.to_numpy(dtype=object, na_value=np.nan)
         if kind == "pandas"

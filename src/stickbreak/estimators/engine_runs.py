@@ -1,0 +1,328 @@
+"""Run an engine: a fit from several starts, one that resumes, one that is streamed.
+
+Each gives a `Fitted` and leaves the estimator, of which it reads the arguments, as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.data import Table, is_on_disk
+from stickbreak.inference import (
+    ENGINES,
+    Accumulator,
+    Draw,
+    Engine,
+    Hard,
+    Mode,
+    Mover,
+    MoveRecord,
+    PowerDecay,
+    Result,
+    Start,
+    State,
+    Stochastic,
+    StochasticVB,
+    Streaming,
+    Trace,
+    read_checkpoint,
+    run,
+    step,
+    workers,
+)
+from stickbreak.initialize import from_previous
+from stickbreak.models import Model
+from stickbreak.progress import Phase, Progress
+from stickbreak.protocols import Pool
+from stickbreak.reading import Schema, Stack
+from stickbreak.stats import Array, Tally
+
+from .fitted import Fitted
+from .model_files import identify_fit
+
+if TYPE_CHECKING:
+    from .base import Estimator
+
+__all__ = [
+    "Task", "fit_from_starts", "make_engine", "make_seed", "resume_fit", "stream", "suit_engine",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """Data to fit a model to.
+
+    table, schema : checked rows, and their columns
+    legal : (S, K) which components each set of rows may have; None for all
+    previous : the fit to go on from; None to begin
+    """
+
+    table: Table
+    schema: Schema
+    legal: Array | None = None
+    previous: Fitted | None = None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the rows stay in a file."""
+        return is_on_disk(self.table.rows)
+
+
+def make_engine(inference: Any, default: Engine) -> Engine:
+    """An engine from its name, the object itself, or the default for None."""
+    if inference is None:
+        return default
+    if isinstance(inference, str):
+        if inference not in ENGINES:
+            raise ValueError(
+                f"unknown inference {inference!r}; choose one of {', '.join(sorted(ENGINES))}, or "
+                "give an engine object"
+            )
+        return ENGINES[inference]()
+    if not isinstance(inference, Engine):
+        raise ValueError(
+            "inference must be a name or an engine object such as sb.MemoizedVB(); "
+            f"got {inference!r}"
+        )
+    return inference
+
+
+def suit_engine(model: Model, engine: Engine) -> Model:
+    """The model in the form that the engine's rule can fit."""
+    rule = engine.rule()
+    if isinstance(rule, Draw):
+        return replace(model, prior=model.prior.for_draws())
+    if isinstance(rule, Mode | Hard):
+        return replace(model, prior=model.prior.for_modes())
+    return model
+
+
+def make_seed(random_state: Any) -> int:
+    """One whole number from an int, None, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(np.random.RandomState(int(random_state)).randint(2**31 - 1))
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# ---------------------------------------------------------------------------------------- fits
+
+
+def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
+    """The best of `n_init` starts, and whether Ctrl-C ended the search."""
+    engine = estimator._engine(task.is_on_disk)
+    if task.previous is not None and engine.checkpoint is not None:
+        raise ValueError(
+            "checkpoint= cannot save a warm start, which needs the model it "
+            "continues; use warm_start=False"
+        )
+    model, seed = estimator._model_of(task, engine), make_seed(estimator.random_state)
+    has_file = engine.checkpoint is not None
+    settings = identify_fit(estimator, task, engine, seed) if has_file else None
+    best: Result | None = None
+    n_starts = 1 if task.previous is not None else int(estimator.n_init)
+    with workers(estimator.n_jobs) as pool:
+        for i in range(n_starts):
+            try:
+                start = _start(estimator, model, task, np.random.default_rng([seed, i]), pool)
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                return _finish(estimator, best, engine, task, pool), True
+            watched = _with_progress(estimator, engine, task.table, i, n_starts)
+            found = run(
+                model, watched, task.table, start, seed=seed + i, pool=pool, settings=settings
+            )
+            if best is None or found.bound > best.bound:
+                best = found
+            if found.is_interrupted:
+                break
+        assert best is not None
+        return _finish(estimator, best, engine, task, pool), found.is_interrupted
+
+
+def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
+    """Continue from the engine's checkpoint; see `fit_from_starts`."""
+    engine = estimator._engine(task.is_on_disk)
+    if engine.checkpoint is None:
+        raise ValueError(
+            "resume needs an engine with checkpoint=, the file that the interrupted fit wrote"
+        )
+    expected = identify_fit(estimator, task, engine, 0)
+    known = {name: value for name, value in expected.items() if name != "seed"}
+    found, snapshot = read_checkpoint(engine.checkpoint, known)
+    model, seed = estimator._model_of(replace(task, previous=None), engine), int(found["seed"])
+    watched = _with_progress(estimator, engine, task.table)
+    with workers(estimator.n_jobs) as pool:
+        result = run(
+            model,
+            watched,
+            task.table,
+            snapshot,
+            seed=seed,
+            pool=pool,
+            settings={**expected, "seed": seed},
+        )
+        return _finish(estimator, result, engine, task, pool), result.is_interrupted
+
+
+def _start(
+    estimator: Estimator, model: Model, task: Task, rng: np.random.Generator, pool: Pool
+) -> Start:
+    """From the data, or from the last fit."""
+    old = task.previous
+    if old is None:
+        return estimator._seed(model, task, rng, pool)
+    start = from_previous(old.counts, old.params, old.ids, task.table.n_units)
+    if task.legal is None:
+        return start
+    return replace(start, params=model.with_legal(start.params, task.legal))
+
+
+def _with_progress(
+    estimator: Estimator, engine: Engine, table: Table, start: int = 0, n_starts: int = 1
+) -> Engine:
+    if not Progress.is_wanted(estimator.verbose):
+        return engine
+    progress = Progress(
+        engine.max_iter,
+        table.n_observations,
+        start=start,
+        n_starts=n_starts,
+        noun=estimator._row_noun,
+        shows=bool(estimator.verbose),
+    )
+    return replace(engine, callbacks=(*engine.callbacks, progress))
+
+
+def _finish(estimator: Estimator, result: Result, engine: Engine, task: Task, pool: Pool) -> Fitted:
+    """With the labels of the training rows; those of rows on disk wait until somebody asks."""
+    fitted = Fitted.from_result(result, engine, task.schema)
+    if isinstance(task.table, Stack):
+        fitted = replace(fitted, shape=task.table.shape)
+    if task.is_on_disk:
+        return replace(fitted, data=task.table)
+    batch = task.table.whole()
+    return replace(fitted, labels=estimator._decode(fitted, fitted.potentials(), batch, pool))
+
+
+# ---------------------------------------------------------------------------------------- streams
+
+
+def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fitted:
+    """Add what the data say to what was seen before. With total_samples (units of the whole data),
+    take a stochastic step instead.
+    """
+    if total_samples is not None and not total_samples > 0:
+        raise ValueError(f"total_samples must be positive; got {total_samples!r}")
+    engine = estimator._pick_engine(True)
+    model = estimator._model_of(task, engine)
+    accumulator = _make_accumulator(engine, task.table, total_samples)
+    with workers(estimator.n_jobs) as pool:
+        parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
+        if seen is None and total_samples is None and engine.mover().moves:
+            begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)
+            if len(parts) == 1:
+                return _finish(estimator, begun, engine, task, pool)
+            seen, model = Fitted.from_result(begun, engine, task.schema), begun.model
+            parts = parts[1:]
+        if seen is None:
+            rng = np.random.default_rng(make_seed(estimator.random_state))
+            start = estimator._seed(model, task, rng, pool)
+            state = accumulator.begin(start, tuple(range(int(estimator.n_components))), 1)
+        else:
+            state = _state_of(seen, model, task.legal)
+        moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)
+        before = () if seen is None else seen.trace.moves
+        result = _result_of(state, model, engine, accumulator, [*before, *moves])
+        return _finish(estimator, result, engine, task, pool)
+
+
+def _make_accumulator(engine: Engine, table: Table, total_samples: float | None) -> Accumulator:
+    if total_samples is None:
+        return Streaming()
+    schedule = engine.schedule if isinstance(engine, StochasticVB) else PowerDecay()
+    total = float(total_samples)
+    return Stochastic(total, total * table.n_units / table.n_spans, schedule)
+
+
+def _begin_stream(
+    estimator: Estimator, model: Model, engine: Engine, task: Task, pool: Pool
+) -> Result:
+    """Fit the first rows of a stream as rows in memory are fitted."""
+    seed = make_seed(estimator.random_state)
+    start = estimator._seed(model, task, np.random.default_rng(seed), pool)
+    quiet = replace(engine, checkpoint=None)
+    result = run(model, quiet, task.table, start, seed=seed, pool=pool)
+    return replace(result, params=model.with_legal(result.params, None))
+
+
+def _state_of(seen: Fitted, model: Model, legal: Array | None) -> State:
+    """Where the last call ended."""
+    return State(
+        Tally(seen.counts),
+        model.with_legal(seen.params, legal),
+        None,
+        seen.ids,
+        1,
+        next_id=seen.next_id,
+        lap=seen.n_steps,
+        n_steps=seen.n_steps,
+    )
+
+
+def _take_steps(
+    estimator: Estimator,
+    model: Model,
+    engine: Engine,
+    accumulator: Accumulator,
+    state: State,
+    parts: list[Table],
+    pool: Pool,
+) -> list[MoveRecord]:
+    """Visit each part once; changes the state and returns the moves that were tried."""
+    mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
+    seed, limited, rule = make_seed(estimator.random_state), engine.adapt(model), engine.rule()
+    n_seen, n_rows = 0, sum(part.n_rows for part in parts)
+    with Phase("learning", bool(estimator.verbose)) as phase:
+        for part in parts:
+            mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
+            step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
+            moves += mover.decide(model, state)
+            for edit in model.upkeep(state.total.view()):
+                state.edit(edit)
+            n_seen += part.n_rows
+            phase.update(n_seen, n_rows)
+    return moves
+
+
+def _result_of(
+    state: State,
+    model: Model,
+    engine: Engine,
+    accumulator: Accumulator,
+    moves: list[MoveRecord],
+) -> Result:
+    """The total so far; without a bound where it is noisy."""
+    counts, rule = state.total.summary(), engine.rule()
+    params = model.with_legal(state.params, None)  # legal sets belong to the rows of one call
+    model = rule.learn(model, counts)
+    bound = rule.bound(model, counts, params) if accumulator.is_exact else None
+    return Result(
+        model=model,
+        counts=counts,
+        params=params,
+        ids=state.ids,
+        next_id=state.next_id,
+        n_steps=state.n_steps,
+        trace=Trace(moves=moves),
+        bound=np.nan if bound is None else bound,
+        is_converged=False,
+    )

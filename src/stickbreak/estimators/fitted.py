@@ -1,0 +1,252 @@
+"""What a fit found, as one value, and the attributes that estimators show of it.
+
+Answers, files, streams and pictures are functions of a `Fitted`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch, Table
+from stickbreak.inference import Engine, Result, Trace, workers
+from stickbreak.inference.rules import BaseRule
+from stickbreak.models import Model, ModelPotentials
+from stickbreak.moves import explain
+from stickbreak.priors import GammaPrior
+from stickbreak.protocols import Pool
+from stickbreak.reading import Categories, Schema, Shape
+from stickbreak.stats import Array, Fields, Summary
+
+__all__ = ["Fitted", "Learned", "interval_of", "number_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model. `fit`, `resume`, `partial_fit` and `load` each make one.
+
+    model : with the hyperparameters that were learned
+    counts, params : expected counts, and parameters that are no functions of them
+    ids, next_id : permanent ids of the components, and of the next one to be born
+    n_steps, trace, bound, is_converged : how the fit went
+    engine : that fitted it, without callbacks
+    schema : columns, categories and vocabulary of the data
+    shape : how sequences were given; None for other data
+    labels : (n,) best component of each training row; None where they are not kept
+    data : training rows that stay on disk; None for rows in memory
+    """
+
+    model: Model
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    n_steps: int
+    trace: Trace
+    bound: float
+    is_converged: bool
+    engine: Engine
+    schema: Schema
+    shape: Shape | None = None
+    labels: Array | None = None
+    data: Table | None = None
+
+    @classmethod
+    def from_result(cls, result: Result, engine: Engine, schema: Schema) -> Fitted:
+        """What an engine's run found."""
+        return cls(
+            result.model,
+            result.counts,
+            result.params,
+            tuple(int(i) for i in result.ids),
+            int(result.next_id),
+            int(result.n_steps),
+            result.trace,
+            result.bound,
+            result.is_converged,
+            replace(engine, callbacks=()),
+            schema,
+        )
+
+    @cached_property
+    def rule(self) -> BaseRule:
+        """From counts to potentials, as in the fit."""
+        return self.engine.rule()
+
+    @cached_property
+    def weights(self) -> Array:
+        """(K,) posterior mean shares of the components, which sum to one."""
+        share = self.model.prior.mean(self.counts, self.params)
+        return np.asarray(share / share.sum())
+
+    @property
+    def local_model(self) -> Model:
+        """The model with the local step of the rule, which answers for rows."""
+        return self.rule.local_model(self.model)
+
+    def posterior(self) -> dict[str, Array]:
+        """Posterior summaries of the components by name, component axis first."""
+        return dict(self.model.family.describe(self.counts))
+
+    def potentials(self) -> ModelPotentials:
+        """Of the fitted rule, legal sets as in the fit."""
+        return self.model.potentials(self.counts, self.params, self.rule)
+
+    def predictive(self) -> ModelPotentials:
+        """Of posterior mean weights and the posterior predictive of rows."""
+        return self.model.predictive(self.counts, self.params)
+
+
+def number_of(concentration: float | GammaPrior) -> float:
+    """A known number, or the mean of a posterior."""
+    return float(concentration.mean if isinstance(concentration, GammaPrior) else concentration)
+
+
+def interval_of(concentration: float | GammaPrior) -> Array:
+    """(2,) central 95 % interval of a posterior; twice a known number."""
+    if isinstance(concentration, GammaPrior):
+        return concentration.quantile([0.025, 0.975])
+    return np.full(2, float(concentration))
+
+
+class Learned:
+    """What an estimator shows of its `Fitted`: attributes that end in an underscore."""
+
+    _fitted: Fitted | None = None
+    n_jobs: int | None
+
+    def _require_fitted(self) -> Fitted:
+        if self._fitted is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+        return self._fitted
+
+    def _decode(
+        self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
+    ) -> Array:
+        """(n,) best component of each row, by the local step of the fitted rule."""
+        return np.asarray(fitted.local_model.decode(potentials, batch, pool))
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components."""
+        return len(self._require_fitted().ids)
+
+    @property
+    def component_ids_(self) -> Array:
+        """(K,) permanent ids of the components."""
+        return np.array(self._require_fitted().ids)
+
+    @property
+    def weights_(self) -> Array:
+        """(K,) posterior mean weights, which sum to one."""
+        return self._require_fitted().weights
+
+    @property
+    def lower_bound_(self) -> float:
+        """Bound of the whole data, in nats."""
+        return self._require_fitted().bound
+
+    @property
+    def trace_(self) -> Trace:
+        """History of the fit, lap by lap."""
+        return self._require_fitted().trace
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the bound settled."""
+        return self._require_fitted().is_converged
+
+    @property
+    def n_iter_(self) -> int:
+        """Laps of the fit."""
+        return len(self.trace_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the data; words of a vocabulary."""
+        return self._require_fitted().schema.n_features
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns, or the words; AttributeError where the data have none."""
+        schema = self._require_fitted().schema
+        if schema.names is None:
+            raise AttributeError("the data of the fit have no names of columns")
+        return schema.name_array
+
+    @property
+    def categories_(self) -> Categories:
+        """Column to the list of its categories, for columns of strings or categories."""
+        return self._require_fitted().schema.categories
+
+    @property
+    def labels_(self) -> Any:
+        """(n,) best component of each training row. Of data on disk they are computed at every
+        look.
+        """
+        fitted = self._require_fitted()
+        if fitted.labels is not None:
+            return fitted.labels
+        if fitted.data is None:
+            raise AttributeError("labels_ are not kept in files; use predict(X)")
+        potentials = fitted.potentials()
+        with workers(self.n_jobs) as pool:
+            batches = fitted.data.batches()
+            return np.concatenate([self._decode(fitted, potentials, b, pool) for b in batches])
+
+    @property
+    def counts_(self) -> Array:
+        """(K,) expected number of training rows of each component."""
+        fitted = self._require_fitted()
+        return np.array(fitted.model.prior.sizes(fitted.counts))
+
+    @property
+    def n_effective_(self) -> int:
+        """Components that hold at least one training row in expectation.
+
+        A component may win a row with less (then `labels_` names it all the same), or hold one in
+        pieces and win none.
+        """
+        return int((self.counts_ >= 1.0).sum())
+
+    @property
+    def family_(self) -> Any:
+        """The family with its prior: given, set from the data, or learned with `learn_prior`."""
+        return self._require_fitted().model.family
+
+    @property
+    def posterior_(self) -> dict[str, Array]:
+        """Posterior summaries of the components in the data's units, by name; component
+        axis first.
+        """
+        return self._require_fitted().posterior()
+
+    @property
+    def means_(self) -> Array:
+        """(K, D) posterior means, for Gaussian families."""
+        return self._summary("mean")
+
+    @property
+    def covariances_(self) -> Array:
+        """(K, D, D) posterior expected covariances, or (K, D) variances, for Gaussian families."""
+        return self._summary("covariance", "variance")
+
+    def _summary(self, *names: str) -> Array:
+        found = self.posterior_
+        for name in names:
+            if name in found:
+                return found[name]
+        raise AttributeError(
+            f"{type(self.family_).__name__} has no {names[0]}; posterior_ holds {sorted(found)}"
+        )
+
+    def explain_moves(self) -> str:
+        """Tell in words which births, merges and deletes were tried, which were accepted, and what
+        each gained.
+        """
+        return explain(self._require_fitted().trace.moves, self.component_ids_)

@@ -1,0 +1,368 @@
+"""Model files and checkpoints: estimators and what they found as plain values, and back."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stickbreak import families, inference, moves
+from stickbreak.errors import CheckpointError, ModelFileError, in_one_line
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import Engine, Trace, read_checkpoint
+from stickbreak.parameters import Parameters
+from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
+from stickbreak.priors import GammaPrior
+from stickbreak.reading import Rows, Schema, check_categories
+from stickbreak.stats import Array, Fields, Summary
+
+from .fitted import Fitted
+
+if TYPE_CHECKING:
+    from .base import Estimator
+    from .engine_runs import Task
+
+__all__ = [
+    "PARTS", "decode", "encode", "identify_fit", "load", "register", "register_part", "resume",
+    "save",
+]  # fmt: skip
+
+PARTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        *(getattr(families, name) for name in families.__all__),
+        *inference.ENGINES.values(),
+        moves.Birth,
+        moves.Delete,
+        moves.Merge,
+        GammaPrior,
+    )
+}
+ESTIMATORS: dict[str, type[Any]] = {}
+DAMAGE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+)
+LEFT_OUT = {"callbacks"}  # objects of the running program
+# settings that may differ between a fit and its resumption
+NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
+NUMBERS = ("local_bound", "log_z", "n_units")  # of a Summary, beside its arrays
+
+
+def register(cls: type[Any]) -> type[Any]:
+    """Make an estimator known to `load` by its class name; usable as a decorator."""
+    ESTIMATORS[cls.__name__] = cls
+    return cls
+
+
+def register_part(cls: type[Any]) -> type[Any]:
+    """Make your own family or engine known to files by its class name; usable as a decorator."""
+    PARTS[cls.__name__] = cls
+    return cls
+
+
+def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """A constructor argument as JSON; arrays go to `arrays` under `name`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return encode(value.tolist(), name, arrays)
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, Mapping):
+        return {
+            "mapping": [
+                [encode(k, name, arrays), encode(v, f"{name}.{k}", arrays)]
+                for k, v in value.items()
+            ]
+        }
+    if isinstance(value, list | tuple | range):
+        return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, Parameters):
+        if PARTS.get(type(value).__name__) is not type(value):
+            raise ValueError(
+                f"{type(value).__name__} is not known to files; make it so with "
+                "estimators.register_part"
+            )
+        kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
+        return {
+            "class": type(value).__name__,
+            "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()},
+        }
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return None  # a loaded model draws afresh
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        return encode(array if array.dtype.kind in "OU" else array.astype(float), name, arrays)
+    raise ValueError(f"{name.rpartition('.')[2]}={value!r} cannot be written to a file")
+
+
+def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
+    """The inverse of `encode`; only registered classes are made, from checked names."""
+    if isinstance(value, list):
+        return tuple(decode(v, arrays) for v in value)
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return arrays[value["array"]]
+    if set(value) == {"mapping"}:
+        return {decode(k, arrays): decode(v, arrays) for k, v in value["mapping"]}
+    if value.get("class") not in PARTS:
+        raise ModelFileError(
+            f"the file names an unknown part {value.get('class')!r}; it may come "
+            "from a later release"
+        )
+    return PARTS[value["class"]](**{str(k): decode(v, arrays) for k, v in value["params"].items()})
+
+
+# ---------------------------------------------------------------------------------------- models
+
+
+def save(estimator: Estimator, fitted: Fitted, path: str | Path) -> None:
+    """Write a fitted estimator to a file that `load` reads."""
+    name = type(estimator).__name__
+    if ESTIMATORS.get(name) is not type(estimator):
+        raise ValueError(f"{name} is not known to files; only registered estimators can be saved")
+    _columns_of(fitted.model.family)
+    arrays: dict[str, Array] = {}
+    params = estimator.get_params(deep=False)
+    header = {
+        "estimator": name,
+        "params": {k: encode(v, f"init.{k}", arrays) for k, v in params.items()},
+        "fitted": _pack(fitted, estimator._prior_of(fitted.model.prior), arrays),
+    }
+    write_file(path, "model", header, arrays)
+
+
+def load(path: str | Path) -> Any:
+    """Read a fitted estimator that `save` wrote.
+
+    Parameters
+    ----------
+    path : file name. A damaged, foreign or later file gives a ModelFileError.
+
+    Returns
+    -------
+    The estimator, fitted: for instance a `Mixture`.
+    """
+    header, arrays = read_file(path, "model")
+    try:
+        estimator = _read_estimator(header, arrays)
+        estimator._check_arguments()
+        estimator._fitted = _unpack(estimator, header["fitted"], arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {in_one_line(error)}") from None
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+        ) from None
+    return estimator
+
+
+def _read_estimator(header: dict[str, Any], arrays: Mapping[str, Array]) -> Estimator:
+    """An unfitted estimator."""
+    name = header["estimator"]
+    if name not in ESTIMATORS:
+        raise ModelFileError(
+            f"the file holds an unknown estimator {name!r}; it may come from a later release"
+        )
+    params = {str(k): decode(v, arrays) for k, v in header["params"].items()}
+    made: Estimator = ESTIMATORS[name](**params)
+    return made
+
+
+def _pack(fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
+    schema = fitted.schema
+    return {
+        "family": encode(fitted.model.family, "family", arrays),
+        "prior": {name: encode(value, f"prior.{name}", arrays) for name, value in prior.items()},
+        "engine": encode(fitted.engine, "engine", arrays),
+        "counts": pack_fields(fitted.counts, "counts", arrays),
+        "params": pack_fields(fitted.params, "params", arrays),
+        "numbers": {name: getattr(fitted.counts, name) for name in NUMBERS},
+        "ids": list(fitted.ids),
+        "next_id": fitted.next_id,
+        "n_steps": fitted.n_steps,
+        "lower_bound": float(fitted.bound),
+        "converged": bool(fitted.is_converged),
+        "trace": fitted.trace.to_dict(),
+        "n_features_in": schema.n_features,
+        "feature_names_in": None if schema.names is None else [str(n) for n in schema.names],
+        "categories": [[column, list(values)] for column, values in schema.categories.items()],
+    }
+
+
+def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Fitted:
+    counts = unpack_fields(saved["counts"], "counts", arrays)
+    # as the first files had it
+    prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}
+    engine: Engine = decode(saved["engine"], arrays)
+    found = {name: decode(prior[name], arrays) for name in estimator.PRIOR}
+    model = estimator._model_for(engine, decode(saved["family"], arrays), found)
+    local_bound, log_z, n_units = (float(saved["numbers"][name]) for name in NUMBERS)
+    ids = tuple(int(i) for i in saved["ids"])
+    names, n_features = saved["feature_names_in"], int(saved["n_features_in"])
+    if names is not None and len(names) != n_features:
+        raise ValueError(f"the model says {n_features} columns and names {len(names)}")
+    categories = {column: list(values) for column, values in saved.get("categories", ())}
+    fitted = Fitted(
+        model,
+        Summary(counts.layout, counts.arrays, local_bound, log_z, n_units),
+        unpack_fields(saved["params"], "params", arrays),
+        ids,
+        int(saved["next_id"]),
+        int(saved["n_steps"]),
+        Trace.from_dict(saved["trace"]),
+        float(saved["lower_bound"]),
+        bool(saved["converged"]),
+        engine,
+        Schema(n_features, None if names is None else tuple(names), categories),
+    )
+    _check_columns(estimator, fitted)
+    _check_arrays(fitted)
+    check_categories(categories, names, n_features)
+    return fitted
+
+
+def _columns_of(family: BaseFamily) -> int:
+    try:
+        return int(family.n_columns)
+    except NotImplementedError:
+        raise ModelFileError(
+            f"{type(family).__name__} has no property `n_columns`, the number of columns of a "
+            "row, which model files need"
+        ) from None
+
+
+def _check_columns(estimator: Estimator, fitted: Fitted) -> None:
+    """The family of a file must fit its columns."""
+    columns = _columns_of(fitted.model.family)
+    if estimator._family_columns(fitted) != columns:
+        raise ValueError(
+            f"the model says {fitted.schema.n_features} columns, its family has {columns}"
+        )
+    # raises where members do not share out the columns
+    fitted.model.family.locate(None, columns)
+
+
+def _check_arrays(fitted: Fitted) -> None:
+    """A file's arrays must fit each other: kernels trust them."""
+    model, K = fitted.model, len(fitted.ids)
+    if "legal" in fitted.params and fitted.params["legal"].shape[1:] != (K,):
+        raise ValueError(f"legal has shape {fitted.params['legal'].shape} for {K} components")
+    _require_like(fitted.params, model.start_params(K))
+    zeros = model.zeros(K)
+    _require_like(fitted.counts, zeros)
+    for name in zeros.arrays:
+        if fitted.counts[name].dtype != np.float64:
+            raise ValueError(f"{name} has dtype {fitted.counts[name].dtype}; expected float64")
+        if zeros.layout[name].nonnegative and (fitted.counts[name] < 0).any():
+            raise ValueError(f"{name} holds negative values")
+    found = {"weights": model.prior.mean(fitted.counts, fitted.params), **fitted.posterior()}
+    for name, array in found.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"the {name} that follow from the arrays are not finite")
+
+
+def _require_like(found: Fields, expected: Fields) -> None:
+    for name, array in expected.arrays.items():
+        if found[name].shape != array.shape:
+            raise ValueError(f"{name} has shape {found[name].shape}; expected {array.shape}")
+        if not np.isfinite(found[name]).all():
+            raise ValueError(f"{name} holds values that are not finite")
+
+
+# ------------------------------------------------------------------------------------ checkpoints
+
+
+def identify_fit(estimator: Estimator, task: Task, engine: Engine, seed: int) -> dict[str, Any]:
+    """What a checkpoint must share with the fit that continues it: estimator, arguments, data."""
+    arrays: dict[str, Array] = {}
+    given = estimator.get_params(deep=False)
+    params = {k: encode(v, k, arrays) for k, v in given.items() if k not in ("verbose", "n_jobs")}
+    params["inference"] = encode(engine, "inference", arrays)
+    for name in NOT_IDENTITY:
+        params["inference"]["params"].pop(name, None)
+    listed = {k: v.tolist() for k, v in arrays.items()}
+    names = task.schema.names
+    return {
+        "estimator": type(estimator).__name__,
+        "columns": None if names is None else [str(name) for name in names],
+        "arguments": json.loads(json.dumps({"params": params, "arrays": listed})),
+        "data": task.table.fingerprint(),
+        "seed": seed,
+    }
+
+
+def resume(
+    path: str | Path,
+    X: Rows,
+    *,
+    lengths: ArrayLike | None = None,
+    sequence_id: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    context: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Any:
+    """Continue an interrupted fit from its checkpoint. The settings are in the file; the data must
+    be the same.
+
+    Parameters
+    ----------
+    path : the checkpoint.
+    X, labels, sample_weight : as given to the interrupted `fit`; lengths, sequence_id, context :
+        the same, of sequences.
+    n_jobs : threads; results do not depend on it.
+    verbose : show progress.
+
+    Returns
+    -------
+    The fitted estimator.
+    """
+    settings, _ = read_checkpoint(path)
+    estimator = _estimator_of(settings, path).set_params(n_jobs=n_jobs, verbose=verbose)
+    if not isinstance(sequence_id, str):  # a column of X, which the estimator reads by itself
+        X = estimator._open(X, settings.get("columns"))
+    where = {"lengths": lengths, "sequence_id": sequence_id, "labels": labels, "context": context}
+    given = {name: value for name, value in where.items() if value is not None}
+    for name in given:
+        if name not in inspect.signature(estimator.resume).parameters:
+            what = "is not for documents" if name == "labels" else "is for sequences"
+            raise ValueError(f"{name} {what}; the checkpoint is of a {type(estimator).__name__}")
+    return estimator.resume(X, sample_weight=sample_weight, **given)
+
+
+def _estimator_of(settings: Mapping[str, Any], path: str | Path) -> Any:
+    """The estimator that wrote a checkpoint, unfitted."""
+    name = settings.get("estimator")
+    if name not in ESTIMATORS:
+        raise CheckpointError(f"{path} holds an unknown estimator {name!r}")
+    try:
+        given = settings["arguments"]
+        arrays = {name: np.array(values) for name, values in given["arrays"].items()}
+        params = {name: decode(value, arrays) for name, value in given["params"].items()}
+        params["inference"].set_params(checkpoint=str(path))
+        return ESTIMATORS[name](**params)
+    except DAMAGE as error:
+        raise CheckpointError(
+            f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+        ) from None

@@ -1,0 +1,282 @@
+"""Estimators of sequences: fits, learned transitions, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import Start
+from stickbreak.initialize import from_blocks, from_plusplus, from_random
+from stickbreak.models import Model, ModelPotentials
+from stickbreak.protocols import Pool
+from stickbreak.reading import (
+    Dictionary,
+    Given,
+    Rows,
+    Schema,
+    Stack,
+    Values,
+    lagged_names,
+    read_sequences,
+    stack_values,
+)
+from stickbreak.stats import Array
+
+from .base import Estimator
+from .engine_runs import Task
+from .fitted import Fitted
+from .views import Labeled, plot_chain
+
+__all__ = ["SequenceEstimator"]
+
+CANDIDATES = 10  # blocks to choose from for each state
+SUMMARIES = ("fitted", "mean")
+# what searches and cross-validation pass on by themselves, split with the rows
+ROUTED = {"sequence_id": True}
+
+
+class SequenceEstimator(Estimator):
+    """Fits of hidden Markov chains, and what they learn of transitions."""
+
+    INITS = ("blocks", "random-blocks", "k-means++", "random")
+    _noun = "state"
+    __metadata_request__fit: ClassVar = ROUTED
+    __metadata_request__partial_fit: ClassVar = ROUTED
+    __metadata_request__predict: ClassVar = ROUTED
+    __metadata_request__predict_proba: ClassVar = ROUTED
+    __metadata_request__score: ClassVar = ROUTED
+
+    plot = plot_chain
+
+    def _dictionary(self, schema: Schema) -> Dictionary | None:
+        """Which states the symbols of the rows may have; None where that is not restricted."""
+        return None
+
+    def _read(
+        self, given: Given, family: BaseFamily, schema: Schema | None
+    ) -> tuple[Stack, Schema]:
+        return read_sequences(given, family, schema)
+
+    def _limit(self, task: Task, given: Given) -> Task:
+        table, sets = task.table, None
+        if given.labels is not None:
+            assert isinstance(table, Stack)
+            labels = stack_values("labels", given.labels, table.shape)[table.shape.is_modelled]
+            sets = self._sets_of_labels(labels, task)
+        known = self._dictionary(task.schema)
+        if known is not None:
+            sets = known.limit(table.rows, sets)
+        return task if sets is None else self._with_sets(task, sets)
+
+    def _row_names(self, schema: Schema) -> Sequence[str] | None:
+        return lagged_names(schema.names, self._make_family().lags)
+
+    def _family_columns(self, fitted: Fitted) -> int:
+        return fitted.schema.n_features * (1 + fitted.model.family.lags)
+
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        table, K, legal = task.table, int(self.n_components), task.legal
+        if self.init == "random":
+            return from_random(model, table, K, rng, legal=legal)
+        if self.init == "k-means++":
+            return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
+        candidates = CANDIDATES if self.init == "blocks" else 1
+        return from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
+
+    # ------------------------------------------------------------------------------------ fits
+
+    def fit(
+        self,
+        X: Rows,
+        y: Values = None,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        labels: Values = None,
+        sample_weight: Values = None,
+        context: Values = None,
+    ) -> Self:
+        """Fit to sequences.
+
+        Parameters
+        ----------
+        X : a list of sequences, each an array (T, D), a data frame or a CSR matrix; or all rows one
+            after another, (n, D), as an array, data frame, CSR matrix, memory map or path to a
+            file, with `lengths` or `sequence_id`; without either, one sequence. Families of symbols
+            (`Categorical`, `Bernoulli`) also take arrays (T,) and lists of words. NaN is a missing
+            entry, a row of NaN a gap.
+        y : ignored, if it has a value for each row (or each sequence); anything else is refused,
+            for it may be meant as `lengths`.
+        lengths : (S,) rows of each sequence; they must sum to n.
+        sequence_id : (n,) which sequence each row belongs to, rows of a sequence together and in
+            order; or the name of the column of a data frame or file that holds them.
+        labels : known states of all rows, -1 where unknown: (n,), or a list of arrays where X is
+            one. Value c names the state whose id is c.
+        sample_weight : (S,) how often each sequence counts; or (n,), the same for all rows of a
+            sequence.
+        context : for `AutoregressiveGaussian`, the rows before each row, (n, D order), the latest
+            first (a list where X is one). Default: taken from the sequences themselves, whose first
+            `order` rows are then context only.
+
+        Returns
+        -------
+        self
+        """
+        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
+        return self._fit(replace(given, labels=labels, sample_weight=sample_weight))
+
+    def fit_predict(
+        self,
+        X: Rows,
+        y: Values = None,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        labels: Values = None,
+        sample_weight: Values = None,
+        context: Values = None,
+    ) -> Any:
+        """Fit, then the best state of each row: `fit(X).labels_`."""
+        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
+        return self._fit(replace(given, labels=labels, sample_weight=sample_weight)).labels_
+
+    def resume(
+        self,
+        X: Rows,
+        y: Values = None,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        labels: Values = None,
+        sample_weight: Values = None,
+        context: Values = None,
+    ) -> Self:
+        """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence_id, labels, sample_weight, context : as given to the interrupted
+            `fit`. Other data or settings are refused.
+
+        Returns
+        -------
+        self
+        """
+        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
+        return self._resume(replace(given, labels=labels, sample_weight=sample_weight))
+
+    def partial_fit(
+        self,
+        X: Rows,
+        y: Values = None,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        labels: Values = None,
+        sample_weight: Values = None,
+        context: Values = None,
+        total_samples: float | None = None,
+    ) -> Self:
+        """Update the model with more sequences.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence_id, labels, sample_weight, context : as in `fit`. Default priors and
+            scaling are fixed by the first call.
+        total_samples : number of sequences of the whole data set; each call then is a step of
+            stochastic variational Bayes, with the step sizes of `inference` if that is a
+            StochasticVB.
+
+        Returns
+        -------
+        self
+        """
+        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
+        given = replace(given, labels=labels, sample_weight=sample_weight)
+        return self._stream(given, total_samples)
+
+    # ------------------------------------------------------------------------------------ use
+
+    def _use(self, given: Given) -> tuple[Fitted, Stack]:
+        fitted, table = super()._use(given)
+        known = self._dictionary(fitted.schema)
+        return fitted, table if known is None else replace(table, sets=known.sets(table.rows))
+
+    def _potentials_of(self, fitted: Fitted, parameters: str) -> ModelPotentials:
+        """Of new data: those of the fitted rule, or those of posterior means."""
+        if parameters not in SUMMARIES:
+            raise ValueError(
+                f"unknown parameters {parameters!r}; choose one of {', '.join(SUMMARIES)}"
+            )
+        found = fitted.predictive() if parameters == "mean" else fitted.potentials()
+        known = self._dictionary(fitted.schema)
+        return replace(found, log_legal=None if known is None else known.log_legal)
+
+    # ------------------------------------------------------------------------------------ learned
+
+    @property
+    def labels_(self) -> Any:
+        """(n,) state of each training row, or a list of such where sequences were a list; see
+        `predict`.
+        """
+        found, shape = super().labels_, self._require_fitted().shape
+        return found if shape is None else shape.answer(found)
+
+    def _mean_table(self, name: str) -> Array:
+        return np.exp(self._potentials_of(self._require_fitted(), "mean")[name])
+
+    @property
+    def transmat_(self) -> Array:
+        """(K, K) posterior mean transition probabilities, from row to column, renormalized over the
+        states.
+        """
+        return self._mean_table("transition")
+
+    @property
+    def startprob_(self) -> Array:
+        """(K,) posterior mean probabilities of the first state, renormalized over the states."""
+        return self._mean_table("start")
+
+    @property
+    def durations_(self) -> Array:
+        """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]): stays are
+        geometric.
+        """
+        with np.errstate(divide="ignore"):  # a state that is never left
+            return 1.0 / (1.0 - np.diagonal(self.transmat_))
+
+    @property
+    def stationary_(self) -> Array:
+        """(K,) shares of rows in the long run: p with p transmat_ = p; where there are several, the
+        one reached from startprob_.
+        """
+        return _stationary(self.transmat_, self.startprob_)
+
+    # ------------------------------------------------------------------------------------ readers
+
+    def _column_names(self, fitted: Fitted) -> list[str]:
+        return lagged_names(super()._column_names(fitted), fitted.model.family.lags) or []
+
+    def _dataset_values(self, fitted: Fitted) -> Labeled:
+        axis = fitted.model.axis
+        return super()._dataset_values(fitted) | {
+            "start": (axis, self.startprob_),
+            "transition": ((axis, f"next_{axis}"), self.transmat_),
+            "duration": (axis, self.durations_),
+        }
+
+
+def _stationary(transition: Array, start: Array) -> Array:
+    """Solves p (P - 1) = 0, sum(p) = 1."""
+    K = len(start)
+    system, right = np.vstack([transition.T - np.eye(K), np.ones(K)]), np.r_[np.zeros(K), 1.0]
+    found, _, rank, _ = np.linalg.lstsq(system, right, rcond=1e-12)
+    if rank < K:  # parts that cannot reach each other: the average over a very long time
+        rate = 1e-9
+        found = np.asarray(rate * np.linalg.solve((np.eye(K) - (1.0 - rate) * transition).T, start))
+    found = np.maximum(found, 0.0)
+    return np.asarray(found / found.sum())

@@ -1,0 +1,81 @@
+"""What users pass, and what a fit learns of its columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from stickbreak.data import Corpus, FileTable
+from stickbreak.stats import Array
+
+__all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
+
+Categories = dict[Any, list[Any]]
+"""Column name (position where there are no names) to its categories: number v stands for
+the v-th.
+"""
+
+Rows = ArrayLike | os.PathLike[str] | FileTable | Corpus | sparse.sparray | sparse.spmatrix
+"""Arrays, data frames, CSR matrices, lists of them, files."""
+
+Values = ArrayLike | None
+"""An array, a list of arrays, or nothing."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of the data that a model was fitted to.
+
+    n_features : columns of a table; words of a vocabulary
+    names : of the columns, or the words; None where the data have none
+    categories : of columns that held strings, categories or booleans
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None = None
+    categories: Categories = field(default_factory=dict)
+
+    @cached_property
+    def name_array(self) -> Array:
+        """(n_features,) the names, as scikit-learn keeps them."""
+        return np.array(self.names, dtype=object)
+
+    def require_width(self, width: int, owner: str) -> None:
+        """ValueError for data of another width, in scikit-learn's words."""
+        if width != self.n_features:
+            raise ValueError(
+                f"X has {width} features, but {owner} is expecting {self.n_features} features "
+                "as input"
+            )
+
+    def with_names(self, names: Iterable[str]) -> Schema:
+        """More columns, at the end."""
+        joined = (*(self.names or ()), *names)
+        return Schema(len(joined), joined, self.categories)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arguments of one call of a user.
+
+    X, y, labels, sample_weight, lengths, sequence_id, context : see the estimators' `fit`
+    owner : name of the estimator, for messages
+    verbose : whether to show progress
+    """
+
+    X: Rows
+    y: Values = None
+    labels: Values = None
+    sample_weight: Values = None
+    lengths: Values = None
+    sequence_id: Values = None
+    context: Values = None
+    owner: str = "the estimator"
+    verbose: int = 0

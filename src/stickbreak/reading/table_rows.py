@@ -1,0 +1,193 @@
+"""Tables as users pass them (arrays, data frames, CSR, memory maps, files) to rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
+from stickbreak.errors import columns_named
+from stickbreak.families.base import BaseFamily
+from stickbreak.progress import Phase
+from stickbreak.stats import Array
+
+from .frame_columns import column_names, frame_kind, is_text, read_frame, read_text
+from .schema import Categories, Given, Rows, Schema
+
+__all__ = ["check_rows", "check_weights", "open_rows", "read_rows", "read_table", "validate"]
+
+Names = tuple[str, ...] | None
+
+
+def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Table, Schema]:
+    """Checked rows and their schema, learned where it is None. Rows on disk are checked later."""
+    rows, found, is_checked = read_rows(given, family, schema)
+    table = Table(rows)
+    check_rows(table, family, found.names, is_checked=is_checked, is_new=schema is None)
+    if given.sample_weight is not None:
+        table = replace(table, repeats=check_weights(given.sample_weight, rows))
+    return table, found
+
+
+def open_rows(X: Rows, names: Sequence[str] | None = None, verbose: int = 0) -> Rows:
+    """Open a path, with the columns of these names where the file has names. All else stays."""
+    if not isinstance(X, str | Path):
+        return X
+    with Phase(f"reading {X}", bool(verbose)) as phase:
+        return open_like(X, names, phase.update)
+
+
+def check_rows(
+    table: Table, family: BaseFamily, names: Sequence[str] | None, *, is_checked: bool, is_new: bool
+) -> None:
+    """ValueError for rows that the family cannot read.
+
+    is_checked : values that are not finite were refused already
+    is_new : no fit has seen these columns
+    """
+    if is_new:
+        family = family.locate(names, int(table.rows.shape[1]))
+    if is_checked:
+        with columns_named(names):
+            family.check_rows(table.rows)
+    elif not is_new:  # the first fit checks as it measures
+        check_table(table, family.check_rows, allow_missing=family.missing != "refused")
+
+
+def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Any, Schema, bool]:
+    """Rows as numbers, their schema, and whether values that are not finite were refused.
+
+    Rows are an array, a memory map or CSR. Those on disk are not read now.
+    """
+    X: Any = open_rows(given.X, None if schema is None else schema.names, given.verbose)
+    categories: Categories = {}
+    if frame_kind(X) is not None:
+        X, categories = _read_columns(X, family, schema)
+    elif is_text(X):
+        X, categories = _read_text(X, family, schema)
+    on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
+    rows: Any
+    if isinstance(X, FileTable):
+        rows, names = _check_file(X, schema, given.owner)
+    elif on_disk:
+        rows, names = _check_mapped(X, schema, given.owner)
+    else:
+        rows, names = _check_array(X, family, schema, given.owner)
+    if is_sparse(rows):
+        rows = sparse.csr_array(rows)
+        rows.sum_duplicates()
+    return rows, schema or Schema(int(rows.shape[1]), names, categories), not on_disk
+
+
+def _read_columns(X: Any, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
+    """A data frame in numbers. Columns that are not those of the fit are left to scikit-learn."""
+    n_columns, names = int(X.shape[1]), column_names(X)
+    if schema is None:
+        return read_frame(X, family.locate(names, n_columns).readers(n_columns), None)
+    if n_columns != schema.n_features or (schema.names is not None and list(schema.names) != names):
+        return X, schema.categories
+    return read_frame(X, family.readers(n_columns), schema.categories)
+
+
+def _read_text(X: Array, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
+    """An array of strings in numbers. What has columns of no categories is left to scikit-learn."""
+    if X.ndim != 2 or X.shape[1] == 0 or (schema and X.shape[1] != schema.n_features):
+        return X, {}
+    readers = (family if schema else family.locate(None, X.shape[1])).readers(X.shape[1])
+    if any(reader.max_categories == 0 for reader in readers):
+        return X, {}
+    return read_text(X, readers, schema.categories if schema else None)
+
+
+def _check_file(table: FileTable, schema: Schema | None, owner: str) -> tuple[Array, Names]:
+    names = None if table.names is None else tuple(table.names)
+    if schema is not None:
+        schema.require_width(int(table.rows.shape[1]), owner)
+        if names is not None and schema.names is not None and names != schema.names:
+            raise ValueError(
+                f"{table.path} has the columns {list(names)}, the model was fitted to "
+                f"{list(schema.names)}, in this order"
+            )
+    return table.rows, names
+
+
+def _check_mapped(X: Array, schema: Schema | None, owner: str) -> tuple[Array, Names]:
+    if X.ndim != 2 or X.dtype.kind not in "fiu":
+        raise ValueError(
+            "a memory map must be a table (2 dimensions) of numbers; got shape "
+            f"{X.shape} and dtype {X.dtype}"
+        )
+    if X.shape[0] < 1 or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s); at "
+            "least one of each is needed"
+        )
+    return X, _check_array(X[:1], None, schema, owner)[1]
+
+
+def _check_array(
+    X: Any, family: BaseFamily | None, schema: Schema | None, owner: str
+) -> tuple[Any, Names]:
+    """Floats, as an array or CSR; finite, unless there is no family to say so.
+
+    A plain table of floats needs no more than a look. All else, and every complaint, is
+    scikit-learn's.
+    """
+    is_plain = type(X) is np.ndarray and X.ndim == 2 and X.size > 0
+    if is_plain and X.dtype in (np.float64, np.float32):
+        is_known = schema is None or (schema.names is None and schema.n_features == X.shape[1])
+        if is_known and (family is None or _is_readable(X, family)):
+            return X, None
+    finite = family is not None and ("allow-nan" if family.missing != "refused" else True)
+    return validate(X, schema, owner, family is not None and family.sparse, finite)
+
+
+def validate(
+    X: Any, schema: Schema | None, owner: str, is_sparse_fine: bool, finite: bool | str = True
+) -> tuple[Any, Names]:
+    """scikit-learn's checks, in its words: values as floats, and the names of their columns."""
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
+    known = type(owner, (BaseEstimator,), {})()  # whom its messages name
+    if schema is not None:
+        known.n_features_in_ = schema.n_features
+        if schema.names is not None:
+            known.feature_names_in_ = schema.name_array
+    found = validate_data(
+        known,
+        X,
+        reset=schema is None,
+        accept_sparse="csr" if is_sparse_fine else False,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=finite,
+    )
+    names = getattr(known, "feature_names_in_", None)
+    return found, None if names is None else tuple(names)
+
+
+def _is_readable(X: Array, family: BaseFamily) -> bool:
+    """Whether all values are finite, or NaN where the family knows missing entries."""
+    # infinities of both signs, and sums of large values, have no sum
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return True
+    return bool(np.isfinite(X).all() if family.missing == "refused" else not np.isinf(X).any())
+
+
+def check_weights(sample_weight: ArrayLike, rows: Any) -> Array:
+    """(n,) weights of the rows as floats; ValueError if negative, infinite or too few."""
+    from sklearn.utils.validation import _check_sample_weight
+
+    weights = np.asarray(
+        _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    )
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    return weights
