@@ -1,64 +1,60 @@
-"""A prior to copy: every component has the same known share, 1 / K. It works as it stands.
+"""A prior to copy: shares ~ Dirichlet(concentration, ..., concentration).
 
-Copy it to src/stickbreak/priors/, change the mathematics, and name it where models name their
-parts. No hyperparameter has a component axis: K is read off the counts.
+It works as it stands. Hyperparameters have no component axis: K is read off the counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stickbreak.priors import BasePrior
-from stickbreak.protocols import Array, Counts, Rule
+from stickbreak.parameters import require_positive
+from stickbreak.priors import ROWS, BasePrior
+from stickbreak.protocols import Array, Counts, Out, Rule
 from stickbreak.stats import Field, Fields, Summary
 
 
 @dataclass(frozen=True)
-class EqualShares(BasePrior):
-    """share_k = 1 / K."""
+class FlatShares(BasePrior):
+    """Every component is worth the same number of rows beforehand.
+
+    concentration : that number of rows
+    """
+
+    concentration: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(concentration=self.concentration)
 
     def fields(self, axis: str) -> dict[str, Field]:
         return {"share": Field((axis,))}
 
-    def zeros(self, n_components: int) -> dict[str, Array]:
+    def zeros(self, n_components: int) -> Out:
         return {"share": np.zeros(n_components)}
 
-    def start(self, n_components: int, axis: str) -> Fields:
-        """Parameters that are not a function of the counts (a root's mean shares); none here."""
-        return Fields({}, {})
+    def sizes(self, counts: Counts) -> Array:
+        return counts["share"]
 
-    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """A name shared with a count field is paired with it in the bound. Use `rule.pick(table)`
-        where rules differ.
-        """
-        n_components = len(counts["share"])
-        return {"share": np.full(n_components, -np.log(n_components))}
+    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> Mapping[str, Any]:
+        # `pick` takes mean_log, log_mean, mode or draw of a table: here Dirichlet rows
+        return {"share": rule.pick(ROWS)(counts["share"], self._pseudo(counts))}
 
-    def update(self, total: Summary, params: Fields) -> Fields:
-        """Must never lower `bound(total, .)`."""
-        return params
-
-    def bound(self, total: Summary, params: Fields) -> float:
-        """Log-partition of the posterior minus that of the prior; for known shares the expected log
-        of the labels.
-        """
-        return float(-total["share"].sum() * np.log(len(total["share"])))
-
-    def log_mode(self, total: Summary, params: Fields) -> float:
-        """The same with modes instead of posteriors."""
-        return self.bound(total, params)
-
-    def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) may sum to less than one where some mass is unused."""
-        return np.full(len(counts["share"]), 1.0 / len(counts["share"]))
-
-    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """Log potentials for held-out scores: posterior means, unused mass renormalized away."""
+    def predictive(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
         return {"share": np.log(self.mean(counts, params))}
 
-    def order(self, total: Summary) -> Array | None:
-        """The order of components that raises the bound, or None."""
-        return None
+    def mean(self, counts: Counts, params: Fields) -> Array:
+        return np.exp(ROWS.log_mean(counts["share"], self._pseudo(counts)))
+
+    def bound(self, total: Summary, params: Fields) -> float:
+        pseudo = self._pseudo(total)
+        rise = ROWS.log_partition(total["share"], pseudo) - ROWS.log_partition(0.0 * pseudo, pseudo)
+        return float(rise)
+
+    def log_mode(self, total: Summary, params: Fields) -> float:
+        return float(ROWS.log_best(total["share"], self._pseudo(total)))
+
+    def _pseudo(self, counts: Counts) -> Array:
+        return np.full(len(counts["share"]), self.concentration)

@@ -72,7 +72,7 @@ class Alignment(BaseStructure):
     sentence has two positions.
     """
 
-    names_components = True
+    has_best = names_components = True
 
     def _links(
         self, potentials: Any, block: Batch, evidence: Array

@@ -130,6 +130,7 @@ def best_of(weights: Array) -> int:
 class Annotation(BaseStructure):
     """q(subtypes) of every sentence by message passing. Shares are of words: the subtype above."""
 
+    has_best = True
     patience = np.inf
 
     def _skeletons(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Skeleton, float]]:

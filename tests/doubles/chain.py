@@ -125,6 +125,7 @@ class Chain(BaseStructure):
     """q(path) of every unit by forward-backward in the scaled linear domain."""
 
     tracks = frozenset({"merge"})
+    has_best = True
 
     def infer(
         self, potentials: Any, block: Batch, warm: Fields | None, out: dict[str, Array]

@@ -227,6 +227,7 @@ class Document(BaseStructure):
     """Mean-field step of every unit. repeats: how often each word occurs in its unit."""
 
     tracks = frozenset({"merge"})
+    has_best = True
 
     max_steps: int = 30
     tolerance: float = 1e-6

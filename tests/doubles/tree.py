@@ -146,6 +146,7 @@ class Grammar:
 class Tree(BaseStructure):
     """q(tree) of every sentence by inside-outside. Shares are of words: the category above each."""
 
+    has_best = True
     patience = np.inf
 
     def _grammars(self, potentials: Any, block: Batch) -> Iterator[tuple[slice, Grammar, float]]:

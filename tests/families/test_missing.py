@@ -41,7 +41,11 @@ def add(a: Any, b: Any, factor: float = 1.0) -> dict[str, np.ndarray]:
 
 
 def test_every_family_says_what_missing_means() -> None:
-    said = {name: case.family.missing for name, case in FAMILIES.items()}
+    said = {
+        name: case.family.missing
+        for name, case in FAMILIES.items()
+        if type(case.family).__name__ in families.__all__
+    }
     whole = ("multinomial", "multinomial_sparse", "autoregressive")
     assert {said.pop(name) for name in whole} == {"rows"}
     assert {said.pop("gaussian"), said.pop("zero_mean")} == {"completed"}

@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Table, is_sparse, measure
+from stickbreak.families.base import BaseFamily, BaseScores
 from stickbreak.protocols import Array
 from stickbreak.stats import Fields, SparseShares
+
+from .requirements import FAMILY, SCORES, defines, require_methods
 
 __all__ = ["check_family"]
 
 
 def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0) -> None:
     """Check a family on some rows; an AssertionError says what fails.
+
+    It must define what `BaseFamily` says; what it leaves to the base class is not checked.
 
     Three laws: the derivative of log_marginal along a row's statistic is its mean_log evidence; its
     difference is the log_mean evidence; the derivative of log_mode is the mode evidence.
@@ -40,7 +45,10 @@ def check_family(family: Any, rows: Any, *, n_components: int = 3, seed: int = 0
     >>> from stickbreak.checks import check_family
     >>> check_family(sb.Poisson(), np.random.default_rng(0).poisson(3.0, (20, 2)))
     """
+    require_methods(family, BaseFamily, FAMILY)
     family = family.resolve(measure(Table(rows)))
+    for rule in ("mean_log", "log_mean", "mode"):
+        require_methods(getattr(family, rule)(family.zeros(1)), BaseScores, SCORES)
     rng = np.random.default_rng(seed)
     n = int(rows.shape[0])
     shares = rng.dirichlet(np.ones(n_components), n)
@@ -198,9 +206,15 @@ def _check_divergence(family: Any, rows: Any) -> None:
 def _check_readers(
     family: Any, counts: dict[str, Array], n_components: int, rng: np.random.Generator
 ) -> None:
-    labels = np.arange(n_components).repeat(2)
-    drawn = family.sample(counts, labels, rng)
-    assert len(drawn) == len(labels), f"sample gave {len(drawn)} rows for {len(labels)} labels"
+    if defines(family, BaseFamily, "sample"):
+        labels = np.arange(n_components).repeat(2)
+        drawn = family.sample(counts, labels, rng)
+        assert len(drawn) == len(labels), f"sample gave {len(drawn)} rows for {len(labels)} labels"
+    assert family.draws == defines(family, BaseFamily, "draw"), (
+        f"draws is {family.draws}; it must say whether there is a method `draw`"
+    )
+    if family.draws:
+        require_methods(family.draw(counts, rng), BaseScores, SCORES)
     for name, value in family.describe(counts).items():
         assert len(value) == n_components, (
             f"describe()[{name!r}] must have the component axis first"

@@ -24,6 +24,9 @@ from stickbreak.inference import (
     run,
     workers,
 )
+from stickbreak.priors import BasePrior
+
+from .requirements import PRIOR, defines, require_methods
 
 __all__ = ["check_model"]
 
@@ -38,7 +41,8 @@ def check_model(
 
     From lap 2 on, the bound never drops at a batch or memoized step, nor does EM's objective. One
     memoized batch equals batch. Results do not depend on the number of threads. A fit resumed from
-    any checkpoint continues bit for bit. Both formulas give the same bound at optimal globals.
+    any checkpoint continues bit for bit. Both formulas give the same bound at optimal globals. The
+    prior must define what `BasePrior` says; without `log_mode`, EM is not checked.
 
     Parameters
     ----------
@@ -47,12 +51,11 @@ def check_model(
     start : start of the fits (see `stickbreak.initialize`).
     n_batches, max_iter : of the memoized fits.
     """
+    require_methods(model.prior, BasePrior, PRIOR)
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": 0.0, "trace_visits": True}
-    engines: list[Engine] = [
-        BatchVB(**settings),
-        MemoizedVB(n_batches=n_batches, **settings),
-        EM(**settings),
-    ]
+    engines: list[Engine] = [BatchVB(**settings), MemoizedVB(n_batches=n_batches, **settings)]
+    if defines(model.prior, BasePrior, "log_mode"):
+        engines.append(EM(**settings))
     for engine in engines:
         _check_monotone(run(model, engine, data, start), type(engine).__name__)
     batch = run(model, BatchVB(**settings), data, start)

@@ -10,8 +10,10 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Array
+from stickbreak.structures import BaseStructure
 
 from .families import _assert_close
+from .requirements import STRUCTURE, defines, require_methods
 
 __all__ = ["check_structure"]
 
@@ -26,7 +28,11 @@ def check_structure(
 
     Two laws: log_z equals brute-force enumeration (if you give one), and the derivative of log_z
     with respect to a log potential is the expected count. Also: shares sum to the repeats, log_z
-    adds up over units, the best labeling is no better than the sum over all, and `best` returns it.
+    adds up over units, and unknown labels count for nobody.
+
+    It must define what `BaseStructure` says; what it leaves to the base class is not checked.
+    Otherwise: the best labelling is no better than the sum over all, and `best` returns it; a drawn
+    labelling is one; filtered steps add up to log_z; and it can do what it declares.
 
     Parameters
     ----------
@@ -35,6 +41,7 @@ def check_structure(
     batch : a few units; rows in the user's form.
     enumerate_log_z : function of (potentials, prepared batch) that sums over all labelings.
     """
+    _check_declared(model.structure)
     block = batch.with_rows(model.family.prepare(batch.rows))
     local, out = _infer(model, potentials, block)
     if enumerate_log_z is not None:
@@ -54,7 +61,33 @@ def check_structure(
         _infer(model, potentials, u.with_rows(model.family.prepare(u.rows)))[0].log_z for u in units
     )
     _assert_close(local.log_z, alone, 1e-10, "log_z must add up over units")
-    _check_best(model, potentials, block, local.log_z)
+    _check_labels(model, potentials, block)
+    if model.structure.has_best:
+        _check_best(model, potentials, block, local.log_z)
+    if model.structure.draws:
+        _check_drawn(model, potentials, block)
+    if model.structure.is_ordered:
+        _check_ordered(model, potentials, replace(block, repeats=None))
+
+
+def _check_declared(structure: Any) -> None:
+    """What is declared has its methods, and they are declared."""
+    require_methods(structure, BaseStructure, STRUCTURE)
+    for declared, method in (("has_best", "infer_best"), ("draws", "infer_drawn")):
+        found = getattr(structure, declared)
+        assert found == defines(structure, BaseStructure, method), (
+            f"{declared} is {found}; it must say whether there is a method `{method}`"
+        )
+    if structure.has_best:
+        require_methods(structure, BaseStructure, ("best",))
+    needed = {"merge": "merge_terms", "redistribute": "redistribute"}
+    for move in structure.tracks:
+        assert move in needed, f"tracks holds {move!r}; a lap can watch {', '.join(needed)}"
+        require_methods(structure, BaseStructure, (needed[move],))
+    if structure.is_ordered:
+        require_methods(structure, BaseStructure, ("filter", "viterbi", "walk"))
+    if structure.cuts_units:
+        require_methods(structure, BaseStructure, ("infer_long",))
 
 
 def _infer(model: Any, potentials: Any, block: Batch) -> tuple[Any, dict[str, Array]]:
@@ -91,9 +124,49 @@ def _check_best(model: Any, potentials: Any, block: Batch, log_z: float) -> None
         "the best labelling must not beat the sum over all"
     )
     labels = model.structure.best(potentials, block)
-    chosen = best.shares[np.arange(len(labels)), labels]
+    chosen = np.asarray(best.shares)[np.arange(len(labels)), labels]
     _assert_close(
         chosen, block.repeats_or_ones(), 1e-12, "best must give the labelling of infer_best"
     )
-    drawn = model.structure.sample(potentials, block, np.random.default_rng(0))
-    assert drawn.shape == labels.shape, f"sample gave shape {drawn.shape}; expected {labels.shape}"
+
+
+def _check_labels(model: Any, potentials: Any, block: Batch) -> None:
+    structure, n = model.structure, (block.n_rows,)
+    found = structure.log_evidence(potentials, block)
+    assert found.shape == (block.n_spans,), (
+        f"log_evidence gave shape {found.shape}; expected ({block.n_spans},), one for each unit"
+    )
+    labels = structure.decode(potentials, block)
+    assert labels.shape == n, f"decode gave shape {labels.shape}; expected {n}"
+    out = dict(potentials.empty.empty().arrays)
+    structure.count(np.full(n, -1), block, out)
+    assert not any(array.any() for array in out.values()), "label -1 must count for nobody"
+    if defines(structure, BaseStructure, "sample"):
+        drawn = structure.sample(potentials, block, np.random.default_rng(0))
+        assert drawn.shape == n, f"sample gave shape {drawn.shape}; expected {n}"
+
+
+def _check_drawn(model: Any, potentials: Any, block: Batch) -> None:
+    uniforms, out = np.random.default_rng(0).random(block.n_rows), potentials.empty.empty().arrays
+    local = model.structure.infer_drawn(potentials, block, uniforms, dict(out))
+    shares = np.asarray(local.shares)
+    _assert_close(
+        shares.max(1), block.repeats_or_ones(), 1e-12, "infer_drawn must give one label a row"
+    )
+    _assert_close(shares.sum(1), shares.max(1), 1e-12, "infer_drawn must give one label a row")
+
+
+def _check_ordered(model: Any, potentials: Any, block: Batch) -> None:
+    structure = model.structure
+    shares, steps = structure.filter(potentials, block)
+    _assert_close(shares.sum(1), 1.0, 1e-10, "filtered probabilities must sum to one")
+    starts = np.arange(block.n_rows) if block.offsets is None else block.offsets[:-1]
+    evidence = structure.log_evidence(potentials, block)
+    _assert_close(
+        np.add.reduceat(steps, starts), evidence, 1e-10, "filtered steps must add up to log_z"
+    )
+    path, value = structure.viterbi(potentials, block)
+    assert (value <= evidence + 1e-9 * np.maximum(1.0, np.abs(evidence))).all(), (
+        "the best path must not beat the sum over all"
+    )
+    assert np.array_equal(path, structure.best(potentials, block)), "best must be the best path"

@@ -71,6 +71,11 @@ class BaseScores:
 class BaseFamily(Parameters):
     """A likelihood with its conjugate prior; it holds hyperparameters only.
 
+    A family must define how rows are read (`n_columns`, `resolve`, `prepare`), what is counted
+    (`fields`, `zeros`), its marginal and modes (`log_marginal`, `log_mode`), its potentials
+    (`mean_log`, `log_mean`, `mode`), what starts need (`smoothed_mean`, `bregman`, `divergence`)
+    and `describe`. All else has a default.
+
     Three laws test any family. The derivative of log_marginal along a row's statistic is that row's
     mean_log evidence; its difference is the log_mean evidence; the derivative of log_mode is the
     mode evidence. (For a row with a completed missing part: the evidence is the log of the integral

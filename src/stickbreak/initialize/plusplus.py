@@ -81,8 +81,12 @@ def choose_plusplus(
 def refine_hard(
     model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
 ) -> Summary:
-    """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch."""
-    counts, rule, accumulator = seed, Hard(Mode()), Memoized()
+    """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch.
+
+    Of EM, where the structure finds no best labelling.
+    """
+    counts, accumulator = seed, Memoized()
+    rule = Hard(Mode()) if model.structure.has_best else Mode()
     for _ in range(n_passes):
         state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)
         for edit in model.upkeep(counts):

@@ -1,7 +1,8 @@
 """The contract of a prior: how components are shared out.
 
-A prior must say what is counted (`fields`, `zeros`, `sizes`), its potentials and its part of the
-bound. The defaults are those of a prior whose parameters are all functions of the counts.
+A prior must define what is counted (`fields`, `zeros`, `sizes`), its potentials (`potentials`,
+`predictive`), its shares (`mean`) and its part of the bound (`bound`; for EM also `log_mode`). The
+defaults are those of a prior whose parameters are all functions of the counts.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class BasePrior:
 
     def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
         """Posterior of the concentration of the shares."""
-        self._refuse("a posterior of its concentration")
+        self._refuse("posterior of its concentration")
 
     def concentration_at(self, params: Fields) -> float:
         """Concentration of the groups below a root: as given, or as learned so far."""
@@ -120,7 +121,7 @@ class BasePrior:
 
     def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
         """Concentration of the root: as given, or its posterior where it is learned."""
-        self._refuse("a root")
+        self._refuse("root")
 
     def _refuse(self, what: str) -> Never:
         raise ValueError(f"{type(self).__name__} has no {what}")

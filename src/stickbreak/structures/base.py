@@ -8,6 +8,7 @@ to use instead. Where others must know beforehand what a structure can do, it de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
 
 import numpy as np
@@ -72,6 +73,9 @@ class BaseStructure:
 
     is_ordered: ClassVar[bool] = False
     """Whether the rows of a unit have an order: `filter`, `viterbi`, `walk`."""
+
+    has_best: ClassVar[bool] = False
+    """Whether the best labelling can be found: `infer_best`, `best`."""
 
     draws: ClassVar[bool] = False
     """Whether labels can be drawn, counts and all: `infer_drawn`."""
@@ -143,6 +147,8 @@ class BaseStructure:
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) component with the largest share of each row; ties go to the first."""
+        if block.repeats is not None:  # rows that do not count have a best component too
+            block = replace(block, repeats=np.where(block.repeats > 0, block.repeats, 1.0))
         return np.asarray(self._infer_alone(potentials, block).shares).argmax(1)
 
     def best(self, potentials: Potentials, block: Batch) -> Array:

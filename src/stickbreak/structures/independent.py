@@ -99,7 +99,7 @@ class Independent(BaseStructure):
     """
 
     tracks = frozenset({"merge", "redistribute"})
-    draws = True
+    has_best = draws = True
 
     max_active: int | None = None
     candidates: int | None = None

@@ -70,7 +70,7 @@ class Chain(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
-    is_ordered = draws = cuts_units = True
+    is_ordered = has_best = draws = cuts_units = True
     births = (
         Division("blocks", 2, keeps=True),
         Division("rows"),
