@@ -28,10 +28,9 @@ from stickbreak.initialize import count_labels, from_blocks
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.moves.birth import MAKERS
-from stickbreak.moves.blocks import count_rows, worth_of_blocks
-from stickbreak.moves.blocks import from_blocks as newborns_from_blocks
+from stickbreak.moves.blocks import count_rows, newborns_from_blocks, worth_of_blocks
 from stickbreak.moves.merge import MergeWatch
-from stickbreak.moves.newborns import from_rows
+from stickbreak.moves.newborns import newborns_from_rows
 from stickbreak.moves.trials import join, split
 from stickbreak.stats import Merge as MergeEdit
 from stickbreak.structures.chain import structure as chain_module
@@ -143,7 +142,7 @@ def scene_of(model, data: Sequences, n_components: int) -> Scene:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("make", [from_rows, newborns_from_blocks])
+@pytest.mark.parametrize("make", [newborns_from_rows, newborns_from_blocks])
 def test_a_split_shares_out_what_the_target_had(prior, make):
     data, _ = segments(1, n_states=3, n_sequences=6)
     scene = scene_of(gaussian_model(prior, data), data, 2)
@@ -209,7 +208,7 @@ def test_states_that_are_left_at_once_are_found():
 def test_one_cluster_is_halved():
     data, _ = segments(1, n_states=1, n_sequences=4)
     scene = scene_of(gaussian_model("hdp", data), data, 1)
-    newborns = from_rows(scene, 0, 8, 20)
+    newborns = newborns_from_rows(scene, 0, 8, 20)
     assert len(newborns.sizes) == 2
     np.testing.assert_allclose(newborns.sizes.sum(), data.n_rows)
 

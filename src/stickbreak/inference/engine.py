@@ -1,4 +1,7 @@
-"""Settings that every engine has, and what it makes of them: a rule, an accumulator, a plan."""
+"""Settings that every engine has, and what it makes of them.
+
+An engine must say its `rule`, `accumulator`, `plan` and `stopping`; all else has a default.
+"""
 
 from __future__ import annotations
 

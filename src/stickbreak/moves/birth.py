@@ -16,10 +16,10 @@ from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary
 
-from .blocks import from_blocks
+from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
 from .merge import Merge
-from .newborns import Newborns, from_rows, from_units
+from .newborns import Newborns, newborns_from_rows, newborns_from_units
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import join, split, try_fit
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Birth"]
 
 MAKERS: dict[str, Callable[[Scene, int, int, int], Newborns | None]] = {
-    "rows": from_rows,
-    "blocks": from_blocks,
-    "units": from_units,
+    "rows": newborns_from_rows,
+    "blocks": newborns_from_blocks,
+    "units": newborns_from_units,
 }
 N_COARSE = 10
 

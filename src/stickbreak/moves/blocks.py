@@ -23,14 +23,16 @@ from stickbreak.stats import Summary
 from .little_fits import side_by_side
 from .newborns import Newborns
 
-__all__ = ["count_rows", "from_blocks", "worth_of_blocks"]
+__all__ = ["count_rows", "newborns_from_blocks", "worth_of_blocks"]
 
 LENGTHS = (20, 40, 80)  # rows of a block
 N_BLOCKS = 64  # of a length that are looked at
 NUMBERS = 1 << 22  # that the counts of all of them may take
 
 
-def from_blocks(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
+def newborns_from_blocks(
+    scene: Scene, target: int, n_newborn: int, n_passes: int
+) -> Newborns | None:
     """The target, then blocks around rows of it, a newborn each; whoever had their rows loses them.
 
     Rows with a known label stay. None if no block would gain.

@@ -1,4 +1,4 @@
-"""How a component is divided: newborns from its rows, from blocks of rows, or from whole units.
+"""Newborns from the rows of a component, or from whole units; `blocks.py` has those from blocks.
 
 Which of these a model uses, and in which order, its structure declares (`births`).
 """
@@ -23,7 +23,7 @@ from .merge import Merge
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Newborns", "from_rows", "from_units"]
+__all__ = ["Newborns", "newborns_from_rows", "newborns_from_units"]
 
 N_COARSE = 10  # passes of k-means that newborns begin with
 LEAST_WORDS = 3.0  # rows of a component that a unit must have to be heard
@@ -41,7 +41,7 @@ class Newborns(NamedTuple):
     total: Summary | None = None
 
 
-def from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
+def newborns_from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
     """A mixture of the target's rows, whatever their order.
 
     If that is one cluster, two halves of it: order may tell two clusters apart that overlap too
@@ -74,14 +74,16 @@ def _of_some_size(mixture: Model, counts: Summary) -> Newborns | None:
     return Newborns(counts.permute(mixture.axis, keep.tolist()), sizes[keep])
 
 
-def from_units(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
+def newborns_from_units(
+    scene: Scene, target: int, n_newborn: int, n_passes: int
+) -> Newborns | None:
     """Clusters of units by the sums of the rows that they have of the target.
 
     Where the family has no such sums, clusters of rows.
     """
     model, grouped = scene.model, scene.model.family.grouped(SMOOTHING)
     if grouped is None:
-        return from_rows(scene, target, n_newborn, n_passes)
+        return newborns_from_rows(scene, target, n_newborn, n_passes)
     table = Table(_sums_of(scene, target, grouped.n_columns))
     if table.n_rows < 2:
         return None
