@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from stickbreak.data import corpora, read_words
+from stickbreak.data import document_formats, read_words
 
 WORDS = ("cat", "dog", "pan", "soup")
 COUNTS = np.array([[2, 1, 0, 0], [0, 0, 0, 0], [0, 0, 3, 1], [1, 0, 0, 2]])
@@ -76,7 +76,7 @@ def test_pieces_are_joined_at_lines(name, tmp_path, monkeypatch):
     text = as_words(counts, words) if name == "docs.txt" else FORMATS[name](counts)
     path, told = write(tmp_path / name, text), []
     for size in (7, 64, 1 << 20):
-        monkeypatch.setattr(corpora, "PIECE_BYTES", size)
+        monkeypatch.setattr(document_formats, "PIECE_BYTES", size)
         found = sb.read_corpus(path, report=lambda done, total: told.append((done, total)))
         np.testing.assert_array_equal(found.counts.toarray(), counts)
     assert told[-1] == (len(text), len(text))
@@ -190,7 +190,7 @@ BAD = {
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("case", BAD)
 def test_damaged_files_are_refused_by_line(case, suffix, size, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "PIECE_BYTES", size)
+    monkeypatch.setattr(document_formats, "PIECE_BYTES", size)
     name, text, message = BAD[case]
     path = write(tmp_path / (name + suffix), text)
     with pytest.raises(

@@ -1,8 +1,8 @@
 """Word alignment in miniature, IBM model 1: every target word is the translation of a source word
 of its own sentence, or of NULL.
 
-A unit is a sentence pair, a row a target word; the side holds the source words. Components are the
-source vocabulary, NULL first: their number is fixed.
+A unit is a sentence pair, a row a target word; the companion holds the source words. Components are
+the source vocabulary, NULL first: their number is fixed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Alignment(BaseStructure):
         """Rows, source words (I + 1,) with NULL first, log weights (J, I + 1), of each pair."""
         kind = potentials["kind"]
         for u, (lo, hi) in enumerate(pairwise(block.offsets)):
-            source = np.r_[NULL, block.side.of(u)]
+            source = np.r_[NULL, block.companion.of(u)]
             position = np.r_[kind[NULL], np.full(len(source) - 1, kind[WORD])]
             position[1:] -= np.log(max(1, len(source) - 1))
             yield slice(lo, hi), source, evidence[lo:hi, source] + position

@@ -1,9 +1,9 @@
 """A grammar with latent annotations: the tree of every sentence is given, its nodes have hidden
 subtypes.
 
-A unit is a sentence, a row a word. The side has one row for each node: label, left child, right
-child. Words come first, in order, with -1 for children; then inner nodes, each after its children;
-the root is last. Children are numbered within their unit.
+A unit is a sentence, a row a word. The companion has one row for each node: label, left child,
+right child. Words come first, in order, with -1 for children; then inner nodes, each after its
+children; the root is last. Children are numbered within their unit.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Annotation(BaseStructure):
         tag, rule = np.exp(potentials["tag"]), np.exp(potentials["binary_rule"])
         root = np.exp(potentials["root"])
         for u, (lo, hi) in enumerate(pairwise(block.offsets)):
-            nodes = block.side.of(u)
+            nodes = block.companion.of(u)
             words = evidence[lo:hi] * tag[nodes[: hi - lo, 0]]
             yield slice(lo, hi), Skeleton(nodes, words, rule, root), float(top[lo:hi].sum())
 
@@ -180,7 +180,7 @@ class Annotation(BaseStructure):
         """Subtypes of words say nothing of the nodes above them: tags only."""
         for u, (lo, hi) in enumerate(pairwise(block.offsets)):
             known = labels[lo:hi] >= 0
-            tags = block.side.of(u)[: hi - lo, 0]
+            tags = block.companion.of(u)[: hi - lo, 0]
             np.add.at(out["tag"], (tags[known], labels[lo:hi][known]), 1.0)
 
     def log_evidence(self, potentials: Any, block: Batch) -> Array:

@@ -65,7 +65,7 @@ def trees(unit: Batch, K: int) -> Iterator[Labelling]:
 
 def annotations(unit: Batch, K: int) -> Iterator[Labelling]:
     """All subtypes of the nodes of a given tree."""
-    nodes, n = unit.side.rows, unit.n_rows
+    nodes, n = unit.companion.rows, unit.n_rows
     for subtypes in product(range(K), repeat=len(nodes)):
         counts = {
             "root": np.eye(K)[subtypes[-1]],
@@ -82,7 +82,7 @@ def annotations(unit: Batch, K: int) -> Iterator[Labelling]:
 
 def alignments(unit: Batch, K: int) -> Iterator[Labelling]:
     """All alignments of a pair: a position, or NULL, for every target word."""
-    source = [0, *unit.side.rows.tolist()]
+    source = [0, *unit.companion.rows.tolist()]
     for positions in product(range(len(source)), repeat=unit.n_rows):
         n_null = positions.count(0)
         kind = np.array([n_null, unit.n_rows - n_null], dtype=float)

@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from stickbreak.data import Batch
 from stickbreak.families import Categorical, Gaussian
-from stickbreak.families.quadratic import EMPTY as NO_ROWS
+from stickbreak.families.moments import EMPTY as NO_ROWS
 from stickbreak.inference import BaseRule
 from stickbreak.kernels.compile import kernel
 from stickbreak.stats import Field, Fields, Summary, Tally, join

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import kernels as slow
 
-from stickbreak.families import columns, quadratic
+from stickbreak.families import columns, moments
 from stickbreak.kernels import quadratic as fast
 
 LAW = settings(max_examples=40, deadline=None, derandomize=True)
@@ -21,7 +21,7 @@ CLOSE = {"rtol": 1e-13, "atol": 1e-13}
 def made(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, fill: str) -> np.ndarray:
     """Features (P, n) into an array full of NaN, so that every entry must be written."""
     n, D = rows.shape
-    width = quadratic.n_full(D) if fill == "full" else columns.n_diagonal(D)
+    width = moments.n_full(D) if fill == "full" else columns.n_diagonal(D)
     out = np.full((width, n), np.nan)
     fast.standardize(rows, center, 1.0 / scale, out)
     (fast.full_features if fill == "full" else fast.diagonal_features)(out, D)
@@ -62,7 +62,7 @@ def test_prepared_rows_are_the_features(n: int, D: int, seed: int) -> None:
     )
     for given_rows in (rows, np.asfortranarray(rows.astype(float)), rows.astype(float)[::1]):
         np.testing.assert_allclose(
-            quadratic.prepare_full(given_rows, center, scale),
+            moments.prepare_full(given_rows, center, scale),
             slow.full_features(rows, center, scale),
             **CLOSE,
         )
@@ -96,8 +96,8 @@ def test_unpacking_upper_triangles_gives_symmetric_matrices(D: int, K: int, seed
     half = np.random.default_rng(seed).normal(size=(K, D, D))
     matrices = half + half.transpose(0, 2, 1)
     packed = matrices[:, *np.triu_indices(D)]
-    assert packed.shape == (K, quadratic.n_full(D) - 1 - D)
-    np.testing.assert_array_equal(quadratic.unpack_symmetric(packed, D), matrices)
+    assert packed.shape == (K, moments.n_full(D) - 1 - D)
+    np.testing.assert_array_equal(moments.unpack_symmetric(packed, D), matrices)
 
 
 @given(D=st.integers(1, 5), seed=seeds)
@@ -106,7 +106,7 @@ def test_products_are_packed_like_matrices(D: int, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(1, D))
     features = made(rows, np.zeros(D), np.ones(D), "full")
     np.testing.assert_allclose(
-        quadratic.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE
+        moments.unpack_symmetric(features[1 + D :].T, D)[0], np.outer(rows[0], rows[0]), **CLOSE
     )
 
 

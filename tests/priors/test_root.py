@@ -25,8 +25,7 @@ from stickbreak.priors import (
     linear_term,
     truncated_slope,
 )  # fmt: skip
-from stickbreak.priors.root import fill_shares, share_sticks, top_term
-from stickbreak.priors.root_groups import trigamma
+from stickbreak.priors.root import fill_shares, share_sticks, top_term, trigamma
 
 ROOTS: dict[str, Any] = {
     "beta": BetaRoot(3.0),

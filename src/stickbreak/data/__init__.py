@@ -1,6 +1,6 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
-from .batches import Batch, Side, Windows
+from .batches import Batch, Companion, Windows
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
@@ -11,8 +11,33 @@ from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
 __all__ = [
-    "Batch", "Corpus", "Documents", "FileTable", "Runs", "Scale", "Sequences", "Shelf", "Side",
-    "Table", "Windows", "check_table", "compact", "find_runs", "is_on_disk", "is_sparse",
-    "join_runs", "lag_rows", "measure", "name_columns", "open_like", "open_table", "read_corpus",
-    "read_names", "read_pieces", "read_runs", "read_words", "scratch", "span_rows",
+    "Batch",
+    "Companion",
+    "Corpus",
+    "Documents",
+    "FileTable",
+    "Runs",
+    "Scale",
+    "Sequences",
+    "Shelf",
+    "Table",
+    "Windows",
+    "check_table",
+    "compact",
+    "find_runs",
+    "is_on_disk",
+    "is_sparse",
+    "join_runs",
+    "lag_rows",
+    "measure",
+    "name_columns",
+    "open_like",
+    "open_table",
+    "read_corpus",
+    "read_names",
+    "read_pieces",
+    "read_runs",
+    "read_words",
+    "scratch",
+    "span_rows",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Side", "Windows"]
+__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Companion", "Windows"]
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ class Windows(NamedTuple):
         return self.is_first & (self.lead == 0)
 
 
-class Side(NamedTuple):
+class Companion(NamedTuple):
     """A second table for the same units; unit u owns rows offsets[u]:offsets[u + 1] of it.
 
     The other language of a bitext, the bracketing of a sentence. Only the structure reads it.
@@ -73,10 +73,10 @@ class Side(NamedTuple):
         """The rows of one unit."""
         return self.rows[self.offsets[unit] : self.offsets[unit + 1]]
 
-    def part(self, lo: int, hi: int) -> Side:
-        """The side of units lo:hi, as a view."""
+    def part(self, lo: int, hi: int) -> Companion:
+        """The companion of units lo:hi, as a view."""
         a, b = int(self.offsets[lo]), int(self.offsets[hi])
-        return Side(self.rows[a:b], self.offsets[lo : hi + 1] - a)
+        return Companion(self.rows[a:b], self.offsets[lo : hi + 1] - a)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Batch:
     windows : facts about units that are windows of longer sequences; repeats are 0 in their buffers
     times : (S,) how often each unit counts, if repeats are those of rows (words of documents);
         None for once
-    side : a second table for the same units, or None
+    companion : a second table for the same units, or None
     """
 
     id: int
@@ -107,7 +107,7 @@ class Batch:
     n_rows: int = -1
     windows: Windows | None = None
     times: Array | None = None
-    side: Side | None = None
+    companion: Companion | None = None
 
     def __post_init__(self) -> None:
         if self.n_rows < 0:
@@ -160,12 +160,12 @@ class Batch:
             unit_at=self.unit_at + lo,
             windows=None if self.windows is None else self.windows.part(lo, hi),
             times=None if self.times is None else self.times[lo:hi],
-            side=None if self.side is None else self.side.part(lo, hi),
+            companion=None if self.companion is None else self.companion.part(lo, hi),
             **self._rows_at(a, b),
         )
 
     def rows_between(self, begin: int, end: int) -> Batch:
-        """Rows begin:end of a batch that holds a single unit, with the whole of its side."""
+        """Rows begin:end of a batch that holds a single unit, with the whole of its companion."""
         cut = self._rows_at(begin, end)
         return self._with(offsets=np.array([0, end - begin]), windows=None, times=None, **cut)
 

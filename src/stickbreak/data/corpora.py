@@ -1,36 +1,27 @@
-"""Files of documents, and word lists.
-
-Documents come as LDA-C (`n id:count ...`, one line per document), UCI docword, or plain words. Text
-is read in pieces that end at a line end, so that little is held besides the counts.
-"""
+"""Files of documents, and word lists: which format a file has, and what is read from it."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import re
-import warnings
 import zlib
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from scipy import sparse
-
-from stickbreak.errors import DataWarning
+from .document_formats import (
+    Report,
+    read_docword,
+    read_ldac,
+    read_numbers,
+    read_texts,
+    show_start,
+)
 
 __all__ = ["Corpus", "read_corpus", "read_words"]
 
-Array = npt.NDArray[Any]
-Report = Callable[[int, int], None]
-
-PIECE_BYTES = 1 << 24
-MAX_WORDS = 50_000_000  # a larger vocabulary is a sign of a damaged file
-MARK = b"\xef\xbb\xbf"  # byte-order mark, with which some programs start a text
 LDAC_LINE = re.compile(rb"\s*(\d+)((?:\s+\d+:\d+)+)\s*")
 
 
@@ -94,8 +85,8 @@ def read_corpus(
             head = [file.readline() for _ in range(4)]
             file.seek(0)
             if _holds_words(path, head):
-                return _read_texts(path, file, known, report)
-            read = _read_ldac if b":" in head[0] or head[0].split() == [b"0"] else _read_docword
+                return Corpus(*read_texts(path, file, known, report))
+            read = read_ldac if b":" in head[0] or head[0].split() == [b"0"] else read_docword
             return Corpus(
                 read(path, file, len(known) if known is not None else n_words, report), known
             )
@@ -146,266 +137,16 @@ def _holds_words(path: Path, head: list[bytes]) -> bool:
     line = LDAC_LINE.fullmatch(head[0])
     if line is not None and int(line[1]) == line[2].count(b":"):
         raise ValueError(
-            f"{path} begins as LDA-C files do, with {_shown(head[0])}, but .txt is for documents "
-            "as words: rename it to .ldac"
+            f"{path} begins as LDA-C files do, with {show_start(head[0])}, but .txt is for "
+            "documents as words: rename it to .ldac"
         )
-    return [len(line.split()) if _numbers(line) is not None else 0 for line in head] != [1, 1, 1, 3]
-
-
-def _shown(text: bytes) -> str:
-    """The start of a line, in quotes."""
-    shown = text[:40].decode("utf-8", "replace").strip()
-    return repr(shown + ("..." if len(text.strip()) > 40 else ""))
+    return [len(line.split()) if read_numbers(line) is not None else 0 for line in head] != [
+        1,
+        1,
+        1,
+        3,
+    ]
 
 
 def _open(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _pieces(path: Path, file: IO[bytes], report: Report | None) -> Iterator[tuple[int, bytes]]:
-    """Whole lines in pieces, each with the number of its first line (from 1)."""
-    line, left, size = 1, b"", path.stat().st_size
-    while True:
-        piece = file.read(PIECE_BYTES)
-        whole = left + piece
-        end = len(whole) if not piece else whole.rfind(b"\n") + 1
-        if end:
-            yield line, whole[:end]
-            line += whole.count(b"\n", 0, end)
-        left = whole[end:]
-        if report is not None:
-            raw = getattr(file, "fileobj", None) or file
-            report(min(raw.tell(), size), size)
-        if not piece:
-            return
-
-
-def _numbers(text: bytes) -> Array | None:
-    """All whole numbers in a text; None if it holds anything else."""
-    with warnings.catch_warnings():
-        # raised for a text that cannot be read to its end
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            return np.fromstring(text.decode("ascii"), dtype=np.int64, sep=" ")
-        except (DeprecationWarning, ValueError, UnicodeDecodeError):
-            return None
-
-
-# -------------------------------------------------------------------------------------------- LDA-C
-
-
-def _read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
-    lengths, ids, counts = [], [], []
-    for line, piece in _pieces(path, file, report):
-        found = _ldac_piece(piece)
-        if found is None:
-            raise ValueError(
-                f"{path}, {_first_bad(piece, line, _ldac_piece)}; expected `n "
-                "id:count id:count ...`"
-            )
-        lengths.append(found[0])
-        ids.append(found[1])
-        counts.append(found[2])
-    return _matrix(path, lengths, ids, counts, n_words)
-
-
-def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
-    """Entries per line (L,), ids and counts (E,) of all entries; None if the text is invalid."""
-    lines = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
-    ends = np.flatnonzero(lines == ord("\n"))
-    colons = np.searchsorted(np.flatnonzero(lines == ord(":")), ends)
-    n_entries = np.diff(colons, prepend=0)
-    numbers = _numbers(text.replace(b":", b" "))
-    if numbers is None or len(numbers) != 2 * n_entries.sum() + len(n_entries):
-        return None
-    starts = np.cumsum(2 * n_entries + 1) - (2 * n_entries + 1)
-    is_first = np.zeros(len(numbers), dtype=bool)
-    is_first[starts] = True
-    if not np.array_equal(numbers[starts], n_entries):
-        return None
-    pairs = numbers[~is_first].reshape(-1, 2)
-    if len(pairs) and (pairs.min() < 0 or pairs[:, 0].max() >= MAX_WORDS):
-        return None
-    return n_entries, pairs[:, 0], pairs[:, 1]
-
-
-def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
-    """Message that names the first line of a piece that cannot be read."""
-    for i, text in enumerate(piece.splitlines()):
-        if read(text) is None:
-            return f"line {line + i} is {_shown(text)}"
-    return f"line {line} and those after it do not fit together"
-
-
-# ------------------------------------------------------------------------------------------ docword
-
-
-def _read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
-    n_documents, size, n_entries = _read_sizes(path, [file.readline() for _ in range(3)])
-    if n_words is not None and n_words != size:
-        raise ValueError(f"{path} has a vocabulary of {size} words; got {n_words}")
-    parts = []
-    for line, piece in _pieces(path, file, report):
-        found = _triples(piece)
-        if found is None:
-            raise ValueError(
-                f"{path}, {_first_bad(piece, line + 3, _triples)}; expected `document word count`"
-            )
-        parts.append(found)
-    rows = np.concatenate(parts) if parts else np.zeros((0, 3), dtype=np.int64)
-    if len(rows) != n_entries:
-        raise ValueError(
-            f"{path} says that it has {n_entries} entries, but has {len(rows)}: it is not complete"
-        )
-    for column, limit, what in ((0, n_documents, "document"), (1, size, "word")):
-        bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > limit))
-        if len(bad):
-            raise ValueError(
-                f"{path}, line {bad[0] + 4}: {what} {rows[bad[0], column]} is not "
-                f"between 1 and {limit}"
-            )
-    parts_of: Any = rows[:, 2].astype(float), (rows[:, 0] - 1, rows[:, 1] - 1)
-    return sparse.csr_array(parts_of, shape=(n_documents, size))
-
-
-def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
-    """Numbers of documents, words and entries from the first three lines."""
-    if not header[0]:
-        raise ValueError(f"{path} is empty; expected a line for each document")
-    sizes = [_numbers(line) for line in header]
-    found = [int(size[0]) for size in sizes if size is not None and len(size) == 1 and size[0] >= 0]
-    if len(found) < 3 or found[1] > MAX_WORDS:
-        raise ValueError(
-            f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines "
-            "with a number each, then "
-            f"`document word count`): it begins with {_shown(header[0])}; documents as words go to "
-            "a .txt file, one on each line"
-        )
-    return found
-
-
-def _triples(text: bytes) -> Array | None:
-    """Documents, words and counts (E, 3) of the lines; None if a line is invalid."""
-    numbers = _numbers(text)
-    if numbers is None or len(numbers) % 3 or (len(numbers) and numbers.min() < 0):
-        return None
-    if not np.isin(_numbers_of_lines(text), (0, 3)).all():
-        return None  # a number of one line would be read as part of the next
-    return numbers.reshape(-1, 3)
-
-
-def _numbers_of_lines(text: bytes) -> Array:
-    """(L,) number of words, separated by blanks, on each line."""
-    letters = np.frombuffer(b"\n" + text + b"\n", dtype=np.uint8)
-    is_blank = letters <= ord(" ")
-    begins = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])
-    ends = np.flatnonzero(letters == ord("\n"))[1:]
-    return np.diff(np.searchsorted(begins, ends), prepend=0)
-
-
-# -------------------------------------------------------------------------------------------- words
-
-
-def _read_texts(
-    path: Path, file: IO[bytes], known: tuple[str, ...] | None, report: Report | None
-) -> Corpus:
-    ids = _number_words(known)
-    left_out: set[bytes] | None = None if known is None else set()
-    lengths, symbols, counts = [], [], []
-    for line, piece in _pieces(path, file, report):
-        text = piece.removeprefix(MARK) if line == 1 else piece
-        _require_utf8(path, text, line)
-        found = _count_piece(text, ids, left_out)
-        lengths.append(found[0])
-        symbols.append(found[1])
-        counts.append(found[2])
-    if left_out:
-        _warn_of_others(path, left_out)
-    if lengths and not sum(map(len, symbols)):
-        raise ValueError(
-            f"{path} has no words"
-            + ("" if known is None else " of the vocabulary; capitals count in words")
-        )
-    if known is not None:
-        return Corpus(_matrix(path, lengths, symbols, counts, len(known)), known)
-    order = sorted(ids)
-    rank = np.empty(len(ids), dtype=np.int64)
-    rank[[ids[word] for word in order]] = np.arange(len(ids))
-    words = tuple(word.decode("utf-8") for word in order)
-    return Corpus(
-        _matrix(path, lengths, [rank[part] for part in symbols], counts, len(words)), words
-    )
-
-
-def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
-    """Ids of the words of a vocabulary."""
-    ids: dict[bytes, int] = {}
-    for i, word in enumerate(known or ()):
-        if ids.setdefault(word.encode("utf-8"), i) != i:
-            raise ValueError(
-                f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}"
-            )
-    return ids
-
-
-def _require_utf8(path: Path, text: bytes, line: int) -> None:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = line + text.count(b"\n", 0, error.start)
-        raise ValueError(
-            f"{path}, line {at} holds the byte 0x{text[error.start]:02x}, which is not UTF-8: "
-            "convert the file"
-        ) from None
-
-
-def _count_piece(
-    text: bytes, ids: dict[bytes, int], left_out: set[bytes] | None
-) -> tuple[Array, Array, Array]:
-    """Distinct words per line (L,), and ids and counts (E,) of all.
-
-    New words get ids, or go to left_out.
-    """
-    found, ends = array("q"), [0]
-    for line in text.removesuffix(b"\n").split(b"\n"):
-        words = line.split()
-        if left_out is None:
-            found.extend([ids.setdefault(word, len(ids)) for word in words])
-        else:
-            found.extend([ids[word] for word in words if word in ids])
-            left_out.update(word for word in words if word not in ids)
-        ends.append(len(found))
-    symbols = np.array(found, dtype=np.int64)
-    parts: Any = np.ones(len(symbols)), symbols, np.array(ends)
-    matrix = sparse.csr_array(parts, shape=(len(ends) - 1, max(len(ids), 1)))
-    matrix.sum_duplicates()
-    return np.diff(matrix.indptr), matrix.indices, matrix.data
-
-
-def _warn_of_others(path: Path, words: set[bytes]) -> None:
-    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (
-        ", ..." if len(words) > 3 else ""
-    )
-    message = f"{len(words)} words of {path} are not in the vocabulary and are left out: {shown}"
-    warnings.warn(message, DataWarning, stacklevel=4)
-
-
-# ---------------------------------------------------------------------------------------------- all
-
-
-def _matrix(
-    path: Path, lengths: list[Array], ids: list[Array], counts: list[Array], n_words: int | None
-) -> Any:
-    if not lengths:
-        raise ValueError(f"{path} is empty; expected a line for each document")
-    symbols, offsets = np.concatenate(ids), np.r_[0, np.cumsum(np.concatenate(lengths))]
-    largest = int(symbols.max(initial=-1))
-    if n_words is not None and largest >= n_words:
-        document = int(np.searchsorted(offsets, int(np.argmax(symbols >= n_words)), side="right"))
-        raise ValueError(
-            f"{path}, line {document}: word {symbols[symbols >= n_words][0]} is not "
-            f"in a vocabulary of {n_words}"
-        )
-    shape = len(offsets) - 1, largest + 1 if n_words is None else n_words
-    parts: Any = np.concatenate(counts).astype(float), symbols, offsets
-    return sparse.csr_array(parts, shape=shape)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .batches import Batch, Side, Windows
+from .batches import Batch, Companion, Windows
 from .table import BATCH_ROWS, Table
 
 __all__ = ["Sequences", "span_rows"]
@@ -48,17 +48,18 @@ class Sequences(Table):
     """Stacked rows (n, D); sequence s owns rows offsets[s]:offsets[s + 1], at least one.
 
     repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
-    side : a second table for the same sequences, or None
+    companion : a second table for the same sequences, or None
     """
 
     offsets: Array | None = None
-    side: Side | None = field(default=None, kw_only=True)
+    companion: Companion | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         assert self.offsets is not None
-        if self.side is not None and len(self.side.offsets) != len(self.offsets):
+        if self.companion is not None and len(self.companion.offsets) != len(self.offsets):
             raise ValueError(
-                f"the side has {len(self.side.offsets) - 1} units but there are {self.n_spans}"
+                f"the companion has {len(self.companion.offsets) - 1} units but there are "
+                f"{self.n_spans}"
             )
 
     @property
@@ -82,7 +83,7 @@ class Sequences(Table):
 
     def whole(self) -> Batch:
         """All sequences as one batch."""
-        return Batch(0, self.rows, self.offsets, self.repeats, self.sets, side=self.side)
+        return Batch(0, self.rows, self.offsets, self.repeats, self.sets, companion=self.companion)
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
         """Contiguous batches of whole sequences with nearly equal numbers of rows.
@@ -97,7 +98,8 @@ class Sequences(Table):
     def parts(self) -> list[Table]:
         """The batches as separate tables of sequences."""
         return [
-            Sequences(b.rows, b.repeats, b.sets, b.offsets, side=b.side) for b in self.batches()
+            Sequences(b.rows, b.repeats, b.sets, b.offsets, companion=b.companion)
+            for b in self.batches()
         ]
 
     def take(self, indices: Array, id: int = 0) -> Batch:
@@ -115,19 +117,20 @@ class Sequences(Table):
         else:
             at, offsets = span_rows(begins, ends)
             rows, repeats, sets = (None if v is None else v[at] for v in values)
-        return Batch(id, rows, offsets, repeats, sets, side=self._side_of(chosen))
+        return Batch(id, rows, offsets, repeats, sets, companion=self._companion_of(chosen))
 
-    def _side_of(self, units: Array) -> Side | None:
-        """The side of some sequences, one after another."""
-        if self.side is None:
+    def _companion_of(self, units: Array) -> Companion | None:
+        """The companion of some sequences, one after another."""
+        if self.companion is None:
             return None
-        at, offsets = span_rows(self.side.offsets[units], self.side.offsets[units + 1])
-        return Side(self.side.rows[at], offsets)
+        at, offsets = span_rows(self.companion.offsets[units], self.companion.offsets[units + 1])
+        return Companion(self.companion.rows[at], offsets)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random sequences with positive weight, at most `size` rows in total.
 
-        Of a longer sequence, a window is taken; all of it if it has a side, which cannot be cut.
+        Of a longer sequence, a window is taken; all of it if it has a companion, which cannot be
+        cut.
         """
         assert self.offsets is not None
         counts = np.ones(self.n_spans) if self.repeats is None else self.repeats[self.offsets[:-1]]
@@ -138,7 +141,7 @@ class Sequences(Table):
             return self.take(order)
         reached = np.cumsum(np.diff(self.offsets)[order])
         n_whole = int(np.searchsorted(reached, size, side="right"))
-        if n_whole or self.side is not None:
+        if n_whole or self.companion is not None:
             return self.take(order[: max(1, n_whole)])
         unit = self.whole().part(int(order[0]), int(order[0]) + 1)
         begin = int(rng.integers(unit.n_rows - size + 1))
@@ -187,15 +190,15 @@ class Sequences(Table):
             repeats,
             None if self.sets is None else self.sets[at],
             windows=windows,
-            side=self._side_of(unit),
+            companion=self._companion_of(unit),
         )
 
     def fingerprint(self) -> str:
         """A digest that identifies these data."""
         assert self.offsets is not None
         ends = np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes()
-        if self.side is not None:
-            rows = self.side.rows.reshape(-1, math.prod(self.side.rows.shape[1:]))
-            ends += np.ascontiguousarray(self.side.offsets, dtype=np.int64).tobytes()
+        if self.companion is not None:
+            rows = self.companion.rows.reshape(-1, math.prod(self.companion.rows.shape[1:]))
+            ends += np.ascontiguousarray(self.companion.offsets, dtype=np.int64).tobytes()
             ends += Table(rows).fingerprint().encode()
         return hashlib.blake2b(super().fingerprint().encode() + ends, digest_size=16).hexdigest()

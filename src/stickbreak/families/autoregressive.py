@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, solve_triangular
-from scipy.special import digamma, gammaln, multigammaln
+from scipy.linalg import block_diag
+from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
@@ -29,7 +29,7 @@ from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-from . import learning, quadratic
+from . import learning, quadratic, wishart
 from .base import (
     LOG_2PI,
     column_spread,
@@ -39,30 +39,11 @@ from .base import (
     prior_vector,
     require_positive,
 )
-from .gaussian import (
-    DEFAULT_SHARE,
-    expected_precision,
-    gaussian_divergence,
-    learn_covariance,
-    prior_matrix,
-    spiked_divergences,
-)
 from .lagged import LaggedMoments, prior_coefficients
-from .regression import PredictiveScores, RegressionForm, Successors
+from .moments import DEFAULT_SHARE, cholesky, spread
+from .regression import MatrixNormalWishart, PredictiveScores, RegressionForm, Successors
 
 __all__ = ["AutoregressiveGaussian"]
-
-
-class MatrixNormalWishart(NamedTuple):
-    """Posterior in the standardized frame of (context, departure); means are from the anchors."""
-
-    strength: Array  # (K,) of the intercept; infinite without one
-    mean: Array  # (K, W) of context and departure; zero without an intercept
-    dof: Array  # (K,)
-    factor: Array  # (K, W, W) lower factor of the joint scatter
-    log_det_context: Array  # (K,) of V
-    log_det: Array  # (K,) of B
-    anchor: Array  # (K, W)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,19 +119,17 @@ class AutoregressiveGaussian(LaggedMoments):
             else np.where(found.square > 0, found.square, 1.0)
         )
         average = found.mean if self.intercept else np.zeros(E + D)
-        dof = D + 2.0 if self.dof is None else float(self.dof)
-        if not dof > D + 1:
-            raise ValueError(
-                f"dof must be above the number of values plus one ({D + 1}); got {dof}"
-            )
+        dof = wishart.prior_dof(self.dof, D + 2.0, D, "values")
         own._check_intercept()
         return replace(
             own,
-            context=prior_matrix("context", self.context, typical[:E]),
+            context=wishart.prior_matrix("context", self.context, typical[:E]),
             context_mean=prior_vector("context_mean", self.context_mean, average[:E]),
             offset=prior_vector("offset", self.offset, average[E:]),
             dof=dof,
-            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * typical[E:]),
+            covariance=wishart.prior_matrix(
+                "covariance", self.covariance, DEFAULT_SHARE * typical[E:]
+            ),
             **prior_frame(self.center, self.scale, average, np.sqrt(typical)),
         )
 
@@ -166,42 +145,35 @@ class AutoregressiveGaussian(LaggedMoments):
 
     # ------------------------------------------------------------------------------------ posterior
 
-    @cached_property
-    def _prior(self) -> tuple[Array, Array, float]:
-        """Joint scatter diag(V, B) (W, W), average (W,) and dof in the standardized frame."""
+    def _prior(self) -> tuple[float, Array, float, Array]:
+        """Of the offset: strength, and average (W,); dof; joint scatter diag(V, B) (W, W)."""
         assert self.dof is not None
         scatter = block_diag(
             self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance
         )
         average = (np.concatenate([self.context_mean, self.offset]) - self.center) / self.scale
-        return scatter / np.outer(self.scale, self.scale), average, self.dof
+        return self.offset_strength, average, self.dof, scatter / np.outer(self.scale, self.scale)
 
     def _posterior(self, counts: Counts) -> MatrixNormalWishart:
-        prior_scatter, average, dof = self._prior
-        moments, anchor, D, E = counts["moments"], counts["anchor"], self.n_features, self.n_context
-        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter, strength = np.zeros_like(anchor), second, np.full(len(n), np.inf)
+        strength, average, dof, prior_scatter = self._prior()
+        n, first, second = self._moments(counts)
+        anchor, E = counts["anchor"], self.n_context
+        mean, scatter, rows = np.zeros_like(anchor), second, np.full(len(n), np.inf)
         if self.intercept:
-            strength = self.offset_strength + n
-            first = moments[:, 1 : 1 + D]
-            mean, scatter, pull = quadratic.spread(
-                n[:, None], first, second, self.offset_strength, average - anchor
-            )
-        factor = quadratic.cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
+            rows = strength + n[:, 0]
+            mean, scatter, pull = spread(n, first, second, strength, average - anchor)
+        factor = cholesky(prior_scatter + scatter, np.einsum("kdd->kd", second))
         if self.intercept:
             update_factors(factor, pull)
         logs = 2.0 * np.log(np.einsum("kdd->kd", factor))
         return MatrixNormalWishart(
-            strength, mean, dof + n, factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor
+            rows, mean, dof + n[:, 0], factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor
         )
 
     def _log_partition(self, q: MatrixNormalWishart) -> Array:
-        D = self.n_values
-        wishart = (
-            0.5 * D * q.dof * np.log(2.0) + multigammaln(0.5 * q.dof, D) - 0.5 * q.dof * q.log_det
-        )
-        log_strength = np.log(q.strength) if self.intercept else 0.0
-        return np.asarray(wishart - 0.5 * D * (q.log_det_context + log_strength))
+        D, log_strength = self.n_values, np.log(q.strength) if self.intercept else 0.0
+        of_precision = wishart.log_partition(q.dof, q.log_det, D)
+        return np.asarray(of_precision - 0.5 * D * (q.log_det_context + log_strength))
 
     @cached_property
     def _prior_partition(self) -> Array:
@@ -231,9 +203,7 @@ class AutoregressiveGaussian(LaggedMoments):
         The residual's form has weight dof. The context's has weight D: the uncertainty of A.
         """
         q, D = self._posterior(counts), self.n_values
-        log_precision = (
-            digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
-        )
+        log_precision = wishart.expected_log_det(q.dof, q.log_det, D)
         constant = 0.5 * (log_precision - D / q.strength) + self._per_row()
         return quadratic.QuadraticScores.make(self._form(q, D, q.dof), constant)
 
@@ -281,11 +251,11 @@ class AutoregressiveGaussian(LaggedMoments):
         coordinates where contexts are white, where the joint factor holds the regression.
         """
         q, E = self._posterior(counts), self.n_context
-        noise, log_det = quadratic.draw_factors(q.dof, q.factor[:, E:, E:], rng)
+        noise, log_det = wishart.draw_factors(q.dof, q.factor[:, E:, E:], rng)
         factor, mean = q.factor.copy(), q.mean.copy()
         factor[:, E:, :E] += noise @ rng.standard_normal((len(mean), self.n_values, E))
         factor[:, E:, E:] = noise
-        mean[:, E:] += quadratic.draw_deviations(noise, rng) / np.sqrt(q.strength)[:, None]
+        mean[:, E:] += wishart.draw_deviations(noise, rng) / np.sqrt(q.strength)[:, None]
         form = self._form(q._replace(mean=mean, factor=factor), 0.0, 1.0)
         return quadratic.DrawnScores.make(form, self._per_row() - 0.5 * log_det)
 
@@ -303,11 +273,11 @@ class AutoregressiveGaussian(LaggedMoments):
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
         q, E = self._posterior(counts), self.n_context
-        return expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
+        return wishart.expected_precision(q.dof, q.factor[:, E:, E:]), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> AutoregressiveGaussian:
         """Learn `covariance`, then `mean_strength` and `offset_strength`; prior means stay."""
-        better = learn_covariance(self, counts, self.scale[self.n_context :])
+        better = wishart.learn_covariance(self, counts, self.scale[self.n_context :])
         # a single offset says nothing about the spread of offsets
         knows_offsets = self.intercept and learning.occupied(counts["moments"][:, 0]) >= 2
         for name in ("mean_strength", "offset_strength")[: 1 + knows_offsets]:
@@ -323,10 +293,9 @@ class AutoregressiveGaussian(LaggedMoments):
         Both are in the user's units.
         """
         q = self._posterior(counts)
-        covariance = q.factor @ q.factor.transpose(0, 2, 1) / self._rows_worth(q.dof)[:, None, None]
         return {
             "mean": (q.anchor + q.mean) * self.scale + self.center,
-            "covariance": covariance * np.outer(self.scale, self.scale),
+            "covariance": wishart.covariances(q.factor, self._rows_worth(q.dof), self.scale),
         }
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
@@ -335,9 +304,9 @@ class AutoregressiveGaussian(LaggedMoments):
         It is the KL of the joint distributions minus that of the contexts.
         """
         a, b, E = first, second, self.n_context
-        joint = gaussian_divergence(a["mean"], a["covariance"], b["mean"], b["covariance"])
+        joint = wishart.gaussian_divergence(a["mean"], a["covariance"], b["mean"], b["covariance"])
         context = [part for m in (a, b) for part in (m["mean"][:, :E], m["covariance"][:, :E, :E])]
-        return joint - gaussian_divergence(*context)
+        return joint - wishart.gaussian_divergence(*context)
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) divergence of each row's smoothed regression from that of row `index`."""
@@ -348,54 +317,23 @@ class AutoregressiveGaussian(LaggedMoments):
 
         A row's scatter is diag(V, B) + c z z', whose whitened form has two inner products.
         """
-        scatter, average, dof = self._prior
-        away = rows[1 : 1 + self.n_features] - average[:, None]
-        white = solve_triangular(np.linalg.cholesky(scatter), away, lower=True, check_finite=False)
+        strength, average, dof, scatter = self._prior()
+        white = wishart.whiten(scatter, rows[1 : 1 + self.n_features] - average[:, None])
         spike, weight = 1.0, 0.0
         if self.intercept:
-            spike = self.offset_strength / (self.offset_strength + 1.0)
-            weight = self._rows_worth(dof + 1.0) / (self.offset_strength + 1.0) ** 2
-        joint = spiked_divergences(white, indices, spike, weight)
-        return np.maximum(
-            joint - spiked_divergences(white[: self.n_context], indices, spike, weight), 0.0
+            spike = strength / (strength + 1.0)
+            weight = self._rows_worth(dof + 1.0) / (strength + 1.0) ** 2
+        joint, context = (
+            wishart.spiked_divergences(part, indices, spike, weight)
+            for part in (white, white[: self.n_context])
         )
+        return np.maximum(joint - context, 0.0)
 
     # ---------------------------------------------------------------------------------- for readers
 
     def successors(self, counts: Counts) -> Successors:
         """The sampler of values that follow contexts; for sequences, made once for all steps."""
-        q, E = self._posterior(counts), self.n_context
-        of_context, of_value = self.scale[:E], self.scale[E:]
-        whiten = np.linalg.inv(q.factor[:, :E, :E])
-        place = (q.anchor + q.mean) * self.scale + self.center
-        dof = q.dof + 1.0 - self.n_values
-        average, spread = self._contexts(q, counts)
-        return Successors(
-            center=place[:, :E],
-            value=place[:, E:] + place[:, :E] @ self.mean.T,
-            coefficients=self.mean
-            + q.factor[:, E:, :E] @ whiten * (of_value[:, None] / of_context),
-            whiten=whiten / of_context,
-            widen=1.0 + 1.0 / q.strength,
-            root=q.factor[:, E:, E:] * of_value[:, None] / np.sqrt(dof)[:, None, None],
-            dof=dof,
-            average=average * of_context + self.center[:E],
-            spread=spread * of_context[:, None],
-        )
-
-    def _contexts(self, q: MatrixNormalWishart, counts: Counts) -> tuple[Array, Array]:
-        """Average (K, E) of the contexts, and factor (K, E, E) of their covariance, in the frame.
-
-        The prior counts among the contexts seen.
-        """
-        E, factor = self.n_context, q.factor[:, : self.n_context, : self.n_context]
-        rows = self.mean_strength + counts["moments"][:, 0]
-        if self.intercept:
-            return (q.anchor + q.mean)[:, :E], factor / np.sqrt(rows)[:, None, None]
-        average = counts["moments"][:, 1 : 1 + E] / rows[:, None]
-        square = factor @ factor.transpose(0, 2, 1) / rows[:, None, None]
-        covariance = square - average[:, :, None] * average[:, None, :]
-        return average, quadratic.cholesky(covariance, np.einsum("kdd->kd", square))
+        return Successors.make(self, self._posterior(counts), counts)
 
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """Rows (x, p): contexts like those the component has seen, and values drawn given them.
@@ -438,35 +376,24 @@ class AutoregressiveGaussian(LaggedMoments):
         context_mean (K, E), context_covariance (K, E, E) : of the contexts the component has seen;
             the prior counts among them.
         """
-        q, found = self._posterior(counts), self.successors(counts)
-        factor = (
-            q.factor[:, self.n_context :, self.n_context :] * self.scale[self.n_context :, None]
-        )
-        worth = q.dof - self.n_values - 1.0
+        q, found, E = self._posterior(counts), self.successors(counts), self.n_context
+        factor = q.factor[:, E:, E:] * self.scale[E:, None]
         intercept = {
             "intercept": found.value - np.einsum("kde,ke->kd", found.coefficients, found.center)
         }
         return {
             "coefficients": found.coefficients,
             **(intercept if self.intercept else {}),
-            "covariance": factor @ factor.transpose(0, 2, 1) / worth[:, None, None],
+            "covariance": factor
+            @ factor.transpose(0, 2, 1)
+            / self._rows_worth(q.dof)[:, None, None],
             "context_mean": found.average,
             "context_covariance": found.spread @ found.spread.transpose(0, 2, 1),
         }
 
     def refine(self, counts: Counts) -> Edit | None:
         """New anchors for components that are too far from theirs; none without an intercept."""
-        if not self.intercept:
-            return None
-        prior_scatter, average, _ = self._prior
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = (
-            moments[:, :1],
-            moments[:, 1 : 1 + D],
-            quadratic.unpack_symmetric(moments[:, 1 + D :], D),
-        )
-        _, scatter, _ = quadratic.spread(n, first, second, self.offset_strength, average - anchor)
-        return quadratic.far_averages(n, first, prior_scatter + scatter, anchor)
+        return super().refine(counts) if self.intercept else None
 
 
 def _with_number(family: AutoregressiveGaussian, name: str, value: float) -> AutoregressiveGaussian:

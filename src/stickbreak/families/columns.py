@@ -16,8 +16,9 @@ from stickbreak.kernels.quadratic import diagonal_features, shifted_features, st
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, weigh
 
-from . import quadratic
 from .base import BaseScores, Incomplete, column_counts, features_of, fill_missing
+from .moments import FAR, MomentFamily, as_rows
+from .quadratic import far_slots
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = [
@@ -37,7 +38,7 @@ def n_diagonal(n_features: int) -> int:
 
 def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomplete:
     """Features [1, z, z**2] (1 + 2 D, n) of rows (n, D), and missing places, if any."""
-    rows = quadratic.as_rows(rows)
+    rows = as_rows(rows)
     D = rows.shape[1]
     out = np.empty((n_diagonal(D), len(rows)))
     if not standardized_diagonal(rows, center, 1.0 / scale, out):
@@ -47,7 +48,7 @@ def prepare_diagonal(rows: Any, center: Array, scale: Array) -> Array | Incomple
     return Incomplete(out, missing.astype(float))
 
 
-class ColumnMoments(quadratic.MomentFamily):
+class ColumnMoments(MomentFamily):
     """Independent columns: moments [n, sum z, sum z**2] and missing entries, by column."""
 
     missing = "exact"
@@ -111,7 +112,7 @@ class DiagonalForm:
     @property
     def is_ill(self) -> Array:
         """(K,) whether adding the form's terms loses too many digits."""
-        return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).mean(1) > quadratic.FAR
+        return ((np.abs(self.mean) * np.sqrt(self.precision) + 1.0) ** 2).mean(1) > FAR
 
     def away(self, k: int, features: Array, seen: Array | None) -> Array:
         """(D, n) rows minus the mean of component k.
@@ -179,7 +180,7 @@ class ColumnScores(_Collecting):
         linear = -0.5 * form.coefficients()
         linear[:, 0] += constant.sum(1)
         absent = 0.5 * form.precision * form.mean**2 - constant
-        return cls(form, constant, linear, absent, quadratic.far_slots(form.is_ill, form.anchor))
+        return cls(form, constant, linear, absent, far_slots(form.is_ill, form.anchor))
 
     def evidence(self, rows: Array | Incomplete) -> Array:
         """(n, K) log evidence of features (1 + 2 D, n)."""

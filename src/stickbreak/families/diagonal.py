@@ -15,13 +15,12 @@ from scipy.special import digamma, gammaln
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit
 
-from . import learning, quadratic
+from . import learning
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
-from .fixedvariance import FixedVarianceGaussian
-from .gaussian import DEFAULT_SHARE, fixed_variance
+from .fixedvariance import FixedVarianceGaussian, fixed_variance
+from .moments import DEFAULT_SHARE, EMPTY, spread
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
@@ -69,14 +68,14 @@ class DiagonalGaussian(ColumnMoments):
         require_positive(mean_strength=self.mean_strength)
         if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")
-        spread = column_spread(scale)
-        variance = prior_vector("variance", self.variance, DEFAULT_SHARE * spread)
+        columns = column_spread(scale)
+        variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
         require_positive(variance=float(variance.min()))
         return replace(
             self,
             mean=prior_vector("mean", self.mean, scale.mean),
             variance=variance,
-            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
+            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(columns)),
         )
 
     def coarse(self) -> FixedVarianceGaussian:
@@ -92,9 +91,7 @@ class DiagonalGaussian(ColumnMoments):
     def _posterior(self, counts: Counts) -> NormalGamma:
         strength, prior_mean, dof, prior_scatter = self._prior()
         n, first, second = self._moments(counts)
-        mean, scatter, pull = quadratic.spread(
-            n, first, second, strength, prior_mean - counts["anchor"]
-        )
+        mean, scatter, pull = spread(n, first, second, strength, prior_mean - counts["anchor"])
         return NormalGamma(
             n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"]
         )
@@ -195,7 +192,7 @@ class DiagonalGaussian(ColumnMoments):
     def _with_variance(self, counts: Counts) -> DiagonalGaussian:
         """One EM step, scatter_d = dof K / sum E[precision_d], over components with rows."""
         q = self._posterior(counts)
-        seen = q.strength.reshape(len(q.mean), -1) - self.mean_strength > quadratic.EMPTY
+        seen = q.strength.reshape(len(q.mean), -1) - self.mean_strength > EMPTY
         expected = (seen * q.dof.reshape(len(q.mean), -1) / q.scatter).sum(0)
         scatter = self.dof * seen.sum(0) / np.where(expected > 0, expected, 1.0)
         variance = np.where(expected > 0, scatter / (self.dof - 2.0) * self.scale**2, self.variance)
@@ -285,13 +282,6 @@ class DiagonalGaussian(ColumnMoments):
         """Mean and variance (K, D): posterior expectations."""
         q = self._posterior(counts)
         return {"mean": self._user_mean(q), "variance": q.scatter / (q.dof - 2.0) * self.scale**2}
-
-    def refine(self, counts: Counts) -> Edit | None:
-        """New anchors for components that are too far from theirs."""
-        strength, prior_mean, _, prior_scatter = self._prior()
-        n, first, second = self._moments(counts)
-        _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - counts["anchor"])
-        return quadratic.far_averages(n, first, prior_scatter + scatter, counts["anchor"])
 
 
 def column_divergence(mean_a: Array, variance_a: Array, mean_b: Array, variance_b: Array) -> Array:

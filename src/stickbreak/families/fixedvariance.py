@@ -15,12 +15,12 @@ from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
-from . import learning, quadratic
+from . import learning
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .columns import ColumnMoments, ColumnScores, DiagonalForm
-from .gaussian import DEFAULT_SHARE
+from .moments import DEFAULT_SHARE, far_averages, spread
 
-__all__ = ["FixedVarianceGaussian"]
+__all__ = ["FixedVarianceGaussian", "fixed_variance"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,14 +48,14 @@ class FixedVarianceGaussian(ColumnMoments):
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:
         """Variance = 0.25 * column variances; prior mean = column means."""
         require_positive(mean_strength=self.mean_strength)
-        spread = column_spread(scale)
-        variance = prior_vector("variance", self.variance, DEFAULT_SHARE * spread)
+        columns = column_spread(scale)
+        variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
         require_positive(variance=float(variance.min()))
         return replace(
             self,
             variance=variance,
             mean=prior_vector("mean", self.mean, scale.mean),
-            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(spread)),
+            **prior_frame(self.center, self.scale, scale.mean, np.sqrt(columns)),
         )
 
     # ------------------------------------------------------------------------------------ posterior
@@ -71,7 +71,7 @@ class FixedVarianceGaussian(ColumnMoments):
         """
         n, first, second = self._moments(counts)
         prior = (self.mean - self.center) / self.scale - counts["anchor"]
-        mean, scatter, pull = quadratic.spread(n, first, second, self.mean_strength, prior)
+        mean, scatter, pull = spread(n, first, second, self.mean_strength, prior)
         return self.mean_strength + n, mean, scatter + pull**2
 
     def _per_row(self) -> Array:
@@ -186,4 +186,11 @@ class FixedVarianceGaussian(ColumnMoments):
         """New anchors for components that are too far from theirs."""
         n, first, _ = self._moments(counts)
         known = np.maximum(n, 1.0) * self._variance()
-        return quadratic.far_averages(n, first, known, counts["anchor"])
+        return far_averages(n, first, known, counts["anchor"])
+
+
+def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
+    """A family of known variances (D,) with the prior mean and the frame of another family."""
+    return FixedVarianceGaussian(
+        np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale
+    )

@@ -12,39 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import digamma, gammaln, multigammaln
+from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit
 
-from . import learning, quadratic
+from . import learning, quadratic, wishart
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .fixedvariance import FixedVarianceGaussian, fixed_variance
+from .moments import DEFAULT_SHARE, FullMoments, cholesky, spread
 
-if TYPE_CHECKING:
-    from .fixedvariance import FixedVarianceGaussian
-
-__all__ = [
-    "Gaussian", "expected_precision", "fixed_variance", "gaussian_divergence", "learn_covariance",
-    "prior_matrix",
-    "spiked_divergence", "spiked_divergences",
-]  # fmt: skip
-
-DEFAULT_SHARE = 0.25  # of a column's variance that we expect within one component
-
-
-def fixed_variance(family: Any, variance: Array) -> FixedVarianceGaussian:
-    """A family of known variances (D,) with the prior mean and the frame of another family."""
-    from .fixedvariance import FixedVarianceGaussian  # here: that file imports DEFAULT_SHARE
-
-    return FixedVarianceGaussian(
-        np.asarray(variance), family.mean, family.mean_strength, family.center, family.scale
-    )
+__all__ = ["Gaussian"]
 
 
 class NormalWishart(NamedTuple):
@@ -59,7 +41,7 @@ class NormalWishart(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(quadratic.FullMoments):
+class Gaussian(FullMoments):
     """Gaussian with full covariance, Normal-Wishart prior.
 
     Parameters
@@ -92,17 +74,12 @@ class Gaussian(quadratic.FullMoments):
         """Prior mean = column means; covariance = diag(0.25 * column variances); dof = D + 3."""
         require_positive(mean_strength=self.mean_strength)
         variance = column_spread(scale)
-        dof = scale.n_features + 3.0 if self.dof is None else float(self.dof)
-        if not dof > scale.n_features + 1:
-            raise ValueError(
-                "dof must be above the number of columns plus one "
-                f"({scale.n_features + 1}); got {dof}"
-            )
+        default = DEFAULT_SHARE * variance
         return replace(
             self,
             mean=prior_vector("mean", self.mean, scale.mean),
-            dof=dof,
-            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * variance),
+            dof=wishart.prior_dof(self.dof, scale.n_features + 3.0, scale.n_features),
+            covariance=wishart.prior_matrix("covariance", self.covariance, default),
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
 
@@ -122,25 +99,18 @@ class Gaussian(quadratic.FullMoments):
 
     def _posterior(self, counts: Counts) -> NormalWishart:
         strength, prior_mean, dof, inverse_scale = self._prior()
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, second = moments[:, 0], quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        mean, scatter, pull = quadratic.spread(
-            n[:, None], moments[:, 1 : 1 + D], second, strength, prior_mean - anchor
-        )
-        factor = quadratic.cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
+        n, first, second = self._moments(counts)
+        anchor = counts["anchor"]
+        mean, scatter, pull = spread(n, first, second, strength, prior_mean - anchor)
+        factor = cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
         # Not added to the scatter: a long pull would drown the other directions.
         update_factors(factor, pull)
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
-        return NormalWishart(strength + n, mean, dof + n, factor, log_det, anchor)
+        return NormalWishart(strength + n[:, 0], mean, dof + n[:, 0], factor, log_det, anchor)
 
     def _log_partition(self, strength: Any, dof: Any, log_det: Any) -> Any:
         D = self.n_features
-        wishart = (
-            0.5 * D * dof * np.log(2.0)
-            + multigammaln(0.5 * np.asarray(dof), D)
-            - 0.5 * dof * log_det
-        )
-        return 0.5 * D * (LOG_2PI - np.log(strength)) + wishart
+        return 0.5 * D * (LOG_2PI - np.log(strength)) + wishart.log_partition(dof, log_det, D)
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
@@ -157,9 +127,7 @@ class Gaussian(quadratic.FullMoments):
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
         """E[log N(x | mean, precision)]."""
         q, D = self._posterior(counts), self.n_features
-        log_precision = (
-            digamma(0.5 * (q.dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - q.log_det
-        )
+        log_precision = wishart.expected_log_det(q.dof, q.log_det, D)
         constant = 0.5 * (log_precision - D * LOG_2PI - D / q.strength) + self._log_jacobian()
         return quadratic.QuadraticScores.make(
             quadratic.FullForm(q.mean, q.factor, q.dof, q.anchor), constant
@@ -205,8 +173,8 @@ class Gaussian(quadratic.FullMoments):
     def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
         """N(x | mean, precision) at parameters drawn from the posterior."""
         q = self._posterior(counts)
-        factor, log_det = quadratic.draw_factors(q.dof, q.factor, rng)
-        mean = q.mean + quadratic.draw_deviations(factor, rng) / np.sqrt(q.strength)[:, None]
+        factor, log_det = wishart.draw_factors(q.dof, q.factor, rng)
+        mean = q.mean + wishart.draw_deviations(factor, rng) / np.sqrt(q.strength)[:, None]
         constant = -0.5 * (log_det + self.n_features * LOG_2PI) + self._log_jacobian()
         return quadratic.DrawnScores.make(
             quadratic.FullForm(mean, factor, np.ones(len(mean)), q.anchor), constant
@@ -224,7 +192,7 @@ class Gaussian(quadratic.FullMoments):
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the standardized frame, and rows (K,)."""
         q = self._posterior(counts)
-        return expected_precision(q.dof, q.factor), q.strength - self.mean_strength
+        return wishart.expected_precision(q.dof, q.factor), q.strength - self.mean_strength
 
     def _with_mean(self, counts: Counts) -> Gaussian:
         """Move the prior mean to the precision-weighted average of the components' averages."""
@@ -244,28 +212,37 @@ class Gaussian(quadratic.FullMoments):
         One component alone cannot tell the mean from its strength.
         """
         if learning.occupied(self._posterior(counts).strength - self.mean_strength) < 2:
-            return learn_covariance(self, counts, self.scale)
-        better = learn_covariance(self._with_mean(counts), counts, self.scale)
+            return wishart.learn_covariance(self, counts, self.scale)
+        better = wishart.learn_covariance(self._with_mean(counts), counts, self.scale)
         return learning.learn_number(
             better, counts, lambda x: replace(better, mean_strength=x), better.mean_strength
         )
 
     # ------------------------------------------------------------------------------- means, seeding
 
+    def _in_units(self, q: NormalWishart, rows: Array) -> dict[str, Array]:
+        """Mean (K, D) and covariance (K, D, D), B / rows, in the user's units."""
+        return {
+            "mean": (q.anchor + q.mean) * self.scale + self.center,
+            "covariance": wishart.covariances(q.factor, rows, self.scale),
+        }
+
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Mean (K, D) and covariance (K, D, D) at the mode, in the user's units."""
         q = self._posterior(counts)
-        scatter = q.factor @ q.factor.transpose(0, 2, 1)
-        covariance = (
-            scatter / self._rows_worth(q.dof)[:, None, None] * np.outer(self.scale, self.scale)
-        )
-        return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
+        return self._in_units(q, self._rows_worth(q.dof))
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL between Gaussians."""
-        return gaussian_divergence(
+        return wishart.gaussian_divergence(
             first["mean"], first["covariance"], second["mean"], second["covariance"]
         )
+
+    def _whiten(self, rows: Array) -> tuple[Array, float, float]:
+        """Whitened z - prior mean (D, n), the prior's strength, and `_rows_worth` of one row."""
+        strength, prior_mean, dof, inverse_scale = self._prior()
+        white = wishart.whiten(inverse_scale, rows[1 : 1 + self.n_features] - prior_mean[:, None])
+        return white, strength, float(self._rows_worth(np.asarray(dof + 1.0)))
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL from each row's smoothed Gaussian to that of row `index`.
@@ -273,28 +250,20 @@ class Gaussian(quadratic.FullMoments):
         A row's smoothed scatter is B + c d d' with d = z - prior mean, so everything follows from
         inner products of whitened d.
         """
-        strength, prior_mean, dof, inverse_scale = self._prior()
-        away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        white = solve_triangular(
-            np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False
-        )
-        worth = float(self._rows_worth(np.asarray(dof + 1.0)))
+        white, strength, worth = self._whiten(rows)
         spike = strength / (strength + 1.0)
         between = white - white[:, index : index + 1]
         inner, size = white[:, index] @ between, (white[:, index] ** 2).sum()
         shrink = spike / (1.0 + spike * size)
         squared = ((between**2).sum(0) - shrink * inner**2) / (strength + 1.0) ** 2
-        return np.maximum(spiked_divergence(white, index, spike) + 0.5 * worth * squared, 0.0)
+        return np.maximum(
+            wishart.spiked_divergence(white, index, spike) + 0.5 * worth * squared, 0.0
+        )
 
     def divergences(self, rows: Array, indices: Array) -> Array:
         """(m, n) divergences from several rows; whitened once, with one matrix product."""
-        strength, prior_mean, dof, inverse_scale = self._prior()
-        away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        white = solve_triangular(
-            np.linalg.cholesky(inverse_scale), away, lower=True, check_finite=False
-        )
-        worth = float(self._rows_worth(np.asarray(dof + 1.0)))
-        return spiked_divergences(
+        white, strength, worth = self._whiten(rows)
+        return wishart.spiked_divergences(
             white, indices, strength / (strength + 1.0), worth / (strength + 1.0) ** 2
         )
 
@@ -321,120 +290,4 @@ class Gaussian(quadratic.FullMoments):
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Mean (K, D) and covariance (K, D, D): posterior expectations."""
         q = self._posterior(counts)
-        scatter = q.factor @ q.factor.transpose(0, 2, 1)
-        covariance = (
-            scatter
-            / (q.dof - self.n_features - 1.0)[:, None, None]
-            * np.outer(self.scale, self.scale)
-        )
-        return {"mean": (q.anchor + q.mean) * self.scale + self.center, "covariance": covariance}
-
-    def refine(self, counts: Counts) -> Edit | None:
-        """New anchors for components that are too far from theirs."""
-        strength, prior_mean, _, inverse_scale = self._prior()
-        moments, anchor, D = counts["moments"], counts["anchor"], self.n_features
-        n, first, second = (
-            moments[:, :1],
-            moments[:, 1 : 1 + D],
-            quadratic.unpack_symmetric(moments[:, 1 + D :], D),
-        )
-        _, scatter, _ = quadratic.spread(n, first, second, strength, prior_mean - anchor)
-        return quadratic.far_averages(n, first, inverse_scale + scatter, anchor)
-
-
-def prior_matrix(name: str, value: Any, default: Array) -> Array:
-    """Prior covariance (D, D) from a number, variances (D,), a matrix, or the default variances."""
-    matrix = np.asarray(default if value is None else value, dtype=float)
-    D = len(default)
-    if matrix.ndim < 2:
-        if matrix.ndim == 1 and len(matrix) != D:
-            raise ValueError(f"{name} has {len(matrix)} entries but the data have {D} columns")
-        matrix = np.diag(np.broadcast_to(matrix, D))
-    if matrix.shape != (D, D):
-        raise ValueError(f"{name} has shape {matrix.shape} but the data have {D} columns")
-    if (
-        not np.isfinite(matrix).all()
-        or not np.allclose(matrix, matrix.T)
-        or np.linalg.eigvalsh(matrix)[0] <= 0
-    ):
-        raise ValueError(f"{name} must be symmetric and positive definite")
-    return matrix
-
-
-def expected_precision(dof: Array, factor: Array) -> Array:
-    """(K, D, D) dof * inverse(factor factor'): the mean of Wishart posteriors."""
-    inverse = np.linalg.inv(factor)
-    return dof[:, None, None] * (inverse.transpose(0, 2, 1) @ inverse)
-
-
-def learn_covariance(family: Any, counts: Counts, scale: Array) -> Any:
-    """A family with Wishart prior and a better prior covariance.
-
-    First EM steps, B = dof K inverse(sum E[precision]), then the scale of B.
-
-    EM alone is slow when components have few rows: their posteriors follow the prior and hold it
-    back, mostly in its scale. No variance falls below `NARROWEST` times that of its column, because
-    a component without variance would take B to zero.
-
-    scale (D,) : units of the frame of `family._expected_precision`.
-    """
-    frame, worth = np.outer(scale, scale), family.dof - len(scale) - 1.0
-    floor = min(learning.NARROWEST, float(np.linalg.eigvalsh(family.covariance / frame)[0]))
-    for _ in range(learning.EM_STEPS):
-        precision, rows = family._expected_precision(counts)
-        seen = rows > quadratic.EMPTY
-        if not seen.any():
-            return family
-        values, axes = np.linalg.eigh(
-            family.dof * seen.sum() / worth * np.linalg.inv(precision[seen].sum(0))
-        )
-        covariance = (axes * np.maximum(values, floor)) @ axes.T * frame
-        family = learning.keep_better(family, replace(family, covariance=covariance), counts)
-    lowest = floor / float(np.linalg.eigvalsh(family.covariance / frame)[0])
-    scaled = lambda x: replace(family, covariance=x * family.covariance)
-    return learning.learn_number(family, counts, scaled, 1.0, max(lowest, 0.1), 10.0)
-
-
-def gaussian_divergence(
-    mean_a: Array, covariance_a: Array, mean_b: Array, covariance_b: Array
-) -> Array:
-    """(J, K) KL(N(mean_a, covariance_a) || N(mean_b, covariance_b))."""
-    precision = np.linalg.inv(covariance_b)
-    away = mean_a[:, None, :] - mean_b[None, :, :]
-    squared = np.einsum("jkd,kde,jke->jk", away, precision, away)
-    trace = np.einsum("kde,jed->jk", precision, covariance_a)
-    log_ratio = (
-        np.linalg.slogdet(covariance_b)[1][None, :] - np.linalg.slogdet(covariance_a)[1][:, None]
-    )
-    return 0.5 * (trace + squared - mean_a.shape[1] + log_ratio)
-
-
-def spiked_divergence(white: Array, index: int, spike: float) -> Array:
-    """(n,) (tr(M) - logdet(M) - D) / 2, where M = (I + s y_j y_j')^-1 (I + s y_n y_n').
-
-    white : whitened rows y (D, n). spike : s. index : j.
-    """
-    sizes, inner = (white**2).sum(0), white[:, index] @ white
-    size = sizes[index]
-    shrink = spike / (1.0 + spike * size)
-    trace = spike * sizes - shrink * size - shrink * spike * inner**2
-    return 0.5 * (trace + np.log1p(spike * size) - np.log1p(spike * sizes))
-
-
-def spiked_divergences(white: Array, indices: Array, spike: float, weight: float) -> Array:
-    """(m, n) spiked_divergence from rows `indices`, plus weight / 2 * d' (I + s y_j y_j')^-1 d.
-
-    Here d = y - y_j. With h = y'y_j and c = s / (1 + s |y_j|^2) this is a quadratic in h, so it
-    takes one matrix product and few passes over (m, n).
-    """
-    sizes, inner = (white**2).sum(0), white[:, indices].T @ white
-    size = sizes[indices][:, None]
-    shrink = spike / (1.0 + spike * size)
-    own = 0.5 * ((spike + weight) * sizes - np.log1p(spike * sizes))
-    theirs = 0.5 * (np.log1p(spike * size) - shrink * size + weight * size * (1.0 - shrink * size))
-    out: Array = -0.5 * shrink * (spike + weight) * inner
-    out -= weight * (1.0 - shrink * size)
-    out *= inner
-    out += own
-    out += theirs
-    return np.maximum(out, 0.0, out=out)
+        return self._in_units(q, q.dof - self.n_features - 1.0)

@@ -16,14 +16,14 @@ from stickbreak.errors import DataWarning
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array
 
-from . import quadratic
 from .base import find_missing
+from .moments import FullMoments, prepare_full, prepare_standardized
 from .partial import PartialRows
 
 __all__ = ["LaggedMoments", "prior_coefficients"]
 
 
-class LaggedMoments(quadratic.FullMoments):
+class LaggedMoments(FullMoments):
     """A family of values given the `order` values before.
 
     Statistics are moments of (context, departure).
@@ -90,11 +90,11 @@ class LaggedMoments(quadratic.FullMoments):
 
         Rows that lack entries are kept apart.
         """
-        return quadratic.prepare_full(self._arrange(rows), self.center, self.scale)
+        return prepare_full(self._arrange(rows), self.center, self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
         """[1, z] (1 + D + E, n) of rows (n, D + E)."""
-        return quadratic.prepare_standardized(self._arrange(rows), self.center, self.scale)
+        return prepare_standardized(self._arrange(rows), self.center, self.scale)
 
     def _measure(self, scale: Scale) -> Scale:
         """Scale of (context, departure) over the complete rows; one warning for the others."""

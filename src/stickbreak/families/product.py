@@ -7,7 +7,7 @@ Axes other than the component's are numbered too, so that two alphabets are not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -29,14 +29,23 @@ def _prefix(member: int) -> str:
     return f"{member}."
 
 
-def _numbered(own: Mapping[str, Any], member: int) -> dict[str, Any]:
-    """A member's values, by their names in the Product."""
-    return {_prefix(member) + name: value for name, value in own.items()}
+def _number(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The members' values, by their names in the Product."""
+    return {_prefix(i) + name: own[name] for i, own in enumerate(parts) for name in own}
 
 
-def _select(values: Counts, member: int, names: Iterator[str] | Sequence[str]) -> dict[str, Array]:
+def _select(values: Counts, member: int, names: Iterable[str]) -> dict[str, Array]:
     """A member's values, by its own names."""
     return {name: values[_prefix(member) + name] for name in names}
+
+
+def _divide(values: Mapping[str, Array], n_members: int) -> list[dict[str, Array]]:
+    """The values of each member, by its own names."""
+    parts: list[dict[str, Array]] = [{} for _ in range(n_members)]
+    for name, value in values.items():
+        member, _, own = name.partition(".")
+        parts[int(member)][own] = value
+    return parts
 
 
 # ------------------------------------------------------------------------------------------- scores
@@ -65,29 +74,18 @@ class ProductScores(BaseScores):
 
     def evidence_at(self, rows: tuple[Any, ...], index: Array) -> Array:
         """(n, M) sum of the members' evidence for components index (n, M)."""
-        return np.sum(
-            [
-                scores.evidence_at(own, index)
-                for scores, own in zip(self.members, rows, strict=True)
-            ],
-            axis=0,
-        )
+        pairs = zip(self.members, rows, strict=True)
+        return np.sum([scores.evidence_at(own, index) for scores, own in pairs], axis=0)
 
     def collect(self, rows: tuple[Any, ...], shares: Shares, out: dict[str, Array]) -> None:
         """Add each member's statistics to its own fields."""
         for i, (scores, own) in enumerate(zip(self.members, rows, strict=True)):
-            fields = _select(out, i, self.names[i])
-            scores.collect(own, shares, fields)
-            out.update(_numbered(fields, i))
+            scores.collect(own, shares, _select(out, i, self.names[i]))
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>; NaN if a member has none."""
-        return float(
-            sum(
-                scores.pair(_select(counts, i, self.names[i]))
-                for i, scores in enumerate(self.members)
-            )
-        )
+        pairs = enumerate(zip(self.members, self.names, strict=True))
+        return float(sum(scores.pair(_select(counts, i, names)) for i, (scores, names) in pairs))
 
 
 # --------------------------------------------------------------------------------------- the family
@@ -273,19 +271,13 @@ class Product(BaseFamily):
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Empty counts."""
-        found: dict[str, Array] = {}
-        for i, (family, _) in enumerate(self.members):
-            found |= _numbered(family.zeros(n_components), i)
-        return found
-
-    def _field_names(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(family.fields("component")) for family, _ in self.members)
+        return _number(family.zeros(n_components) for family, _ in self.members)
 
     def _own(self, counts: Counts) -> list[tuple[Any, dict[str, Array]]]:
         """Each member with its counts, by the member's own names."""
-        names = self._field_names()
         return [
-            (family, _select(counts, i, names[i])) for i, (family, _) in enumerate(self.members)
+            (family, _select(counts, i, family.fields("component")))
+            for i, (family, _) in enumerate(self.members)
         ]
 
     # ------------------------------------------------------------------------------------ posterior
@@ -298,56 +290,42 @@ class Product(BaseFamily):
         """(K,) sum over members."""
         return np.sum([family.log_mode(own) for family, own in self._own(counts)], axis=0)
 
+    def _scores(self, members: Iterable[BaseScores]) -> ProductScores:
+        names = tuple(tuple(family.fields("component")) for family, _ in self.members)
+        return ProductScores(tuple(members), names)
+
     def mean_log(self, counts: Counts) -> ProductScores:
         """Expected log likelihood of every member."""
-        return ProductScores(
-            tuple(family.mean_log(own) for family, own in self._own(counts)), self._field_names()
-        )
+        return self._scores(family.mean_log(own) for family, own in self._own(counts))
 
     def log_mean(self, counts: Counts) -> ProductScores:
         """Posterior predictive of every member; given the component, it is a product too."""
-        return ProductScores(
-            tuple(family.log_mean(own) for family, own in self._own(counts)), self._field_names()
-        )
+        return self._scores(family.log_mean(own) for family, own in self._own(counts))
 
     def mode(self, counts: Counts) -> ProductScores:
         """Log likelihood at every member's mode."""
-        return ProductScores(
-            tuple(family.mode(own) for family, own in self._own(counts)), self._field_names()
-        )
+        return self._scores(family.mode(own) for family, own in self._own(counts))
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ProductScores:
         """Log likelihood at parameters that each member draws."""
-        return ProductScores(
-            tuple(family.draw(own, rng) for family, own in self._own(counts)), self._field_names()
-        )
+        return self._scores(family.draw(own, rng) for family, own in self._own(counts))
 
     # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """The members' mean parameters, numbered."""
-        found: dict[str, Array] = {}
-        for i, (family, own) in enumerate(self._own(counts)):
-            found |= _numbered(family.smoothed_mean(own), i)
-        return found
+        return _number(family.smoothed_mean(own) for family, own in self._own(counts))
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) sum of the members' divergences."""
-        parts = []
-        for i, (family, _) in enumerate(self.members):
-            names = [name.removeprefix(_prefix(i)) for name in first if name.startswith(_prefix(i))]
-            parts.append(family.bregman(_select(first, i, names), _select(second, i, names)))
-        return np.sum(parts, axis=0)
+        n = len(self.members)
+        parts = zip(self.members, _divide(first, n), _divide(second, n), strict=True)
+        return np.sum([family.bregman(a, b) for (family, _), a, b in parts], axis=0)
 
     def divergence(self, rows: tuple[Any, ...], index: int) -> Array:
         """(n,) sum of the members' divergences from row `index`."""
-        return np.sum(
-            [
-                family.divergence(own, index)
-                for (family, _), own in zip(self.members, rows, strict=True)
-            ],
-            axis=0,
-        )
+        pairs = zip(self.members, rows, strict=True)
+        return np.sum([family.divergence(own, index) for (family, _), own in pairs], axis=0)
 
     # ---------------------------------------------------------------------------------- for readers
 
@@ -397,22 +375,14 @@ class Product(BaseFamily):
 
     def hyperparameters(self) -> dict[str, Array]:
         """What `learn` changes, by the member's number and the name of the argument."""
-        found: dict[str, Array] = {}
-        for member, (family, _) in enumerate(self.members):
-            found |= _numbered(family.hyperparameters(), member)
-        return found
+        return _number(family.hyperparameters() for family, _ in self.members)
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
         """The same family with these values for the arguments that `learn` changes."""
-        changed = []
-        for member, (family, _) in enumerate(self.members):
-            own = {
-                n.removeprefix(_prefix(member)): v
-                for n, v in values.items()
-                if n.startswith(_prefix(member))
-            }
-            changed.append(family.with_hyperparameters(own) if own else family)
-        return self._with_families(changed)
+        parts = zip(self.members, _divide(values, len(self.members)), strict=True)
+        return self._with_families(
+            [family.with_hyperparameters(own) if own else family for (family, _), own in parts]
+        )
 
     def _with_families(self, families: Sequence[Any]) -> Self:
         pairs = zip(families, self.members, strict=True)

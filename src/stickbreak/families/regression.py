@@ -1,19 +1,32 @@
-"""Regression of a row's value on its context: quadratic form, predictive density, and draws."""
+"""Regression of a row's value on its context: posterior, form, predictive density, and draws."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from stickbreak.protocols import Array, Counts
 
 from . import quadratic
+from .moments import cholesky
 from .partial import PartialRows
 
-__all__ = ["PredictiveScores", "RegressionForm", "Successors"]
+__all__ = ["MatrixNormalWishart", "PredictiveScores", "RegressionForm", "Successors"]
+
+
+class MatrixNormalWishart(NamedTuple):
+    """Posterior in the standardized frame of (context, departure); means are from the anchors."""
+
+    strength: Array  # (K,) of the intercept; infinite without one
+    mean: Array  # (K, W) of context and departure; zero without an intercept
+    dof: Array  # (K,)
+    factor: Array  # (K, W, W) lower factor of the joint scatter
+    log_det_context: Array  # (K,) of V
+    log_det: Array  # (K,) of B
+    anchor: Array  # (K, W)
 
 
 @dataclass(frozen=True)
@@ -41,10 +54,7 @@ class RegressionForm(quadratic.FullForm):
 
     def direct(self, k: int, features: Array) -> Array:
         """(n,) the form of component k, without differences of squares."""
-        D = self.mean.shape[1]
-        away = (features[1 : 1 + D] - self.anchor[k][:, None]) - self.mean[k][:, None]
-        solved = solve_triangular(self.factor[k], away, lower=True, check_finite=False)
-        return np.asarray(self.weight[k] @ solved**2)
+        return np.asarray(self.weight[k] @ self.solve(k, features) ** 2)
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,28 @@ class Successors:
     average: Array
     spread: Array
 
+    @classmethod
+    def make(cls, family: Any, q: MatrixNormalWishart, counts: Counts) -> Successors:
+        """The sampler of an AutoregressiveGaussian with posterior q of its counts."""
+        D, E = family.n_values, family.n_context
+        of_context, of_value = family.scale[:E], family.scale[E:]
+        whiten = np.linalg.inv(q.factor[:, :E, :E])
+        place = (q.anchor + q.mean) * family.scale + family.center
+        dof = q.dof + 1.0 - D
+        average, spread = _contexts(family, q, counts["moments"])
+        return cls(
+            center=place[:, :E],
+            value=place[:, E:] + place[:, :E] @ family.mean.T,
+            coefficients=family.mean
+            + q.factor[:, E:, :E] @ whiten * (of_value[:, None] / of_context),
+            whiten=whiten / of_context,
+            widen=1.0 + 1.0 / q.strength,
+            root=q.factor[:, E:, E:] * of_value[:, None] / np.sqrt(dof)[:, None, None],
+            dof=dof,
+            average=average * of_context + family.center[:E],
+            spread=spread * of_context[:, None],
+        )
+
     def draw(self, labels: Array, contexts: Array, rng: np.random.Generator) -> Array:
         """(n, D) the value that follows each context (n, E) under component labels (n,)."""
         dof = self.dof[labels]
@@ -155,3 +187,18 @@ class Successors:
             out[t] = self.draw(labels[t : t + 1], context[None], rng)[0]
             context = np.concatenate([out[t], context[:-D]])
         return out
+
+
+def _contexts(family: Any, q: MatrixNormalWishart, moments: Array) -> tuple[Array, Array]:
+    """Average (K, E) of the contexts, and factor (K, E, E) of their covariance, in the frame.
+
+    The prior counts among the contexts seen.
+    """
+    E, factor = family.n_context, q.factor[:, : family.n_context, : family.n_context]
+    rows = family.mean_strength + moments[:, 0]
+    if family.intercept:
+        return (q.anchor + q.mean)[:, :E], factor / np.sqrt(rows)[:, None, None]
+    average = moments[:, 1 : 1 + E] / rows[:, None]
+    square = factor @ factor.transpose(0, 2, 1) / rows[:, None, None]
+    covariance = square - average[:, :, None] * average[:, None, :]
+    return average, cholesky(covariance, np.einsum("kdd->kd", square))

@@ -10,23 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import digamma, gammaln, multigammaln
+from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field
 
-from . import quadratic
+from . import quadratic, wishart
 from .base import LOG_2PI, BaseFamily, prior_frame
-from .gaussian import (
-    expected_precision,
-    gaussian_divergence,
-    learn_covariance,
-    prior_matrix,
-    spiked_divergence,
-    spiked_divergences,
-)
+from .moments import cholesky, n_full, prepare_full, prepare_standardized, unpack_symmetric
 from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
@@ -58,16 +50,10 @@ class ZeroMeanGaussian(BaseFamily):
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
         square = np.where(scale.square > 0, scale.square, 1.0)
-        dof = scale.n_features + 2.0 if self.dof is None else float(self.dof)
-        if not dof > scale.n_features + 1:
-            raise ValueError(
-                "dof must be above the number of columns plus one "
-                f"({scale.n_features + 1}); got {dof}"
-            )
         return replace(
             self,
-            dof=dof,
-            covariance=prior_matrix("covariance", self.covariance, DEFAULT_SHARE * square),
+            dof=wishart.prior_dof(self.dof, scale.n_features + 2.0, scale.n_features),
+            covariance=wishart.prior_matrix("covariance", self.covariance, DEFAULT_SHARE * square),
             scale=prior_frame(None, self.scale, scale.mean, np.sqrt(square))["scale"],
         )
 
@@ -87,19 +73,19 @@ class ZeroMeanGaussian(BaseFamily):
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Empty counts."""
-        return {"moments": np.zeros((n_components, quadratic.n_full(self.n_features)))}
+        return {"moments": np.zeros((n_components, n_full(self.n_features)))}
 
     def width(self) -> int:
         """Number of features of a row."""
-        return quadratic.n_full(self.n_features)
+        return n_full(self.n_features)
 
     def prepare(self, rows: Any) -> Array | PartialRows:
         """Features (P, n) of rows (n, D); with missing entries, partial rows are kept apart."""
-        return quadratic.prepare_full(rows, np.zeros(self.n_features), self.scale)
+        return prepare_full(rows, np.zeros(self.n_features), self.scale)
 
     def prepare_seeding(self, rows: Any) -> Array:
         """[1, z] (1 + D, n) of rows (n, D)."""
-        return quadratic.prepare_standardized(rows, np.zeros(self.n_features), self.scale)
+        return prepare_standardized(rows, np.zeros(self.n_features), self.scale)
 
     # ------------------------------------------------------------------------------------ posterior
 
@@ -113,20 +99,12 @@ class ZeroMeanGaussian(BaseFamily):
         """Dof (K,), Cholesky factor (K, D, D) of the inverse scale, its log determinant (K,)."""
         dof, inverse_scale = self._prior()
         moments, D = counts["moments"], self.n_features
-        second = quadratic.unpack_symmetric(moments[:, 1 + D :], D)
-        factor = quadratic.cholesky(inverse_scale + second, np.einsum("kdd->kd", second))
+        second = unpack_symmetric(moments[:, 1 + D :], D)
+        factor = cholesky(inverse_scale + second, np.einsum("kdd->kd", second))
         return dof + moments[:, 0], factor, 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
 
     def _per_row(self) -> float:
         return -float(np.log(self.scale).sum()) - 0.5 * self.n_features * LOG_2PI
-
-    def _log_partition(self, dof: Any, log_det: Any) -> Any:
-        D = self.n_features
-        return (
-            0.5 * D * dof * np.log(2.0)
-            + multigammaln(0.5 * np.asarray(dof), D)
-            - 0.5 * dof * log_det
-        )
 
     def _form(self, factor: Array, weight: Array) -> quadratic.FullForm:
         zero = np.zeros(factor.shape[:2])
@@ -136,19 +114,17 @@ class ZeroMeanGaussian(BaseFamily):
         """(K,) log-partition of the posterior minus that of the prior."""
         dof, _, log_det = self._posterior(counts)
         prior_dof, inverse_scale = self._prior()
-        prior = self._log_partition(prior_dof, np.linalg.slogdet(inverse_scale)[1])
-        return self._log_partition(dof, log_det) - prior + self._per_row() * counts["moments"][:, 0]
+        prior = wishart.log_partition(
+            prior_dof, np.linalg.slogdet(inverse_scale)[1], self.n_features
+        )
+        rise = wishart.log_partition(dof, log_det, self.n_features) - prior
+        return rise + self._per_row() * counts["moments"][:, 0]
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
         """E[log N(x | 0, precision)]."""
         dof, factor, log_det = self._posterior(counts)
-        D = self.n_features
-        log_precision = (
-            digamma(0.5 * (dof[:, None] - np.arange(D))).sum(1) + D * np.log(2.0) - log_det
-        )
-        return quadratic.QuadraticScores.make(
-            self._form(factor, dof), 0.5 * log_precision + self._per_row()
-        )
+        constant = 0.5 * wishart.expected_log_det(dof, log_det, self.n_features) + self._per_row()
+        return quadratic.QuadraticScores.make(self._form(factor, dof), constant)
 
     def log_mean(self, counts: Counts) -> quadratic.StudentScores:
         """Student t with dof + 1 - D degrees of freedom and shape B / (dof + 1 - D)."""
@@ -178,7 +154,7 @@ class ZeroMeanGaussian(BaseFamily):
     def draw(self, counts: Counts, rng: np.random.Generator) -> quadratic.DrawnScores:
         """N(x | 0, precision) at a precision drawn from the posterior."""
         dof, factor, _ = self._posterior(counts)
-        drawn, log_det = quadratic.draw_factors(dof, factor, rng)
+        drawn, log_det = wishart.draw_factors(dof, factor, rng)
         return quadratic.DrawnScores.make(
             self._form(drawn, np.ones(len(dof))), self._per_row() - 0.5 * log_det
         )
@@ -195,52 +171,38 @@ class ZeroMeanGaussian(BaseFamily):
     def _expected_precision(self, counts: Counts) -> tuple[Array, Array]:
         """E[precision] (K, D, D) in the frame, and rows (K,)."""
         dof, factor, _ = self._posterior(counts)
-        return expected_precision(dof, factor), counts["moments"][:, 0]
+        return wishart.expected_precision(dof, factor), counts["moments"][:, 0]
 
     def learn(self, counts: Counts) -> ZeroMeanGaussian:
         """Learn `covariance`."""
-        return learn_covariance(self, counts, self.scale)
+        return wishart.learn_covariance(self, counts, self.scale)
 
     # ------------------------------------------------------------------------------- means, seeding
 
-    def _covariance(self, counts: Counts, less: float) -> Array:
+    def _covariance(self, counts: Counts) -> Array:
         dof, factor, _ = self._posterior(counts)
-        worth = np.maximum(dof - self.n_features - less, 1e-6)
-        return (
-            factor
-            @ factor.transpose(0, 2, 1)
-            / worth[:, None, None]
-            * np.outer(self.scale, self.scale)
-        )
+        return wishart.covariances(factor, self._rows_worth(dof), self.scale)
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """Covariance (K, D, D) at the mode, in the user's units."""
-        return {"covariance": self._covariance(counts, 1.0)}
+        return {"covariance": self._covariance(counts)}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) log-det divergence: KL between Gaussians with mean zero."""
         a, b = first["covariance"], second["covariance"]
-        return gaussian_divergence(np.zeros(a.shape[:2]), a, np.zeros(b.shape[:2]), b)
+        return wishart.gaussian_divergence(np.zeros(a.shape[:2]), a, np.zeros(b.shape[:2]), b)
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) log-det divergence of smoothed second moments; that of a row is B + z z'."""
         _, inverse_scale = self._prior()
-        z = rows[1 : 1 + self.n_features]
-        white = solve_triangular(
-            np.linalg.cholesky(inverse_scale), z, lower=True, check_finite=False
-        )
-        return np.maximum(spiked_divergence(white, index, 1.0), 0.0)
+        white = wishart.whiten(inverse_scale, rows[1 : 1 + self.n_features])
+        return np.maximum(wishart.spiked_divergence(white, index, 1.0), 0.0)
 
     def divergences(self, rows: Array, indices: Array) -> Array:
         """(m, n) divergences from several rows; whitened once, with one matrix product."""
         _, inverse_scale = self._prior()
-        white = solve_triangular(
-            np.linalg.cholesky(inverse_scale),
-            rows[1 : 1 + self.n_features],
-            lower=True,
-            check_finite=False,
-        )
-        return spiked_divergences(white, indices, 1.0, 0.0)
+        white = wishart.whiten(inverse_scale, rows[1 : 1 + self.n_features])
+        return wishart.spiked_divergences(white, indices, 1.0, 0.0)
 
     # ---------------------------------------------------------------------------------- for readers
 
@@ -261,4 +223,4 @@ class ZeroMeanGaussian(BaseFamily):
 
     def describe(self, counts: Counts) -> dict[str, Array]:
         """Covariance (K, D, D): posterior expectation."""
-        return {"covariance": self._covariance(counts, 1.0)}
+        return {"covariance": self._covariance(counts)}

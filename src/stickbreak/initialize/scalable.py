@@ -36,7 +36,6 @@ def from_scalable(
     n_components: int,
     rng: np.random.Generator,
     *,
-    n_rounds: int = N_ROUNDS,
     n_passes: int = 2,
     legal: Array | None = None,
     pool: Pool = map,
@@ -52,7 +51,7 @@ def from_scalable(
     params = model.start_params(n_components, legal)
     own = examples_of_sets(whole, legal, rng)
     drawn, weights = choose_scalable(
-        model.family, whole, n_components, rng, tuple(own.values()), n_rounds, pool, report
+        model.family, whole, n_components, rng, tuple(own.values()), pool, report
     )
     batch = compact(Batch(0, _rows(whole.rows, drawn), repeats=weights))
     prepared = model.family.prepare_seeding(batch.rows)
@@ -69,7 +68,6 @@ def choose_scalable(
     n_components: int,
     rng: np.random.Generator,
     given: tuple[int, ...] = (),
-    n_rounds: int = N_ROUNDS,
     pool: Pool = map,
     report: Report | None = None,
 ) -> tuple[Array, Array]:
@@ -85,7 +83,7 @@ def choose_scalable(
     nearest[:] = np.inf
     drawn = np.array(given or [int(i) for i in _draw(family, whole, None, 1, rng)])
     n_old = 0
-    for i in range(n_rounds + 1):
+    for i in range(N_ROUNDS + 1):
         fresh = _rows(whole.rows, drawn[n_old:])
         _update(
             family,
@@ -95,10 +93,10 @@ def choose_scalable(
             nearest,
             owner,
             pool,
-            _shifted(report, i * n, (n_rounds + 1) * n),
+            _shifted(report, i * n, (N_ROUNDS + 1) * n),
         )
         n_old = len(drawn)
-        if i < n_rounds:
+        if i < N_ROUNDS:
             found = _draw(family, whole, nearest, n_components, rng)
             drawn = np.concatenate([drawn, found[~np.isin(found, drawn)]])
         if len(drawn) == n_old:

@@ -29,22 +29,22 @@ GAIN = 1e-9  # nats a restart must gain; less may be rounding
 
 
 @kernel
-def gather_words(table, index, lo, hi, out):
-    """Lines index[lo:hi] of table (M, width), one after another."""
+def gather_words(table, index, out):
+    """Lines index (n,) of table (M, width), one after another."""
     width = table.shape[1]
-    for n in range(lo, hi):
-        at, to = index[n] * width, (n - lo) * width
+    for n in range(index.shape[0]):
+        at, to = index[n] * width, n * width
         for k in range(0, width, EIGHT):
             store(out, to + k, load(table, at + k))
 
 
 @kernel
-def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
+def weigh_words(words, repeats, weights, scale, counts):
     """One step: scale (n,) and counts (width,) from words (n, width) and weights p (width,).
 
     scale and counts are overwritten. Returns the smallest sum of weights of a word.
     """
-    least = np.inf
+    (n_words, width), least = words.shape, np.inf
     for k in range(0, width, EIGHT):
         store(counts, k, fill(0.0))
     for n in range(0, n_words - n_words % 4, 4):
@@ -53,34 +53,25 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
         for k in range(0, width, EIGHT):
             p = load(weights, k)
             a, b = fma(load(words, at + k), p, a), fma(load(words, at + width + k), p, b)
-            c, d = (
-                fma(load(words, at + 2 * width + k), p, c),
-                fma(load(words, at + 3 * width + k), p, d),
-            )
+            c = fma(load(words, at + 2 * width + k), p, c)
+            d = fma(load(words, at + 3 * width + k), p, d)
         sum_a, sum_b = first_four(a) + last_four(a), first_four(b) + last_four(b)
         sum_c, sum_d = first_four(c) + last_four(c), first_four(d) + last_four(d)
         least = min(least, min(min(sum_a, sum_b), min(sum_c, sum_d)))
-        scale[n], scale[n + 1] = repeats[lo + n] / sum_a, repeats[lo + n + 1] / sum_b
-        scale[n + 2], scale[n + 3] = repeats[lo + n + 2] / sum_c, repeats[lo + n + 3] / sum_d
+        scale[n], scale[n + 1] = repeats[n] / sum_a, repeats[n + 1] / sum_b
+        scale[n + 2], scale[n + 3] = repeats[n + 2] / sum_c, repeats[n + 3] / sum_d
         a, b, c, d = fill(scale[n]), fill(scale[n + 1]), fill(scale[n + 2]), fill(scale[n + 3])
         for k in range(0, width, EIGHT):
             left = fma(load(words, at + k), a, fma(load(words, at + width + k), b, load(counts, k)))
-            store(
-                counts,
-                k,
-                fma(
-                    load(words, at + 2 * width + k),
-                    c,
-                    fma(load(words, at + 3 * width + k), d, left),
-                ),
-            )
+            right = fma(load(words, at + 3 * width + k), d, left)
+            store(counts, k, fma(load(words, at + 2 * width + k), c, right))
     for n in range(n_words - n_words % 4, n_words):
         at, a = n * width, fill(0.0)
         for k in range(0, width, EIGHT):
             a = fma(load(words, at + k), load(weights, k), a)
         total = first_four(a) + last_four(a)
         least = min(least, total)
-        scale[n] = repeats[lo + n] / total
+        scale[n] = repeats[n] / total
         a = fill(scale[n])
         for k in range(0, width, EIGHT):
             store(counts, k, fma(load(words, at + k), a, load(counts, k)))
@@ -90,9 +81,7 @@ def weigh_words(words, repeats, lo, n_words, width, weights, scale, counts):
 
 
 @kernel
-def settle(
-    words, repeats, lo, n_words, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh
-):
+def settle(words, repeats, pseudo, max_steps, enough, is_cold, counts, weights, scale, fresh):
     """Iterate from counts (width,) until their total change is below `enough`.
 
     Returns the number of steps; 0 if a sum was lost. The counts are then those given by weights
@@ -101,14 +90,10 @@ def settle(
     width = pseudo.shape[0]
     for step in range(max_steps):
         for k in range(0, width, EIGHT):
-            store(
-                weights,
-                k,
-                load(pseudo, k)
-                if is_cold and step == 0
-                else exp_digamma(load(counts, k) + load(pseudo, k)),
-            )
-        if not weigh_words(words, repeats, lo, n_words, width, weights, scale, fresh) >= LOST:
+            prior = load(pseudo, k)
+            is_first = is_cold and step == 0
+            store(weights, k, prior if is_first else exp_digamma(load(counts, k) + prior))
+        if not weigh_words(words, repeats, weights, scale, fresh) >= LOST:
             return 0
         change = 0.0
         for k in range(width):
@@ -120,15 +105,15 @@ def settle(
 
 
 @kernel
-def evaluate_words(repeats, lo, n_words, K, counts, weights, scale):
+def evaluate_words(repeats, K, counts, weights, scale):
     """Sum over words of repeats log(sum of weights), and sum_k counts_k log weights_k.
 
     Their difference is the words' part of the bound.
     """
     total, used = 0.0, 0.0
-    for n in range(n_words):
-        if repeats[lo + n] > 0.0:
-            total += repeats[lo + n] * log_fast(repeats[lo + n] / scale[n])
+    for n in range(repeats.shape[0]):
+        if repeats[n] > 0.0:
+            total += repeats[n] * log_fast(repeats[n] / scale[n])
     for k in range(K):
         if counts[k] > 0.0:
             used += counts[k] * log_fast(weights[k])
@@ -147,82 +132,65 @@ def sum_log_gamma(counts, pseudo, K, scratch):
 
 
 @kernel
+def evaluate(repeats, K, pseudo, counts, weights, scale, scratch):
+    """The part of a document's bound that changes with its counts; scratch (width,)."""
+    total, used = evaluate_words(repeats, K, counts, weights, scale)
+    return total - used + sum_log_gamma(counts, pseudo, K, scratch)
+
+
+@kernel
+def find_smallest(counts, K, least, done):
+    """The component with the smallest counts above `least` that is not done (K,); -1 for none.
+
+    Also -1 if no other component is above `least`.
+    """
+    smallest, n_used = -1, 0
+    for k in range(K):
+        if counts[k] > least:
+            n_used += 1
+            if not done[k] and (smallest < 0 or counts[k] < counts[smallest]):
+                smallest = k
+    return smallest if n_used > 1 else -1
+
+
+@kernel
 def restart(
-    words,
-    repeats,
-    lo,
-    n_words,
-    K,
-    pseudo,
-    max_steps,
-    enough,
-    most,
-    least,
-    counts,
-    weights,
-    scale,
-    scratch,
-    tried,
-    accepted,
+    words, repeats, K, pseudo, max_steps, enough, most, least, counts, weights, scale, scratch
 ):
     """Empty one component after another, the smallest first, and settle again; keep improvements.
 
     most : limit of trials. least : components with more counts than this are tried.
-    scratch (4, width). Adds to tried and accepted (1,).
+    scratch (4, width). Returns how many restarts were tried and accepted.
     """
-    width = pseudo.shape[0]
-    spare = np.empty_like(scale)
-    total, used = evaluate_words(repeats, lo, n_words, K, counts, weights, scale)
-    best = total - used + sum_log_gamma(counts, pseudo, K, scratch[0])
-    done = np.zeros(K, np.bool_)
+    spare, done, n_tried, n_accepted = np.empty_like(scale), np.zeros(K, np.bool_), 0, 0
+    trial, trial_weights = scratch[1], scratch[2]
+    best = evaluate(repeats, K, pseudo, counts, weights, scale, scratch[0])
     for _ in range(most):
-        smallest, n_used = -1, 0
-        for k in range(K):
-            if counts[k] > least:
-                n_used += 1
-                if not done[k] and (smallest < 0 or counts[k] < counts[smallest]):
-                    smallest = k
-        if smallest < 0 or n_used < 2:
-            return
+        smallest = find_smallest(counts, K, least, done)
+        if smallest < 0:
+            break
         done[smallest] = True
-        for k in range(width):
-            scratch[1, k] = counts[k]
-        scratch[1, smallest] = 0.0
-        if (
-            settle(
-                words,
-                repeats,
-                lo,
-                n_words,
-                pseudo,
-                max_steps,
-                enough,
-                False,
-                scratch[1],
-                scratch[2],
-                spare,
-                scratch[3],
-            )
-            == 0
-        ):
+        trial[:] = counts
+        trial[smallest] = 0.0
+        n_steps = settle(
+            words, repeats, pseudo, max_steps, enough, False, trial, trial_weights, spare,
+            scratch[3],
+        )  # fmt: skip
+        if n_steps == 0:
             continue
-        tried[0] += 1
-        total, used = evaluate_words(repeats, lo, n_words, K, scratch[1], scratch[2], spare)
-        value = total - used + sum_log_gamma(scratch[1], pseudo, K, scratch[0])
+        n_tried += 1
+        value = evaluate(repeats, K, pseudo, trial, trial_weights, spare, scratch[0])
         if value > best + GAIN:
-            accepted[0] += 1
+            n_accepted += 1
             best = value
-            for k in range(width):
-                counts[k], weights[k] = scratch[1, k], scratch[2, k]
-            for n in range(n_words):
-                scale[n] = spare[n]
+            counts[:], weights[:], scale[:] = trial, trial_weights, spare
+    return n_tried, n_accepted
 
 
 @kernel
 def infer_documents(
     table, index, repeats, offsets, times, pseudo, rest, n_components, max_steps, tol, restarts,
-    counts, out_weights, out_scale,
-    out_log_share, out_found,
+    counts, out_weights, out_scale, out_log_share, out_found,
 ):  # fmt: skip
     """Infer documents from counts (S, width), zeros for a cold start; they become the new counts.
 
@@ -236,77 +204,54 @@ def infer_documents(
         tried and accepted, none of them multiplied by `times`. The first is -inf for a document
         that must be done in logs.
     """
-    K, width = n_components, pseudo.shape[0]
-    n_most = 0
+    K, width, n_most, prior = n_components, pseudo.shape[0], 1, rest
     for s in range(offsets.shape[0] - 1):
         n_most = max(n_most, offsets[s + 1] - offsets[s])
-    words, scale, scratch = (
-        np.empty((max(n_most, 1), width)),
-        np.empty(max(n_most, 1)),
-        np.empty((4, width)),
-    )
-    log_share, log_gamma, tried, accepted = (
-        np.empty(width),
-        np.empty(width),
-        np.zeros(1),
-        np.zeros(1),
-    )
-    prior = rest
     for k in range(K):
         prior += pseudo[k]
+    room, scales, scratch = np.empty((n_most, width)), np.empty(n_most), np.empty((4, width))
     for s in range(offsets.shape[0] - 1):
-        lo, n_words, own = offsets[s], offsets[s + 1] - offsets[s], counts[s]
-        is_cold, tokens = True, 0.0
+        lo, hi, own, weights = offsets[s], offsets[s + 1], counts[s], out_weights[s]
+        words, mine, scale = room[: hi - lo], repeats[lo:hi], scales[: hi - lo]
+        is_cold = True
         for k in range(K):
             is_cold = is_cold and own[k] == 0.0
-        for n in range(n_words):
-            tokens += repeats[lo + n]
-        gather_words(table, index, lo, lo + n_words, words)
-        tried[0], accepted[0] = 0.0, 0.0
-        weights = out_weights[s]
-        steps = settle(
-            words,
-            repeats,
-            lo,
-            n_words,
-            pseudo,
-            max_steps,
-            tol * K,
-            is_cold,
-            own,
-            weights,
-            scale,
-            scratch[0],
+        gather_words(table, index[lo:hi], words)
+        n_steps = settle(
+            words, mine, pseudo, max_steps, tol * K, is_cold, own, weights, scale, scratch[0]
         )
-        if steps == 0:
+        if n_steps == 0:
             out_found[s, 0] = -np.inf
             continue
+        out_found[s, 2], out_found[s, 3] = 0.0, 0.0
         if restarts[0] > 0.0:
-            restart(
-                words, repeats, lo, n_words, K, pseudo, max_steps, tol * K, int(restarts[0]),
-                restarts[1], own, weights, scale,
-                scratch, tried, accepted,
+            out_found[s, 2], out_found[s, 3] = restart(
+                words, mine, K, pseudo, max_steps, tol * K, int(restarts[0]), restarts[1], own,
+                weights, scale, scratch,
             )  # fmt: skip
         finish(
-            repeats, lo, n_words, K, pseudo, rest, prior, tokens, times[s], own, weights, scale,
-            log_share, log_gamma,
-            out_log_share, out_found[s],
+            mine, K, pseudo, rest, prior, times[s], own, weights, scale, scratch, out_log_share,
+            out_found[s],
         )  # fmt: skip
-        out_found[s, 2], out_found[s, 3] = tried[0], accepted[0]
-        for n in range(n_words):
+        for n in range(hi - lo):
             out_scale[lo + n] = scale[n] * times[s]
 
 
 @kernel
 def finish(
-    repeats, lo, n_words, K, pseudo, rest, prior, tokens, times, counts, weights, scale, log_share,
-    log_gamma, out_log_share,
+    repeats, K, pseudo, rest, prior, times, counts, weights, scale, scratch, out_log_share,
     out_found,
 ):  # fmt: skip
-    """E[log pi] of a document and its bound: out_found[0], and out_found[1] without the words."""
+    """E[log pi] of a document and its bound: out_found[0], and out_found[1] without the words.
+
+    prior : sum of all prior counts. scratch (2, width) or more.
+    """
+    log_share, log_gamma, tokens = scratch[0], scratch[1], 0.0
+    for n in range(repeats.shape[0]):
+        tokens += repeats[n]
     width, total = pseudo.shape[0], prior + tokens
     log_total = digamma_fast(total)
-    words, used = evaluate_words(repeats, lo, n_words, K, counts, weights, scale)
+    words, used = evaluate_words(repeats, K, counts, weights, scale)
     for k in range(0, width, EIGHT):
         theta = load(counts, k) + load(pseudo, k)
         store(log_share, k, digamma_fast(theta) - log_total)

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from .compile import kernel
+from .compile import inline, kernel
 
 __all__ = [
     "COMPLETE",
@@ -144,6 +144,20 @@ def parse_number(text, begin, end, powers):
     return value, is_number and stop == end
 
 
+@inline
+def is_blank(symbol):
+    """Whether a byte is white space within a line."""
+    return symbol in (SPACE, TAB, RETURN)
+
+
+@kernel
+def skip_blanks(text, at, separator):
+    """Index of the first byte from `at` on that is not blank, or the length of the text."""
+    while at < len(text) and is_blank(text[at]) and text[at] != separator:
+        at += 1
+    return at
+
+
 @kernel
 def find_field(text, at, separator):
     """The field that starts at `at`, and its cell: (next, begin, end, is_plain, is_closed).
@@ -153,13 +167,7 @@ def find_field(text, at, separator):
         follows a closing quote.
     is_plain : no quotes inside.
     """
-    n, begin = len(text), at
-    while (
-        begin < n
-        and (text[begin] == SPACE or text[begin] == TAB or text[begin] == RETURN)
-        and text[begin] != separator
-    ):
-        begin += 1
+    n, begin = len(text), skip_blanks(text, at, separator)
     is_plain, end = True, begin
     if begin < n and text[begin] == QUOTE:
         begin += 1
@@ -171,9 +179,7 @@ def find_field(text, at, separator):
             return n, begin, n, False, False
         after, is_junk = end + 1, False
         while after < n and text[after] != separator and text[after] != NEWLINE:
-            is_junk = is_junk or not (
-                text[after] == SPACE or text[after] == TAB or text[after] == RETURN
-            )
+            is_junk = is_junk or not is_blank(text[after])
             after += 1
         if is_junk:
             return after, begin - 1, after, False, True
@@ -181,11 +187,52 @@ def find_field(text, at, separator):
     while end < n and text[end] != separator and text[end] != NEWLINE:
         end += 1
     after = end
-    while end > begin and (
-        text[end - 1] == SPACE or text[end - 1] == TAB or text[end - 1] == RETURN
-    ):
+    while end > begin and is_blank(text[end - 1]):
         end -= 1
     return after, begin, end, True, True
+
+
+@kernel
+def parse_record(text, at, row, separator, slots, is_last, powers, out, odd, n_odd):
+    """One record, from byte `at` on: its end, its fields, odd cells so far, and its state.
+
+    Arguments as in `parse_records`. The end is -1 if the record cannot be read: it is incomplete or
+    `odd` is full (COMPLETE, to be read again), it has an open quote, or it is ragged.
+    """
+    n, n_fields, field = len(text), len(slots), 0
+    while True:
+        # most cells are a number up to the next separator: read them once
+        if field < n_fields and slots[field] >= 0:
+            value, is_number, after = scan_number(text, at, n, powers)
+            if is_number and after < n and (text[after] == separator or text[after] == NEWLINE):
+                out[row, slots[field]] = value
+                field += 1
+                if text[after] == NEWLINE:
+                    break
+                at = after + 1
+                continue
+        after, begin, end, is_plain, is_closed = find_field(text, at, separator)
+        if after == n and not is_last:
+            return -1, 0, n_odd, COMPLETE  # the rest of the record is still to come
+        if not is_closed:
+            return -1, field + 1, n_odd, UNCLOSED
+        if field < n_fields and slots[field] != SKIPPED:
+            is_usual = False
+            if slots[field] >= 0:
+                value, is_number = parse_number(text, begin, end, powers)
+                out[row, slots[field]] = value
+                is_usual = is_number and is_plain
+            if not is_usual:
+                if n_odd == len(odd):
+                    return -1, 0, n_odd, COMPLETE
+                odd[n_odd, 0], odd[n_odd, 1] = row, field
+                odd[n_odd, 2], odd[n_odd, 3] = begin, end
+                n_odd += 1
+        field += 1
+        if after == n or text[after] == NEWLINE:
+            break
+        at = after + 1
+    return (after, field, n_odd, COMPLETE) if field == n_fields else (-1, field, n_odd, RAGGED)
 
 
 @kernel
@@ -204,62 +251,20 @@ def parse_records(text, at, separator, slots, is_last, powers, out, odd):
     Returns the number of rows, the number of odd cells, where the first unread record starts,
     COMPLETE or what is wrong with it, and its number of fields.
     """
-    n, n_fields = len(text), len(slots)
-    row = n_odd = 0
+    n, row, n_odd = len(text), 0, 0
     while at < n and row < len(out):
-        first = at
-        while (
-            first < n
-            and (text[first] == SPACE or text[first] == TAB or text[first] == RETURN)
-            and text[first] != separator
-        ):
-            first += 1
-        if first < n and text[first] == NEWLINE:
-            at = first + 1
-            continue
+        first = skip_blanks(text, at, separator)
         if first == n:
             return row, n_odd, n if is_last else at, COMPLETE, 0
-        field, next_byte, kept = 0, at, n_odd
-        while True:
-            # most cells are a number up to the next separator: read them once
-            if field < n_fields and slots[field] >= 0:
-                value, is_number, after = scan_number(text, next_byte, n, powers)
-                if is_number and after < n and (text[after] == separator or text[after] == NEWLINE):
-                    out[row, slots[field]] = value
-                    field += 1
-                    if text[after] == NEWLINE:
-                        break
-                    next_byte = after + 1
-                    continue
-            after, begin, end, is_plain, is_closed = find_field(text, next_byte, separator)
-            if after == n and not is_last:
-                return row, kept, at, COMPLETE, 0  # the rest of the record is still to come
-            if not is_closed:
-                return row, kept, at, UNCLOSED, field + 1
-            if field < n_fields and slots[field] != SKIPPED:
-                is_usual = False
-                if slots[field] >= 0:
-                    value, is_number = parse_number(text, begin, end, powers)
-                    out[row, slots[field]] = value
-                    is_usual = is_number and is_plain
-                if not is_usual:
-                    if n_odd == len(odd):
-                        return row, kept, at, COMPLETE, 0
-                    odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = (
-                        row,
-                        field,
-                        begin,
-                        end,
-                    )
-                    n_odd += 1
-            field += 1
-            if after == n or text[after] == NEWLINE:
-                break
-            next_byte = after + 1
-        if field != n_fields:
-            return row, kept, at, RAGGED, field
-        at = after + 1 if after < n else n
-        row += 1
+        if text[first] == NEWLINE:
+            at = first + 1
+            continue
+        end, n_fields, n_found, state = parse_record(
+            text, at, row, separator, slots, is_last, powers, out, odd, n_odd
+        )
+        if end < 0:
+            return row, n_odd, at, state, n_fields
+        at, n_odd, row = min(end + 1, n), n_found, row + 1
     return row, n_odd, at, COMPLETE, 0
 
 

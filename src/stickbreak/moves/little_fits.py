@@ -23,11 +23,12 @@ WORTH = 0.1  # a row belongs to the little fits of components that hold at least
 
 
 def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
-    """The components of all, one after the other."""
-    layout = parts[0].layout
+    """The components of all, one after the other; fields without the axis are the first part's."""
     arrays = {
         n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis))
-        for n, f in layout.items()
+        if axis in f.axes
+        else parts[0][n]
+        for n, f in parts[0].layout.items()
     }
     return replace(parts[0], arrays=arrays, sides={})
 

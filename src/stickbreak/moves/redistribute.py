@@ -11,8 +11,6 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stickbreak.data import Batch
 from stickbreak.inference.proposals import Proposal
 from stickbreak.persist import pack_summary, unpack_summary
@@ -71,18 +69,13 @@ class Redistribution:
         """Zeros over the axis "slot"; reference points of moments as they are."""
         empty = potentials.empty
         own = empty.permute(model.axis, list(self.taken[: self.first]))
-        other = self.counts  # those of `at`: the batch's symbols only
-        layout = {
-            n: replace(f, axes=tuple("slot" if a == model.axis else a for a in f.axes))
-            for n, f in empty.layout.items()
-        }
-        arrays = {}
+        # the counts of `at`: the batch's symbols only
+        both = side_by_side([own, self.counts], model.axis)
+        layout = {}
         for n, f in empty.layout.items():
-            along = f.axes.index(model.axis)
-            both = np.concatenate([own[n], other[n]], axis=along)
-            arrays[n] = np.zeros_like(both) if f.additive else both
-        layout = {n: replace(f, nonnegative=False) for n, f in layout.items()}
-        return Summary(layout, arrays, index=empty.index)
+            axes = tuple("slot" if a == model.axis else a for a in f.axes)
+            layout[n] = replace(f, axes=axes, nonnegative=False)
+        return Summary(layout, both.empty().arrays, index=empty.index)
 
     def observe(
         self,

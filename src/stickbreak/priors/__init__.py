@@ -5,9 +5,11 @@ from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_shares import DirichletTopics, HDPTopics, TopicPseudo
 from .hdp_transitions import HDPRows
-from .root import BetaRoot, PointRoot, Root
-from .root_groups import (
+from .root import (
+    BetaRoot,
     ChainGroups,
+    PointRoot,
+    Root,
     SegmentGroups,
     Surrogate,
     Term,

@@ -22,8 +22,7 @@ from stickbreak.stats import Field, Fields, Summary
 from .base import BasePrior
 from .concentration import GammaPrior
 from .learned_points import check_concentration, learn_point, log_density
-from .root import BetaRoot, PointRoot, make_root, warn_of_point
-from .root_groups import TopicGroups, linear_term
+from .root import Root, TopicGroups, linear_term, make_root, warn_of_point
 
 __all__ = ["DirichletTopics", "HDPTopics", "TopicPseudo"]
 
@@ -166,7 +165,7 @@ class HDPTopics(DocumentCounts):
         if self.root == "point":
             warn_of_point("topic")
 
-    def _root(self) -> BetaRoot | PointRoot:
+    def _root(self) -> Root:
         return make_root(self.root, self.top_concentration, self.precision)
 
     def _groups(self, n_units: float, params: Fields) -> TopicGroups:

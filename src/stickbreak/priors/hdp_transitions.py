@@ -25,8 +25,7 @@ from stickbreak.stats import Field, Fields, Summary
 
 from .concentration import GammaPrior
 from .learned_points import check_concentration, learn_point, log_density
-from .root import BetaRoot, PointRoot, make_root, warn_of_point
-from .root_groups import ChainGroups, Term, trigamma
+from .root import ChainGroups, Root, Term, make_root, trigamma, warn_of_point
 from .transitions import RowCounts, RowPseudo, require_stickiness
 from .weak_limit import WeakLimitRows
 
@@ -152,7 +151,7 @@ class HDPRows(RowCounts):
         names = ("concentration", "start_concentration", "stickiness")
         return tuple(name for name in names if isinstance(getattr(self, name), GammaPrior))
 
-    def _root(self) -> BetaRoot | PointRoot:
+    def _root(self) -> Root:
         return make_root(self.root, self.top_concentration, self.precision)
 
     def start(self, n_components: int, axis: str) -> Fields:

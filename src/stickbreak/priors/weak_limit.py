@@ -19,7 +19,7 @@ from scipy.special import gammaln
 from stickbreak.protocols import Array
 from stickbreak.stats import Field, Fields, Summary, draw_log_dirichlet
 
-from .root_groups import ChainGroups
+from .root import ChainGroups
 from .transitions import RowCounts, RowPseudo
 
 __all__ = ["WeakLimitRows", "draw_tables"]

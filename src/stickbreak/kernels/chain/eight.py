@@ -31,7 +31,7 @@ from ..vectors import (
 )
 from .single import LOG_2, LOST, LOWEST_TOP, TINY
 
-__all__ = ["SMALL_K", "plan_groups", "smooth_eight"]
+__all__ = ["SMALL_K", "smooth_eight"]
 
 # entries of a cursor: the next group, the time within it (0: its start), then its slots that are
 # left out
@@ -39,31 +39,6 @@ GROUP, TIME, IS_OUT = 0, 1, 2
 
 SMALL_K = 12  # up to this many states, a matrix product is not worth its call
 TIMES = 64  # times loaded or stored together, state by state, in the order of memory
-
-
-@kernel
-def plan_groups(lengths, least_slots, long, longest, out_group, out_alone):
-    """Divide sequences with decreasing lengths (S,) into groups and single ones; returns how many.
-
-    out_group (S,) : where each group starts. out_alone : sequences that are done alone. These have
-    more than `longest` rows; or more than `long` rows if their group would use fewer than
-    least_slots slots on average.
-    """
-    n_groups, n_alone, at = 0, 0, 0
-    while at < lengths.shape[0]:
-        total = 0
-        for s in range(at, min(at + EIGHT, lengths.shape[0])):
-            total += lengths[s]
-        is_alone = lengths[at] > long and total < least_slots * lengths[at]
-        if is_alone or lengths[at] > longest:
-            out_alone[n_alone] = at
-            n_alone += 1
-            at += 1
-        else:
-            out_group[n_groups] = at
-            n_groups += 1
-            at += EIGHT
-    return n_groups, n_alone
 
 
 @kernel
@@ -115,12 +90,8 @@ def load_slots(evidence, begins, lengths, shortest, T, square, out, out_tops):
 def four_sums(table, line, width, K, source, at):
     """Sums over states i of table (., width)[line + 0 .. 3, i] * source (., 8)[at + i]."""
     a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-    first, second, third, fourth = (
-        line * width,
-        (line + 1) * width,
-        (line + 2) * width,
-        (line + 3) * width,
-    )
+    first, second = line * width, (line + 1) * width
+    third, fourth = (line + 2) * width, (line + 3) * width
     for i in range(K):
         x = load(source, EIGHT * (at + i))
         a = fma(spread(table, first + i), x, a)
@@ -142,11 +113,8 @@ def one_sum(table, line, width, K, source, at):
 @kernel
 def weigh(predicted, inverse, rows, out, at):
     """Out (., 8)[at] = predicted * inverse * rows (., 8)[at]."""
-    store(
-        out,
-        EIGHT * at,
-        at_least(predicted, LOST, predicted * inverse * load(rows, EIGHT * at), 0.0),
-    )
+    weight = predicted * inverse * load(rows, EIGHT * at)
+    store(out, EIGHT * at, at_least(predicted, LOST, weight, 0.0))
 
 
 @kernel
@@ -171,13 +139,8 @@ def forward_slots(
     out_weights (T, K, 8); out_inverse (T, 8): one over their sum over states. out_log_scale (8,):
     log of the product of these sums; -inf if one of them was nearly zero or NaN.
     """
-    product, exponents, worst, inverse, width = (
-        fill(1.0),
-        fill(0.0),
-        fill(1.0),
-        fill(1.0),
-        transposed.shape[1],
-    )
+    product, exponents, worst, inverse = fill(1.0), fill(0.0), fill(1.0), fill(1.0)
+    width = transposed.shape[1]
     for k in range(K):
         weigh(spread(start, k), inverse, rows, out_weights, k)
     for t in range(T):
@@ -190,13 +153,8 @@ def forward_slots(
                 weigh(c, inverse, rows, out_weights, now + k + 2)
                 weigh(d, inverse, rows, out_weights, now + k + 3)
             for k in range(K - K % 4, K):
-                weigh(
-                    one_sum(transposed, k, width, K, out_weights, before),
-                    inverse,
-                    rows,
-                    out_weights,
-                    now + k,
-                )
+                a = one_sum(transposed, k, width, K, out_weights, before)
+                weigh(a, inverse, rows, out_weights, now + k)
         total = sum_states(out_weights, now, K)
         if t >= shortest:
             store(out_inverse, EIGHT * t, total)
@@ -217,23 +175,42 @@ def forward_slots(
 
 
 @kernel
-def begin_group(
-    evidence, start, transposed, begins, T, square, tops, lengths, rows, weights, inverse, out_log_z
-):
-    """Load a group and run its forward pass.
+def place_slots(sequences, offsets, sequence_weights, cursor, begins, lengths, repeats):
+    """Fill begins, lengths and repeats (8,) of up to eight sequences; returns the longest length.
 
-    Slots whose scale fails get length 0 and out_log_z (8,) = -inf.
+    Slots without a sequence, and those that the cursor leaves out, have length 0.
     """
-    K, is_good = evidence.shape[0], False
+    n_used = sequences.shape[0]
+    for s in range(EIGHT):
+        sequence = sequences[min(s, n_used - 1)]
+        is_in = s < n_used and cursor[IS_OUT + s] == 0
+        begins[s], repeats[s] = offsets[sequence], sequence_weights[sequence]
+        lengths[s] = offsets[sequence + 1] - begins[s] if is_in else 0
+    return offsets[sequences[0] + 1] - offsets[sequences[0]]
+
+
+@kernel
+def begin_group(
+    evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse, futures,
+    start_shift, step_shift, sequences, out_log_z,
+):  # fmt: skip
+    """Load a group of up to eight sequences, run its forward pass, and clear its last future.
+
+    Slots whose scale fails get length 0 and out_log_z (S,)[sequences] = -inf.
+    """
+    K, is_good, tops, log_z = evidence.shape[0], False, np.empty(EIGHT), np.empty(EIGHT)
     while not is_good:
         is_good, shortest = True, least(lengths)
         load_slots(evidence, begins, lengths, shortest, T, square, rows, tops)
-        forward_slots(start, transposed, K, lengths, shortest, T, rows, weights, inverse, out_log_z)
+        forward_slots(start, transposed, K, lengths, shortest, T, rows, weights, inverse, log_z)
         for s in range(EIGHT):
-            if lengths[s] > 0 and out_log_z[s] == -np.inf:
+            if lengths[s] > 0 and log_z[s] == -np.inf:
                 lengths[s], is_good = 0, False
-    for s in range(EIGHT):
-        out_log_z[s] += tops[s] if lengths[s] > 0 else -np.inf
+    for s in range(sequences.shape[0]):
+        log_z[s] += tops[s] if lengths[s] > 0 else -np.inf
+        out_log_z[sequences[s]] = log_z[s] + start_shift + (lengths[s] - 1) * step_shift
+    for k in range(K):
+        store(futures, EIGHT * (T % EIGHT * K + k), fill(0.0))
 
 
 @kernel
@@ -266,13 +243,8 @@ def backward_slots(
     futures (8, K, 8) : future of the step from t to t + 1 at (t + 1) % 8; that of the step into t
     is written to t % 8. A slot ends with repeats (8,) * inverse (T, 8).
     """
-    now, width, ends, mine, out = (
-        t * K,
-        transition.shape[1],
-        fill(0.0),
-        (t + 1) % EIGHT * K,
-        t % EIGHT * K,
-    )
+    now, mine, out = t * K, (t + 1) % EIGHT * K, t % EIGHT * K
+    width, ends = transition.shape[1], fill(0.0)
     if t + 1 >= shortest:
         for s in range(EIGHT):
             square[s] = repeats[s] * inverse[t, s] if t + 1 == lengths[s] else 0.0
@@ -285,35 +257,20 @@ def backward_slots(
         pass_back(c + ends, scale, rows, weights, now + k + 2, futures, out + k + 2)
         pass_back(d + ends, scale, rows, weights, now + k + 3, futures, out + k + 3)
     for k in range(K - K % 4, K):
-        pass_back(
-            one_sum(transition, k, width, K, futures, mine) + ends,
-            scale,
-            rows,
-            weights,
-            now + k,
-            futures,
-            out + k,
-        )
+        a = one_sum(transition, k, width, K, futures, mine)
+        pass_back(a + ends, scale, rows, weights, now + k, futures, out + k)
 
 
 @kernel
 def add_four(weights, futures, first, last, K, i, j, out):
     """Steps from states i and i + 1 to j and j + 1: see `add_steps`."""
     upper, lower = EIGHT * (i * K + j), EIGHT * ((i + 1) * K + j)
-    a, b, c, d = (
-        load(out, upper),
-        load(out, upper + EIGHT),
-        load(out, lower),
-        load(out, lower + EIGHT),
-    )
+    a, b = load(out, upper), load(out, upper + EIGHT)
+    c, d = load(out, lower), load(out, lower + EIGHT)
     for t in range(first, last):
         at, to = EIGHT * ((t - 1) * K + i), EIGHT * (t % EIGHT * K + j)
-        x, y, left, right = (
-            load(weights, at),
-            load(weights, at + EIGHT),
-            load(futures, to),
-            load(futures, to + EIGHT),
-        )
+        x, y = load(weights, at), load(weights, at + EIGHT)
+        left, right = load(futures, to), load(futures, to + EIGHT)
         a, b, c, d = fma(x, left, a), fma(x, right, b), fma(y, left, c), fma(y, right, d)
     store(out, upper, a)
     store(out, upper + EIGHT, b)
@@ -326,9 +283,11 @@ def add_one(weights, futures, first, last, K, i, j, out):
     """Steps from state i to j: see `add_steps`."""
     a = load(out, EIGHT * (i * K + j))
     for t in range(first, last):
-        a = fma(
-            load(weights, EIGHT * ((t - 1) * K + i)), load(futures, EIGHT * (t % EIGHT * K + j)), a
+        x, right = (
+            load(weights, EIGHT * ((t - 1) * K + i)),
+            load(futures, EIGHT * (t % EIGHT * K + j)),
         )
+        a = fma(x, right, a)
     store(out, EIGHT * (i * K + j), a)
 
 
@@ -385,38 +344,17 @@ def smooth_eight(
     """
     K, room, used = evidence.shape[0], past.shape[1], 0
     begins, lengths, repeats = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64), np.empty(EIGHT)
-    square, tops, log_z = np.empty(EIGHT * EIGHT), np.empty(EIGHT), np.empty(EIGHT)
+    square = np.empty(EIGHT * EIGHT)
     while cursor[GROUP] < groups.shape[0]:
-        first = groups[cursor[GROUP]]
-        n_lanes = min(EIGHT, order.shape[0] - first)
-        for s in range(EIGHT):
-            sequence = order[first + min(s, n_lanes - 1)]
-            begins[s], repeats[s] = offsets[sequence], sequence_weights[sequence]
-            lengths[s] = (
-                offsets[sequence + 1] - begins[s] if s < n_lanes and cursor[IS_OUT + s] == 0 else 0
-            )
-        T = offsets[order[first] + 1] - offsets[order[first]]
+        mine = order[groups[cursor[GROUP]] : groups[cursor[GROUP]] + EIGHT]
+        T = place_slots(mine, offsets, sequence_weights, cursor, begins, lengths, repeats)
         if cursor[TIME] == 0:
             begin_group(
-                evidence,
-                start,
-                transposed,
-                begins,
-                T,
-                square,
-                tops,
-                lengths,
-                rows,
-                weights,
-                inverse,
-                log_z,
-            )
+                evidence, start, transposed, begins, T, square, lengths, rows, weights, inverse,
+                futures, start_shift, step_shift, mine, out_log_z,
+            )  # fmt: skip
             for s in range(EIGHT):
                 cursor[IS_OUT + s] = 1 if lengths[s] == 0 else 0
-            for s in range(n_lanes):
-                out_log_z[order[first + s]] = log_z[s] + start_shift + (lengths[s] - 1) * step_shift
-            for k in range(K):
-                store(futures, EIGHT * (T % EIGHT * K + k), fill(0.0))
             cursor[TIME] = T
         shortest = least(lengths)
         while cursor[TIME] > 0:
@@ -424,18 +362,9 @@ def smooth_eight(
                 return used
             t = cursor[TIME] - 1
             backward_slots(
-                t,
-                transition,
-                K,
-                lengths,
-                shortest,
-                repeats,
-                weights,
-                inverse,
-                square,
-                rows,
+                t, transition, K, lengths, shortest, repeats, weights, inverse, square, rows,
                 futures,
-            )
+            )  # fmt: skip
             if K <= SMALL_K:
                 if t % EIGHT == 0:  # sums over eight times stay in registers
                     add_steps(weights, futures, max(t, 1), min(t + EIGHT, T), K, out_steps)
@@ -445,14 +374,12 @@ def smooth_eight(
                     store(future, k * room + used, load(futures, EIGHT * (t % EIGHT * K + k)))
                 used += EIGHT
             if t % TIMES == 0:
-                store_slots(
-                    rows, t, min(t + TIMES, T), begins, lengths, shortest, square, out_shares
-                )
+                last = min(t + TIMES, T)
+                store_slots(rows, t, last, begins, lengths, shortest, square, out_shares)
             cursor[TIME] = t
         for k in range(K):
             for s in range(EIGHT):
                 out_start[k] += rows[0, k, s] if lengths[s] > 0 else 0.0
         cursor[GROUP] += 1
-        for s in range(EIGHT):
-            cursor[IS_OUT + s] = 0
+        cursor[IS_OUT:] = 0
     return used

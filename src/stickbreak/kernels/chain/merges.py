@@ -77,13 +77,13 @@ def fold_lines(x, y, first, second, first_log, second_log, scale, a, b, terms):
 
 
 @kernel
-def step_gain(
-    weights, future, before, now, a, b, table, table_log, transposed, transposed_log, terms
-):
-    """Change of entropy of one step, all arguments (W,).
+def step_gain(weights, future, before, now, a, b, lines, terms):
+    """Change of entropy of one step, from a row with `weights` to one with `future`.
 
-    From a row with `weights` and shares `before` to one with `future` and shares `now`.
+    before and now : their shares; all (W,). lines : four (W, W), the transition table and its
+    transpose, each followed by its entries times their logarithms.
     """
+    table, table_log, back, back_log = lines
     from_both, to_both = min(before[a], before[b]) > NEGLIGIBLE, min(now[a], now[b]) > NEGLIGIBLE
     if not (from_both or to_both):
         return 0.0
@@ -93,18 +93,7 @@ def step_gain(
             x, y, table[a], table[b], table_log[a], table_log[b], future, a, b, terms
         ) - fold(before[a], before[b])
     if to_both:
-        gain += fold_lines(
-            g,
-            h,
-            transposed[a],
-            transposed[b],
-            transposed_log[a],
-            transposed_log[b],
-            weights,
-            a,
-            b,
-            terms,
-        )
+        gain += fold_lines(g, h, back[a], back[b], back_log[a], back_log[b], weights, a, b, terms)
     w, u, v, z = x * table[a, a] * g, x * table[a, b] * h, y * table[b, a] * g, y * table[b, b] * h
     return gain + x_log_x(w) + x_log_x(u) + x_log_x(v) + x_log_x(z) - x_log_x(w + u + v + z)
 
@@ -119,23 +108,9 @@ def block_cross(w, u, v, z):
 
 
 @kernel
-def add_gains(
-    weights,
-    message,
-    future,
-    offsets,
-    is_bad,
-    repeats,
-    table,
-    table_log,
-    transposed,
-    transposed_log,
-    pairs,
-    gain,
-    cross,
-):
+def add_gains(weights, message, future, offsets, is_bad, repeats, lines, pairs, gain, cross):
     """Add gain (M,) and cross (M, M) of every sequence that is not bad, times repeats (S,)."""
-    width = weights.shape[1]
+    width, table = weights.shape[1], lines[0]
     terms, before, now = np.empty(width), np.empty(width), np.empty(width)
     for s in range(offsets.shape[0] - 1):
         if is_bad[s]:
@@ -150,19 +125,7 @@ def add_gains(
                 if is_first:
                     gain[p] += repeats[s] * fold(now[a], now[b])
                 else:
-                    change = step_gain(
-                        weights[t - 1],
-                        future[t],
-                        before,
-                        now,
-                        a,
-                        b,
-                        table,
-                        table_log,
-                        transposed,
-                        transposed_log,
-                        terms,
-                    )
+                    change = step_gain(weights[t - 1], future[t], before, now, a, b, lines, terms)
                     gain[p] += repeats[s] * change
             if not is_first:
                 add_cross(weights[t - 1], future[t], before, now, table, pairs, repeats[s], cross)
@@ -177,14 +140,10 @@ def add_cross(weights, future, before, now, table, pairs, repeat, cross):
             for q in range(pairs.shape[0]):
                 c, d = pairs[q, 0], pairs[q, 1]
                 if min(now[c], now[d]) > NEGLIGIBLE and a != c and a != d and b != c and b != d:
-                    w, u = (
-                        weights[a] * table[a, c] * future[c],
-                        weights[a] * table[a, d] * future[d],
-                    )
-                    v, z = (
-                        weights[b] * table[b, c] * future[c],
-                        weights[b] * table[b, d] * future[d],
-                    )
+                    w = weights[a] * table[a, c] * future[c]
+                    u = weights[a] * table[a, d] * future[d]
+                    v = weights[b] * table[b, c] * future[c]
+                    z = weights[b] * table[b, d] * future[d]
                     term = repeat * block_cross(w, u, v, z)
                     cross[p, q] += term
                     cross[q, p] += term
@@ -213,6 +172,13 @@ def add_gains_of_table(steps, pairs, repeat, gain, cross):
         gain[p] += repeat * total
 
 
+def _begin(offsets, weights, pairs):
+    """Repeats (S,) of the sequences, pairs (M, 2), and gain (M,) and cross (M, M) of nothing."""
+    repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
+    return repeats, pairs, np.zeros(len(pairs)), np.zeros((len(pairs),) * 2)
+
+
 def _add_in_logs(evidence_t, log_start, log_transition, repeat, pairs, gain, cross):
     """Add one sequence, step by step in logs; nothing if it is impossible."""
     evidence_t, K = np.ascontiguousarray(evidence_t), len(log_start)
@@ -235,18 +201,10 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
     cross is zero for pairs that share a state. weights (S,) or None: repeats of each sequence.
     Sequences without a posterior add nothing.
     """
-    gain, cross, pairs = (
-        np.zeros(len(pairs)),
-        np.zeros((len(pairs),) * 2),
-        np.ascontiguousarray(pairs, dtype=np.int64),
-    )
-    repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
-    tables = linear_tables(log_start, log_transition)
-    logs = [
-        np.where(table > 0, table * np.log(np.where(table > 0, table, 1.0)), 0.0)
-        for table in tables[1:3]
-    ]
-    first = 0
+    repeats, pairs, gain, cross = _begin(offsets, weights, pairs)
+    start, table, back = linear_tables(log_start, log_transition)[:3]
+    logs = [np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0)), 0.0) for x in (table, back)]
+    lines, first = (table, logs[0], back, logs[1]), 0
     while first < len(repeats):
         last = max(
             int(np.searchsorted(offsets, offsets[first] + WINDOW, side="right")) - 1, first + 1
@@ -254,31 +212,13 @@ def merge_gains(evidence_t, log_start, log_transition, offsets, weights, pairs):
         span = slice(int(offsets[first]), int(offsets[last]))
         mine, repeat = offsets[first : last + 1] - offsets[first], repeats[first:last]
         part = np.ascontiguousarray(evidence_t[:, span])
-        known, message, future = np.empty((3, part.shape[1], len(tables.start)))
+        known, message, future = np.empty((3, part.shape[1], len(start)))
         is_bad = np.empty(last - first, dtype=np.bool_)
-        smooth_rows(
-            part,
-            tables.start,
-            tables.transition,
-            tables.transposed,
-            mine,
-            known,
-            message,
-            future,
-            is_bad,
-        )
-        lines = tables.transition, logs[0], tables.transposed, logs[1]
-        add_gains(known, message, future, mine, is_bad, repeat, *lines, pairs, gain, cross)
+        smooth_rows(part, start, table, back, mine, known, message, future, is_bad)
+        add_gains(known, message, future, mine, is_bad, repeat, lines, pairs, gain, cross)
         for s in np.flatnonzero(is_bad):
-            _add_in_logs(
-                part[:, mine[s] : mine[s + 1]],
-                log_start,
-                log_transition,
-                repeat[s],
-                pairs,
-                gain,
-                cross,
-            )
+            own = part[:, mine[s] : mine[s + 1]]
+            _add_in_logs(own, log_start, log_transition, repeat[s], pairs, gain, cross)
         first = last
     return gain, cross
 
@@ -384,27 +324,13 @@ def add_gains_sparse(
 
 def merge_gains_sparse(evidence, support, log_start, log_transition, offsets, weights, pairs):
     """`merge_gains` of chains whose rows use only the states support (n, L); evidence (n, L)."""
-    gain, cross, pairs = (
-        np.zeros(len(pairs)),
-        np.zeros((len(pairs),) * 2),
-        np.ascontiguousarray(pairs, dtype=np.int64),
-    )
-    repeats = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
+    repeats, pairs, gain, cross = _begin(offsets, weights, pairs)
     tables = linear_tables(log_start, log_transition)
     known, futures, shares, log_z = messages_sparse(evidence, support, tables, offsets)
     add_gains_sparse(
-        known,
-        futures,
-        shares,
-        support,
-        offsets,
-        log_z,
-        repeats,
-        tables.transition,
-        pairs,
-        gain,
+        known, futures, shares, support, offsets, log_z, repeats, tables.transition, pairs, gain,
         cross,
-    )
+    )  # fmt: skip
     for s in np.flatnonzero(log_z == -np.inf):
         mine, own = evidence[offsets[s] : offsets[s + 1]], support[offsets[s] : offsets[s + 1]]
         evidence_t = np.full((len(log_start), len(own)), -np.inf)

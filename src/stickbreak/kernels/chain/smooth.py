@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compile import kernel
 from ..vectors import EIGHT
-from .eight import SMALL_K, plan_groups, smooth_eight
+from .eight import SMALL_K, smooth_eight
 from .single import (
     Tables,
     add_log_steps,
@@ -130,6 +131,31 @@ class _Job(NamedTuple):
 
 
 # ---- sequences side by side ----------------------------------------------------------------------
+@kernel
+def plan_groups(lengths, least_slots, long, longest, out_group, out_alone):
+    """Divide sequences with decreasing lengths (S,) into groups and single ones; returns how many.
+
+    out_group (S,) : where each group starts. out_alone : sequences that are done alone. These have
+    more than `longest` rows; or more than `long` rows if their group would use fewer than
+    least_slots slots on average.
+    """
+    n_groups, n_alone, at = 0, 0, 0
+    while at < lengths.shape[0]:
+        total = 0
+        for s in range(at, min(at + EIGHT, lengths.shape[0])):
+            total += lengths[s]
+        is_alone = lengths[at] > long and total < least_slots * lengths[at]
+        if is_alone or lengths[at] > longest:
+            out_alone[n_alone] = at
+            n_alone += 1
+            at += 1
+        else:
+            out_group[n_groups] = at
+            n_groups += 1
+            at += EIGHT
+    return n_groups, n_alone
+
+
 def _smooth_side_by_side(job, lengths, buffers):
     """Smooth sequences in groups of eight; returns those still to be done alone.
 

@@ -1,7 +1,6 @@
 """Every row's component depends on that of the row before it: hidden Markov models.
 
-    q(z_1, ..., z_T) = exp(start[z_1] + sum_t transition[z_t, z_(t + 1)] + sum_t evidence[t, z_t]) /
-    Z
+    q(z) = exp(start[z_1] + sum_t transition[z_t, z_(t + 1)] + sum_t evidence[t, z_t]) / Z
 
 Sequences are smoothed many at a time; one that is too long to hold is smoothed in pieces.
 """

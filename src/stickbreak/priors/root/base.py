@@ -1,12 +1,11 @@
-"""The root of an HDP: shares of components that all groups (documents, rows of a chain) have in
-common.
+"""The root of an HDP: shares of components that all groups (documents, rows of a chain) use.
 
     u_k ~ Beta(1, concentration),   b_k = u_k prod_{l<k} (1 - u_l),   rest = prod_k (1 - u_k)
 
-What is stored is the mean shares (K,), a form in which a merge is an addition; the rest is what
-they leave to one. Slots that an edit appended are zero, and take their part of the rest. Sticks are
-broken in the order of size (`by_size`), whatever the order of the slots: labels are exchangeable,
-so this is as valid as any order, and the bound does not change when slots trade places.
+Mean shares (K,) are stored, so that merging adds entries; the rest is what they leave to one. Slots
+that an edit appended are zero, and take their part of the rest. Sticks are broken in the order of
+size (`by_size`), whatever the order of the slots. Labels are exchangeable, so this is as valid as
+any order, and the bound does not change when slots trade places.
 
 Both roots climb the same function: their own part, plus a Term of b that the caller knows (expected
 log shares of the groups). Newton steps in logits of u, each kept only if it raises that function: a
@@ -15,33 +14,20 @@ solve never lowers the bound.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma, expit, gammaln, logit, zeta
+from scipy.special import expit, gammaln, logit
 
-from stickbreak.errors import StickbreakWarning
 from stickbreak.protocols import Array
 
-from .concentration import GammaPrior
-from .root_groups import Groups, Surrogate, Term, trigamma
+from ..concentration import GammaPrior
+from .groups import Groups, Surrogate, Term
 
-__all__ = [
-    "BetaRoot",
-    "PointRoot",
-    "Pull",
-    "Root",
-    "fill_shares",
-    "make_root",
-    "share_sticks",
-    "top_posterior",
-    "top_term",
-    "warn_of_point",
-]
+__all__ = ["Own", "Pull", "Root", "fill_shares", "share_sticks", "top_posterior", "top_term"]
 
 Pull = Callable[[Array], Term]
 TINY = 1e-8  # sticks stay this far from 0 and 1: digamma(0) is infinite
@@ -55,24 +41,10 @@ ARMIJO = 1e-4
 DAMPING = (0.0, 0.03, 0.3, 3.0, 30.0)
 
 
-class Root(Protocol):
-    """Shares common to all groups."""
-
-    def shares(self, mean: Array) -> Array:
-        """(K + 1,) shares b, the rest last, from stored mean shares (K,)."""
-
-    def bound(self, mean: Array, groups: Groups) -> float:
-        """The part of the bound that is the root's and the groups' priors': E[log p(u) / q(u)] +
-        their log normalizers.
-        """
-
-    def solve(self, mean: Array, groups: Groups, pull: Pull) -> Array:
-        """Mean shares (K,) that raise bound + pull(b).value; never lowers it."""
-
-
 class Own(NamedTuple):
-    """A sum over sticks: value; first and second derivatives (K,) in u; scale (K,), a positive
-    stand-in for minus the second.
+    """A sum over sticks: value, and first and second derivatives (K,) in u.
+
+    scale (K,) : positive, in place of minus the second derivative.
     """
 
     value: float
@@ -82,8 +54,9 @@ class Own(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The climbed function at some logits: value, gradient (K,), minus the Hessian (K, K), and its
-    positive stand-in (K,).
+    """The function to climb at some logits: value, gradient (K,), bend (K, K) = minus the Hessian.
+
+    scale (K,) : positive, in place of the diagonal of the bend.
     """
 
     value: float
@@ -93,8 +66,9 @@ class Place(NamedTuple):
 
 
 def fill_shares(mean: Array) -> Array:
-    """(K + 1,) positive shares that sum to one. Empty slots are cut from the rest: with n of them
-    each takes 1 / (n + 1) of it.
+    """(K + 1,) positive shares that sum to one, the rest last.
+
+    Empty slots are cut from the rest: with n of them each takes 1 / (n + 1) of it.
     """
     rest = max(1.0 - float(mean.sum()), FLOOR)
     empty = mean < FLOOR
@@ -112,20 +86,17 @@ def share_sticks(u: Array) -> Array:
 
 
 def top_posterior(prior: GammaPrior, n_sticks: int, log_pass: float) -> GammaPrior:
-    """The best factor q(c) = Gamma(shape + K, rate - S) for S = sum_k E[log(1 - u_k)]. Nothing is
-    stored.
-    """
+    """The best factor q(c) = Gamma(shape + K, rate - S) for S = sum_k E[log(1 - u_k)]."""
     return GammaPrior(prior.shape + n_sticks, prior.rate - log_pass)
 
 
 def top_term(
     concentration: float | GammaPrior, n_sticks: int, log_pass: float
 ) -> tuple[float, float]:
-    """K log c + c S for S = sum_k E[log(1 - u_k)], and its derivative in S, which is (the mean of)
-    c.
+    """K log c + c S for S = sum_k E[log(1 - u_k)], and its derivative in S: c, or its mean.
 
-    For c ~ Gamma(shape, rate) the log of the integral over c of p(c) c**K exp(c S), where q(c) is
-    at its best.
+    For c ~ Gamma(shape, rate) it is the log of the integral of p(c) c**K exp(c S) over c, which is
+    the bound at the best q(c).
     """
     if not isinstance(concentration, GammaPrior):
         return n_sticks * float(np.log(concentration)) + concentration * log_pass, concentration
@@ -135,8 +106,12 @@ def top_term(
 
 
 @dataclass(frozen=True)
-class _Climber:
-    """What both roots share: places of sticks, and Newton steps."""
+class Root:
+    """Shares common to all groups.
+
+    concentration : of the sticks; a GammaPrior for one that is learned.
+    by_size : whether sticks are broken in the order of size, or of the slots.
+    """
 
     concentration: float | GammaPrior = 10.0
     by_size: bool = True
@@ -170,16 +145,19 @@ class _Climber:
         )
 
     def bound(self, mean: Array, groups: Groups) -> float:
-        """E[log p(u) / q(u)] (a density for a point estimate) plus the groups' log normalizers, or
-        what bounds them from below.
+        """The root's part of the bound, and that of the groups' priors.
+
+        E[log p(u) / q(u)], or log p of a point estimate, plus the groups' log normalizers, or what
+        bounds them from below.
         """
         u, order = self._sticks(mean)
         surrogate, shares = groups.surrogate(len(u)), _unsorted(share_sticks(u), order)
         return self._own(u, surrogate).value + self._outside(groups, surrogate, shares).value
 
     def solve(self, mean: Array, groups: Groups, pull: Pull) -> Array:
-        """Mean shares (K,) that raise bound + pull(b).value. Once more where the order of sizes has
-        changed.
+        """Mean shares (K,) that raise bound + pull(b).value; never lowers it.
+
+        Solved once more if the order of sizes has changed.
         """
         surrogate = groups.surrogate(len(mean))
 
@@ -208,11 +186,10 @@ class _Climber:
     def _toward(
         self, mean: Array, aim: Array, value: float, place: Callable[[Array, Array], Place]
     ) -> Array | None:
-        """The first of some shares on the way to `aim` that is better than `value` in the order of
-        its own sizes.
+        """The first of some shares on the way to `aim` that exceeds `value` in its own order.
 
-        Nearly always `aim` itself: by size is mostly the best order of given shares, but there is
-        no law that says so.
+        Nearly always `aim` itself: by size is mostly the best order of given shares, but not by
+        any law.
         """
         for part in (1.0, 0.5, 0.2, 0.05):
             tried = fill_shares(mean)[:-1] * (1.0 - part) + part * aim
@@ -223,8 +200,9 @@ class _Climber:
     def _climb(
         self, u: Array, order: Array, surrogate: Surrogate, place: Callable[[Array, Array], Place]
     ) -> tuple[Array, float, float]:
-        """Sticks found, the value at the given ones, and that reached. From the closed form as well
-        where those are extreme.
+        """Sticks found, the value at the given ones, and the value reached.
+
+        If the given sticks are extreme, the closed form is tried as a start too.
         """
         starts = [u]
         if u.min() < EDGE or u.max() > 1.0 - EDGE:
@@ -234,8 +212,9 @@ class _Climber:
         return _stick(x), found[0][1], reached
 
     def _place(self, u: Array, order: Array, surrogate: Surrogate, term: Pull) -> Place:
-        """Value and derivatives in logits x of u. With d log b_l / d x_k = A_lk (1 - u_k at l = k,
-        -u_k at l > k, else 0):
+        """Value and derivatives in logits x of u.
+
+        With d log b_l / d x_k = A_lk (1 - u_k at l = k, -u_k at l > k, else 0):
 
         gradient = own part + A' (b s)
         Hessian = own part + A' diag(b s + b^2 h) A - diag_k(u_k (1 - u_k) sum_{l>=k} b_l s_l)
@@ -271,9 +250,7 @@ def _sticks(mean: Array, by_size: bool) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=16)
 def _shares(mean: bytes, by_size: bool) -> Array:
-    """Kept, because stochastic inference asks at every step for the shares of a root that changes a
-    few times a lap.
-    """
+    """Shares of a root; cached, because stochastic inference asks for them at every step."""
     u, order = _sticks(np.frombuffer(mean), by_size)
     shares = _unsorted(share_sticks(u), order)
     shares.flags.writeable = False  # all who ask get this array
@@ -309,9 +286,7 @@ def _sum(first: Term, second: Term) -> Term:
 
 
 def _newton(x: Array, at: Callable[[Array], Place]) -> tuple[Array, float, float]:
-    """Damped Newton steps with backtracking, uphill only: where they end, and the values at the
-    beginning and there.
-    """
+    """Damped Newton steps with backtracking, uphill only: the end, and the first and last value."""
     here = at(x)
     began = here.value
     for _ in range(MAX_STEPS):
@@ -331,9 +306,7 @@ def _newton(x: Array, at: Callable[[Array], Place]) -> tuple[Array, float, float
 
 
 def _direction(place: Place) -> Array:
-    """Newton's step where the function bends down in every direction; else with as much of the
-    scale added as it takes.
-    """
+    """Newton's step; with as much of the scale added as it takes to bend down everywhere."""
     for damping in DAMPING:
         bend = place.bend + np.diag(damping * place.scale) if damping else place.bend
         try:
@@ -342,132 +315,3 @@ def _direction(place: Place) -> Array:
             continue
         return np.asarray(np.linalg.solve(bend, place.gradient))
     return place.gradient / place.scale
-
-
-@dataclass(frozen=True)
-class BetaRoot(_Climber):
-    """q(u_k) = Beta(m_k w_k, (1 - m_k) w_k) with means m from the stored shares, and the surrogate
-    bound of the groups.
-
-    Empty components lower this bound, so it can say how many there are.
-
-    concentration : of the sticks; a GammaPrior for one that is learned
-    precision : "rule", w_k as it would be without the groups' counts, c1_k + c0_k [H16, eq. 5.39];
-        or "best", at its optimum
-    """
-
-    precision: str = "rule"
-
-    def __post_init__(self) -> None:
-        if self.precision not in ("rule", "best"):
-            raise ValueError(f"precision must be 'rule' or 'best'; got {self.precision!r}")
-
-    def _outside(self, groups: Groups, surrogate: Surrogate, shares: Array) -> Term:
-        return Term(float(surrogate.linear @ shares), surrogate.linear, np.zeros_like(shares))
-
-    def _own(self, u: Array, surrogate: Surrogate) -> Own:
-        """sum_k log B(a, b) + (c1 - a) E[log u] + (c0 - b) E[log(1 - u)], a = u w and b = (1 - u)
-        w.
-        """
-        w = self.precisions(u, surrogate)
-        a, b, c1, tail = u * w, (1.0 - u) * w, surrogate.ones + 1.0, digamma(w)
-        log_stop, log_pass = digamma(a) - tail, digamma(b) - tail
-        top, mean = top_term(self.concentration, len(u), float(log_pass.sum()))
-        value = (
-            betaln(a, b).sum()
-            + (c1 - a) @ log_stop
-            + (surrogate.zeros - b) @ log_pass
-            + top
-            + surrogate.constant
-        )
-        more, less, stop, go = c1 - a, surrogate.zeros + mean - b, trigamma(a), trigamma(b)
-        slope = w * (more * stop - less * go)
-        bent = -2.0 * (more * zeta(3.0, a) + less * zeta(3.0, b))  # tetragamma(x) = -2 zeta(3, x)
-        return Own(float(value), slope, w**2 * (bent - stop - go), w**2 * (stop + go))
-
-    def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
-        w = self.precisions(u, surrogate)
-        return np.asarray(digamma((1.0 - u) * w) - digamma(w))
-
-    def precisions(self, u: Array, surrogate: Surrogate) -> Array:
-        """(K,) total counts w of the sticks' posteriors."""
-        c1, prior = surrogate.ones + 1.0, self.concentration
-        w = c1 + surrogate.zeros + (prior.mean if isinstance(prior, GammaPrior) else prior)
-        return w if self.precision == "rule" else self._best_precisions(u, surrogate, w)
-
-    def _best_precisions(self, u: Array, surrogate: Surrogate, w: Array) -> Array:
-        """Fisher scoring in w: along a line through the origin of (a, b), from the rule of
-        thumb.
-        """
-        c1 = surrogate.ones + 1.0
-        for _ in range(60):
-            a, b, all_of_it = u * w, (1.0 - u) * w, trigamma(w)
-            mean = top_term(self.concentration, len(u), float((digamma(b) - digamma(w)).sum()))[1]
-            c0 = surrogate.zeros + mean
-            stop, go = trigamma(a), trigamma(b)
-            slope = u * (c1 - a) * stop + (1.0 - u) * (c0 - b) * go - all_of_it * (c1 + c0 - w)
-            better = np.clip(
-                w + slope / (u**2 * stop + (1.0 - u) ** 2 * go - all_of_it), 0.5 * w, 2.0 * w
-            )
-            done = np.abs(better - w).max() < 1e-12 * w.max()
-            w = better
-            if done:
-                break
-        return w
-
-
-@dataclass(frozen=True)
-class PointRoot(_Climber):
-    """A point estimate of the shares, with the density of b (not of u) as its prior [J14, 5.4;
-    LK07].
-
-        log p(b) = K log c + (c - 1) log R_K - sum_{i<K} log R_i,   R_i = 1 - b_1 - ... - b_i
-
-    The normalizers of the groups are exact, but a point pays nothing for a component: empty ones
-    raise this "bound", and with more of them than the concentration it has no maximum. It cannot
-    choose the number of components.
-    """
-
-    def _outside(self, groups: Groups, surrogate: Surrogate, shares: Array) -> Term:
-        return groups.normalizers(shares)
-
-    def _log_pass(self, u: Array, surrogate: Surrogate) -> Array:
-        return np.log1p(-u)
-
-    def _own(self, u: Array, surrogate: Surrogate) -> Own:
-        """In sticks log R_i = sum_{l<=i} log(1 - u_l), so log p(b) = K log c + sum_k (c - 1 - K +
-        k) log(1 - u_k).
-        """
-        later = len(u) - 1.0 - np.arange(len(u))  # K - k for k = 1, ..., K
-        log_pass = np.log1p(-u)
-        top, mean = top_term(self.concentration, len(u), float(log_pass.sum()))
-        power = mean - 1.0 - later
-        scale = (surrogate.ones + surrogate.zeros + 2.0) / (u * (1.0 - u))
-        return Own(
-            float(top - (1.0 + later) @ log_pass),
-            -power / (1.0 - u),
-            -power / (1.0 - u) ** 2,
-            scale,
-        )
-
-
-def make_root(kind: str, concentration: float | GammaPrior, precision: str) -> BetaRoot | PointRoot:
-    """The root that a prior asks for by name."""
-    if kind not in ("beta", "point"):
-        raise ValueError(f"root must be 'beta' or 'point'; got {kind!r}")
-    if kind == "beta":
-        return BetaRoot(concentration, precision=precision)
-    if precision != "rule":
-        raise ValueError(
-            f"precision={precision!r} is of a Beta posterior; a point estimate has none"
-        )
-    return PointRoot(concentration)
-
-
-def warn_of_point(component: str) -> None:
-    """Said when a prior with a point estimate of its root is made."""
-    message = (
-        f"the bound of a point estimate rises with every empty {component}: it cannot choose their "
-        "number; use root='beta'"
-    )
-    warnings.warn(message, StickbreakWarning, stacklevel=4)
