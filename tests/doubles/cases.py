@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from contributed.coin import Coin
+from contributed.uniform import Uniform
+from contributed.von_mises import VonMises
 
+from docs.skeletons.family import Exponential
+from docs.skeletons.prior import FlatShares
+from docs.skeletons.structure import Alone
 from stickbreak.data import Companion, Sequences, Table, measure
 from stickbreak.families import Categorical, Gaussian
 from stickbreak.models import Model
@@ -122,6 +128,8 @@ def _cases() -> dict[str, Case]:
     words, word_offsets = symbols(rng.integers(1, 7, 20), 5, 2)
     points, point_offsets = vectors(lengths, 4)
     bags = documents(20, 12, 5)
+    waits = np.random.default_rng(8).exponential([[1.0, 20.0], [30.0, 0.5]], (30, 2, 2))
+    waits = waits.reshape(60, 2)
     symbol_chain = Model(
         sweep.SweepingChain(),
         resolved(Categorical(0.3, n_symbols=(7,)), rows),
@@ -163,6 +171,17 @@ def _cases() -> dict[str, Case]:
         "annotation": Case(
             Model(annotation.Annotation(), subtypes, annotation.AnnotationRows(), "subtype"),
             trees,
+            3,
+        ),
+        # as contributors would add theirs: plain parts, which declare what they can do
+        "skeleton": Case(
+            Model(Alone(), resolved(Exponential(), waits), FlatShares(), "kind"),
+            Ragged(waits, np.arange(len(waits) + 1)),
+            3,
+        ),
+        "coin": Case(
+            Model(Coin(), resolved(VonMises(4.0), points), Uniform(), "face"),
+            Ragged(points, point_offsets),
             3,
         ),
     }
