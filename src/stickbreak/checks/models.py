@@ -24,6 +24,7 @@ from stickbreak.inference import (
     run,
     workers,
 )
+from stickbreak.models import Model
 from stickbreak.priors import BasePrior
 
 from .requirements import PRIOR, defines, require_methods
@@ -35,7 +36,7 @@ TOLERANCE = 1e-10
 
 
 def check_model(
-    model: Any, data: Any, start: Start, *, n_batches: int = 4, max_iter: int = 6
+    model: Model, data: Any, start: Start, *, n_batches: int = 4, max_iter: int = 6
 ) -> None:
     """Check a model on some data; an AssertionError says what fails.
 
@@ -82,7 +83,7 @@ def _check_monotone(result: Result, name: str) -> None:
         )
 
 
-def _check_threads(model: Any, engine: Engine, data: Any, start: Start) -> None:
+def _check_threads(model: Model, engine: Engine, data: Any, start: Start) -> None:
     found = []
     for n_jobs in (1, 2):
         with workers(n_jobs) as pool:
@@ -102,7 +103,7 @@ class _StopAt(Callback):
             raise KeyboardInterrupt
 
 
-def _check_resume(model: Any, engine: Engine, data: Any, start: Start) -> None:
+def _check_resume(model: Model, engine: Engine, data: Any, start: Start) -> None:
     whole = run(model, engine, data, start)
     with tempfile.TemporaryDirectory() as folder:
         for step in (2, 3, whole.n_steps - 1):
@@ -121,7 +122,7 @@ def _check_resume(model: Any, engine: Engine, data: Any, start: Start) -> None:
             )
 
 
-def _check_bound_at(model: Any, data: Any, result: Result) -> None:
+def _check_bound_at(model: Model, data: Any, result: Result) -> None:
     counts, params = result.counts, result.params
     potentials = model.potentials(counts, params, MeanLog())
     found, _ = model.local_step(potentials, data.whole())

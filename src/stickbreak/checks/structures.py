@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.models import Model
 from stickbreak.protocols import Array
 from stickbreak.structures import BaseStructure
 
@@ -19,7 +20,7 @@ __all__ = ["check_structure"]
 
 
 def check_structure(
-    model: Any,
+    model: Model,
     potentials: Any,
     batch: Batch,
     enumerate_log_z: Callable[[Any, Batch], float] | None = None,
@@ -90,14 +91,14 @@ def _check_declared(structure: Any) -> None:
         require_methods(structure, BaseStructure, ("infer_long",))
 
 
-def _infer(model: Any, potentials: Any, block: Batch) -> tuple[Any, dict[str, Array]]:
+def _infer(model: Model, potentials: Any, block: Batch) -> tuple[Any, dict[str, Array]]:
     out = dict(potentials.empty.empty().arrays)
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     return model.structure.infer(potentials, block, warm, out), out
 
 
 def _check_derivative(
-    model: Any, potentials: Any, block: Batch, name: str, table: Array, counts: Array
+    model: Model, potentials: Any, block: Batch, name: str, table: Array, counts: Array
 ) -> None:
     h = 1e-5
     for at in np.ndindex(*table.shape):
@@ -116,7 +117,7 @@ def _check_derivative(
         )
 
 
-def _check_best(model: Any, potentials: Any, block: Batch, log_z: float) -> None:
+def _check_best(model: Model, potentials: Any, block: Batch, log_z: float) -> None:
     out = dict(potentials.empty.empty().arrays)
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     best = model.structure.infer_best(potentials, block, warm, out)
@@ -130,7 +131,7 @@ def _check_best(model: Any, potentials: Any, block: Batch, log_z: float) -> None
     )
 
 
-def _check_labels(model: Any, potentials: Any, block: Batch) -> None:
+def _check_labels(model: Model, potentials: Any, block: Batch) -> None:
     structure, n = model.structure, (block.n_rows,)
     found = structure.log_evidence(potentials, block)
     assert found.shape == (block.n_spans,), (
@@ -146,7 +147,7 @@ def _check_labels(model: Any, potentials: Any, block: Batch) -> None:
         assert drawn.shape == n, f"sample gave shape {drawn.shape}; expected {n}"
 
 
-def _check_drawn(model: Any, potentials: Any, block: Batch) -> None:
+def _check_drawn(model: Model, potentials: Any, block: Batch) -> None:
     uniforms, out = np.random.default_rng(0).random(block.n_rows), potentials.empty.empty().arrays
     local = model.structure.infer_drawn(potentials, block, uniforms, dict(out))
     shares = np.asarray(local.shares)
@@ -156,7 +157,7 @@ def _check_drawn(model: Any, potentials: Any, block: Batch) -> None:
     _assert_close(shares.sum(1), shares.max(1), 1e-12, "infer_drawn must give one label a row")
 
 
-def _check_ordered(model: Any, potentials: Any, block: Batch) -> None:
+def _check_ordered(model: Model, potentials: Any, block: Batch) -> None:
     structure = model.structure
     shares, steps = structure.filter(potentials, block)
     _assert_close(shares.sum(1), 1.0, 1e-10, "filtered probabilities must sum to one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from stickbreak.protocols import Array
 
 from .counts import count_labels
 from .plusplus import SAMPLE_ROWS, examples_of_sets
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["choose_blocks", "from_blocks"]
 
@@ -50,7 +53,7 @@ def choose_blocks(
 
 
 def from_blocks(
-    model: Any,
+    model: Model,
     data: Data,
     n_components: int,
     rng: np.random.Generator,
@@ -90,7 +93,7 @@ def from_blocks(
     )
 
 
-def _affordable(model: Any, candidates: int, n_components: int) -> int:
+def _affordable(model: Model, candidates: int, n_components: int) -> int:
     """How many blocks to draw: their statistics and pairwise divergences must fit in memory."""
     if candidates == 1:
         return n_components
@@ -101,7 +104,11 @@ def _affordable(model: Any, candidates: int, n_components: int) -> int:
 
 
 def _far_apart(
-    model: Any, batch: Batch, blocks: list[tuple[int, int]], n_blocks: int, rng: np.random.Generator
+    model: Model,
+    batch: Batch,
+    blocks: list[tuple[int, int]],
+    n_blocks: int,
+    rng: np.random.Generator,
 ) -> list[tuple[int, int]]:
     """A subset of the blocks, as in k-means++.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +10,14 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array
 from stickbreak.stats import Summary, Tally
 
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
 __all__ = ["count_labels"]
 
 
 def count_labels(
-    model: Any, batch: Batch, labels: Array, n_components: int, like: Summary | None = None
+    model: Model, batch: Batch, labels: Array, n_components: int, like: Summary | None = None
 ) -> Summary:
     """Hard counts of a batch whose row i belongs to component labels[i]; -1 belongs to none.
 
@@ -33,7 +36,7 @@ def count_labels(
     return total.summary()
 
 
-def _collect(model: Any, batch: Batch, labels: Array, like: Summary) -> Summary:
+def _collect(model: Model, batch: Batch, labels: Array, like: Summary) -> Summary:
     n_components = like.size(model.axis)
     here = like.restrict(batch.symbols)
     empty, scores = here.empty(), model.family.mean_log(here)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from stickbreak.protocols import Array, Pool
 from stickbreak.stats import Summary
 
 from .counts import count_labels
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = [
     "choose_plusplus",
@@ -79,7 +82,7 @@ def choose_plusplus(
 
 
 def refine_hard(
-    model: Any, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
+    model: Model, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
 ) -> Summary:
     """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch.
 
@@ -102,7 +105,7 @@ def _scaled(seed: Summary, n_units: float) -> Summary:
 
 
 def seed_rows(
-    model: Any, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int
+    model: Model, batch: Batch, chosen: Array, own: tuple[int, ...], n_components: int
 ) -> Summary:
     """Counts with one component for each row in `chosen`; other components are empty.
 
@@ -114,7 +117,7 @@ def seed_rows(
     return count_labels(model, replace(batch, repeats=None, sets=None), labels, n_components)
 
 
-def start_weights(model: Any, batch: Batch) -> Array:
+def start_weights(model: Model, batch: Batch) -> Array:
     """(n,) weight of each row as the start of a component: its repeats, 0 if it has no entries."""
     repeats = batch.repeats_or_ones()
     weights = repeats * model.family.has_values(batch.rows)
@@ -122,7 +125,7 @@ def start_weights(model: Any, batch: Batch) -> Array:
 
 
 def from_random(
-    model: Any,
+    model: Model,
     data: Data,
     n_components: int,
     rng: np.random.Generator,
@@ -141,7 +144,7 @@ def from_random(
 
 
 def from_plusplus(
-    model: Any,
+    model: Model,
     data: Data,
     n_components: int,
     rng: np.random.Generator,
@@ -195,7 +198,7 @@ def examples_of_sets(batch: Batch, legal: Array | None, rng: np.random.Generator
     return found
 
 
-def from_labels(model: Any, data: Data, labels: Array, n_components: int) -> Start:
+def from_labels(model: Model, data: Data, labels: Array, n_components: int) -> Start:
     """Counts of rows with known components; -1 is unknown and not counted."""
     # block by block, with one reference point for each component
     seed = count_labels(model, data.whole(), labels, n_components)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,9 @@ from stickbreak.protocols import Array, Pool
 
 from .plusplus import choose_plusplus, examples_of_sets, refine_hard, seed_rows
 
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
 __all__ = ["choose_scalable", "from_scalable"]
 
 Report = Callable[[int, int], None]
@@ -31,7 +34,7 @@ BLOCK_ROWS = 2048
 
 
 def from_scalable(
-    model: Any,
+    model: Model,
     data: Data,
     n_components: int,
     rng: np.random.Generator,
