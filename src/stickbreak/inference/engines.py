@@ -177,9 +177,9 @@ class HardEM(_MemoizedEngine):
 class Gibbs(Engine):
     """Blocked Gibbs sampling: parameters given all labels, then labels given the parameters.
 
-    The labels of a whole sequence are drawn together. Each lap is a sweep over one batch, with
-    fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the fit begins
-    with, and a root that is drawn too.
+    The labels of a whole sequence are drawn together. Each lap is a sweep, and each of its batches
+    sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the fit
+    begins with, and a root that is drawn too.
 
     The result is the last sweep, a draw from the posterior and not an optimum. Its counts are those
     of the labels, and readers of the model see the posterior given them. There is no bound:
