@@ -1,8 +1,8 @@
-"""The outer skin of all estimators: scikit-learn's manners, ways to fit, learned attributes.
+"""Base of all estimators: scikit-learn's conventions, ways to fit, learned attributes.
 
 Importing scikit-learn takes twice as long as importing all of stickbreak, and fitting an array
-needs none of it. So parameters are handled here, and the rest that `sklearn.base.BaseEstimator`
-gives (tags, metadata requests, the picture in a notebook) is asked of it at the first use.
+needs none of it. So parameters are handled here, and what else `sklearn.base.BaseEstimator` gives
+(tags, metadata requests, the picture in a notebook) is taken from it at the first use.
 scikit-learn knows estimators by what they do (`get_params`, `__sklearn_tags__`), not by their base.
 """
 
@@ -58,7 +58,7 @@ ASKED_OF_SKLEARN = frozenset((
 
 @cache
 def _twin(cls: Hashable) -> Any:
-    """The class as it would be had it BaseEstimator for a base."""
+    """The class as it would be with BaseEstimator as a base."""
     assert isinstance(cls, type)
     from sklearn.base import BaseEstimator, DensityMixin
 
@@ -88,12 +88,12 @@ class Estimator(Learned):
     warm_start: bool
     verbose: int
 
-    # ------------------------------------------------------------------------------------ to fill
+    # ------------------------------------------------------------------ subclasses must define
 
     def _read(
         self, given: Given, family: BaseFamily, schema: Schema | None
     ) -> tuple[Table, Schema]:
-        """The user's data, checked, and their schema, learned where it is None."""
+        """The user's data, checked, and their schema, which is learned if None."""
         raise NotImplementedError
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
@@ -104,18 +104,18 @@ class Estimator(Learned):
         """A start from the data, by the method that `init` names."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------------------------ to change
+    # ------------------------------------------------------------------ subclasses may override
 
     def _make_family(self) -> BaseFamily:
-        """The likelihood that the arguments ask for, its open priors still open."""
+        """The likelihood that the arguments name, with default priors not set yet."""
         return make_family(self.family)
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        """What `inference=None` stands for."""
+        """The engine for `inference=None`."""
         return MemoizedVB() if on_disk else BatchVB()
 
     def _check_arguments(self) -> None:
-        """ValueError for arguments that make no sense, before data are read."""
+        """Raise ValueError for invalid arguments, before data are read."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
         count_workers(self.n_jobs)
         self._pick_engine(False).check()
@@ -124,19 +124,19 @@ class Estimator(Learned):
             raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(self.INITS)}")
 
     def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:
-        """Open a path, with the columns of these names where the file has names."""
+        """Open a path; if the file has column names, read the columns with these names."""
         return open_rows(X, names, self.verbose)
 
     def _row_names(self, schema: Schema) -> Sequence[str] | None:
-        """Names of the columns as the family reads them."""
+        """Names of the columns that the family reads."""
         return schema.names
 
     def _family_columns(self, fitted: Fitted) -> int:
-        """Columns of the rows as the family reads them."""
+        """Number of columns that the family reads."""
         return fitted.schema.n_features
 
     def _limit(self, task: Task, given: Given) -> Task:
-        """The task with rows limited to what their labels allow."""
+        """The task with rows limited to the components that their labels allow."""
         if given.labels is None:
             return task
         return self._with_sets(task, self._sets_of_labels(given.labels, task))
@@ -147,7 +147,7 @@ class Estimator(Learned):
         return Given(X, y, owner=type(self).__name__, verbose=self.verbose, **more)
 
     def _prepare(self, given: Given, previous: Fitted | None) -> Task:
-        """Checked arguments and data; `previous` is the fit to go on from."""
+        """Checked arguments and data; `previous` is the fit to continue from."""
         self._check_arguments()
         family = self._make_family() if previous is None else previous.model.family
         table, schema = self._read(given, family, None if previous is None else previous.schema)
@@ -167,7 +167,7 @@ class Estimator(Learned):
         return replace(task, table=replace(task.table, sets=sets[0]), legal=sets[1])
 
     def _previous(self) -> Fitted | None:
-        """The fit that a warm start goes on from."""
+        """The fit that a warm start continues from."""
         old = self._fitted if self.warm_start else None
         if old is not None and not self._is_unbounded and self.n_components != len(old.ids):
             raise ValueError(
@@ -187,7 +187,7 @@ class Estimator(Learned):
         return self
 
     def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
-        """Keep what was found, and say what was not; after Ctrl-C the model is usable as it is."""
+        """Keep the result, and warn if it is incomplete. After Ctrl-C the model is usable."""
         self._fitted, engine = fitted, fitted.engine
         if is_interrupted:
             raise KeyboardInterrupt
@@ -222,7 +222,7 @@ class Estimator(Learned):
         return engine
 
     def _check_learning(self) -> None:
-        """ValueError for a prior that the family or the engine cannot learn."""
+        """Raise ValueError for a prior that the family or the engine cannot learn."""
         if not isinstance(self.learn_prior, bool):
             raise ValueError(f"learn_prior must be True or False; got {self.learn_prior!r}")
         family, engine = self._make_family(), self._pick_engine(False)
@@ -240,7 +240,7 @@ class Estimator(Learned):
             )
 
     def _model_of(self, task: Task, engine: Engine) -> Model:
-        """The model to fit: that of the last fit, its priors as they are, or a new one."""
+        """The model to fit: that of the previous fit with its priors, or a new one."""
         if task.previous is not None:
             old = task.previous.model
             return self._model_for(engine, old.family, self._prior_of(old.prior))
@@ -253,7 +253,7 @@ class Estimator(Learned):
         return suit_engine(self._make_model(family, prior), engine)
 
     def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
-        """The family with every open prior set from the data's scale."""
+        """The family with every default prior set from the data's scale."""
         names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))
         with columns_named(names):
@@ -278,32 +278,29 @@ class Estimator(Learned):
             )
 
     def _rng(self, random_state: RandomState) -> np.random.Generator:
-        """Draws of `sample`; None stands for the estimator's own seed."""
+        """Random numbers for `sample`; None means the estimator's own seed."""
         given = self.random_state if random_state is None else random_state
         return np.random.default_rng(make_seed(given))
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file that `stickbreak.load` reads: safetensors and JSON, no
-        pickle.
-        """
+        """Write the fitted model to a file for `stickbreak.load`: safetensors, JSON, no pickle."""
         save(self, self._require_fitted(), path)
 
     def _column_names(self, fitted: Fitted) -> list[str]:
-        """Of the rows that are drawn."""
+        """Names of the columns of drawn rows."""
         return list(fitted.schema.names or (f"x{d}" for d in range(fitted.schema.n_features)))
 
     def _dataset_values(self, fitted: Fitted) -> Labeled:
-        """Arrays for `to_xarray`, beside weights and trace."""
+        """Arrays for `to_xarray`, in addition to weights and trace."""
         return summary_values(fitted)
 
     def to_xarray(self) -> Any:
-        """Posterior summaries, weights and trace as an `xarray.Dataset` with named axes (extra
-        `xarray`).
+        """Posterior summaries, weights and trace as an `xarray.Dataset` (extra `xarray`).
 
-        Axes: `component` (permanent ids), `feature` (names of the columns, or their positions),
-        `lap`; `other_feature` for the columns of covariances, `symbol` for those of categorical
-        tables, `value` and `context` for autoregressions. Topic models have the axes `topic` and
-        `word` instead of `component` and `feature`.
+        Named axes: `component` (permanent ids), `feature` (names of the columns, or their
+        positions), `lap`; `other_feature` for the columns of covariances, `symbol` for those of
+        categorical tables, `value` and `context` for autoregressions. Topic models have the axes
+        `topic` and `word` instead of `component` and `feature`.
 
         Examples
         --------
@@ -319,10 +316,10 @@ class Estimator(Learned):
         fitted = self._require_fitted()
         return make_dataset(fitted, repr(self), self._dataset_values(fitted))
 
-    # ------------------------------------------------------------------------------------ manners
+    # ------------------------------------------------------------------ scikit-learn conventions
 
     def _store(self, arguments: Mapping[str, Any]) -> None:
-        """Keep the constructor's arguments under their own names, as they are."""
+        """Keep the constructor's arguments, unchanged, under their own names."""
         for name in self._get_param_names():
             setattr(self, name, arguments[name])
 
@@ -331,7 +328,7 @@ class Estimator(Learned):
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Arguments of the constructor by name; with `deep` also the arguments of those."""
+        """Arguments of the constructor by name; with `deep`, nested arguments too."""
         found: dict[str, Any] = {}
         for name in self._get_param_names():
             value = found[name] = getattr(self, name)
@@ -340,7 +337,7 @@ class Estimator(Learned):
         return found
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments by name, `argument__inner` for an argument's own; returns self."""
+        """Change arguments by name, `argument__inner` for nested ones; returns self."""
         names = self._get_param_names()
         inner: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
@@ -377,21 +374,21 @@ class Estimator(Learned):
         tags.input_tags.allow_nan = getattr(family, "missing", "refused") != "refused"
         return tags
 
-    if not TYPE_CHECKING:  # which is to know every attribute
+    if not TYPE_CHECKING:  # a type checker should know every attribute
 
         def __getattr__(self, name: str) -> Any:
             if name in ASKED_OF_SKLEARN:
                 twin = _twin(cast(Hashable, type(self)))
                 found = inspect.getattr_static(twin, name)
                 return found.__get__(self, twin) if hasattr(found, "__get__") else found
-            # raises, with a property's own words if it has any
+            # raises; if a property failed, with its own message
             return object.__getattribute__(self, name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._fitted is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles leave data on disk where they are."""
+        """State for pickles, without data on disk."""
         if self._fitted is None:
             return self.__dict__.copy()
         return {**self.__dict__, "_fitted": replace(self._fitted, data=None)}

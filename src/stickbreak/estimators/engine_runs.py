@@ -1,6 +1,6 @@
 """Run an engine: a fit from several starts, one that resumes, one that is streamed.
 
-Each gives a `Fitted` and leaves the estimator, of which it reads the arguments, as it is.
+Each returns a `Fitted`. It reads the estimator's arguments and does not change the estimator.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Task:
 
     table, schema : checked rows, and their columns
     legal : (S, K) which components each set of rows may have; None for all
-    previous : the fit to go on from; None to begin
+    previous : the fit to continue from; None to begin
     """
 
     table: Table
@@ -73,7 +73,7 @@ class Task:
 
 
 def make_engine(inference: Any, default: Engine) -> Engine:
-    """An engine from its name, the object itself, or the default for None."""
+    """An engine by its name, the given engine, or the default for None."""
     if inference is None:
         return default
     if isinstance(inference, str):
@@ -176,7 +176,7 @@ def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
 def _start(
     estimator: Estimator, model: Model, task: Task, rng: np.random.Generator, pool: Pool
 ) -> Start:
-    """From the data, or from the last fit."""
+    """A start from the data, or from the previous fit."""
     old = task.previous
     if old is None:
         return estimator._seed(model, task, rng, pool)
@@ -203,7 +203,10 @@ def _with_progress(
 
 
 def _finish(estimator: Estimator, result: Result, engine: Engine, task: Task, pool: Pool) -> Fitted:
-    """With the labels of the training rows; those of rows on disk wait until somebody asks."""
+    """The fitted model with labels of the training rows; for rows on disk, without.
+
+    Those are computed when asked for.
+    """
     fitted = Fitted.from_result(result, engine, task.schema)
     if isinstance(task.table, Stack):
         fitted = replace(fitted, shape=task.table.shape)
@@ -217,8 +220,9 @@ def _finish(estimator: Estimator, result: Result, engine: Engine, task: Task, po
 
 
 def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fitted:
-    """Add what the data say to what was seen before. With total_samples (units of the whole data),
-    take a stochastic step instead.
+    """Update the model with more rows.
+
+    With total_samples (units of the whole data), takes a stochastic step instead.
     """
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
@@ -256,7 +260,7 @@ def _make_accumulator(engine: Engine, table: Table, total_samples: float | None)
 def _begin_stream(
     estimator: Estimator, model: Model, engine: Engine, task: Task, pool: Pool
 ) -> Result:
-    """Fit the first rows of a stream as rows in memory are fitted."""
+    """Fit the first rows of a stream like rows in memory."""
     seed = make_seed(estimator.random_state)
     start = estimator._seed(model, task, np.random.default_rng(seed), pool)
     quiet = replace(engine, checkpoint=None)
@@ -265,7 +269,7 @@ def _begin_stream(
 
 
 def _state_of(seen: Fitted, model: Model, legal: Array | None) -> State:
-    """Where the last call ended."""
+    """The state in which the previous call ended."""
     return State(
         Tally(seen.counts),
         model.with_legal(seen.params, legal),
@@ -287,7 +291,7 @@ def _take_steps(
     parts: list[Table],
     pool: Pool,
 ) -> list[MoveRecord]:
-    """Visit each part once; changes the state and returns the moves that were tried."""
+    """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
     seed, limited, rule = make_seed(estimator.random_state), engine.adapt(model), engine.rule()
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
@@ -310,7 +314,7 @@ def _result_of(
     accumulator: Accumulator,
     moves: list[MoveRecord],
 ) -> Result:
-    """The total so far; without a bound where it is noisy."""
+    """The total so far; without a bound if the total is noisy."""
     counts, rule = state.total.summary(), engine.rule()
     params = model.with_legal(state.params, None)  # legal sets belong to the rows of one call
     model = rule.learn(model, counts)

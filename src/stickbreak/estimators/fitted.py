@@ -1,4 +1,4 @@
-"""What a fit found, as one value, and the attributes that estimators show of it.
+"""The result of a fit as one value, and the attributes that estimators show of it.
 
 Answers, files, streams and pictures are functions of a `Fitted`.
 """
@@ -29,13 +29,13 @@ class Fitted:
     """A fitted model. `fit`, `resume`, `partial_fit` and `load` each make one.
 
     model : with the hyperparameters that were learned
-    counts, params : expected counts, and parameters that are no functions of them
+    counts, params : expected counts, and parameters that are not functions of them
     ids, next_id : permanent ids of the components, and of the next one to be born
     n_steps, trace, bound, is_converged : how the fit went
-    engine : that fitted it, without callbacks
+    engine : the engine that fitted it, without callbacks
     schema : columns, categories and vocabulary of the data
     shape : how sequences were given; None for other data
-    labels : (n,) best component of each training row; None where they are not kept
+    labels : (n,) best component of each training row; None if not kept
     data : training rows that stay on disk; None for rows in memory
     """
 
@@ -56,7 +56,7 @@ class Fitted:
 
     @classmethod
     def from_result(cls, result: Result, engine: Engine, schema: Schema) -> Fitted:
-        """What an engine's run found."""
+        """The result of an engine's run."""
         return cls(
             result.model,
             result.counts,
@@ -73,7 +73,7 @@ class Fitted:
 
     @cached_property
     def rule(self) -> BaseRule:
-        """From counts to potentials, as in the fit."""
+        """The rule of the fit."""
         return self.engine.rule()
 
     @cached_property
@@ -84,7 +84,7 @@ class Fitted:
 
     @property
     def local_model(self) -> Model:
-        """The model with the local step of the rule, which answers for rows."""
+        """The model with the local step of the rule, for answers about rows."""
         return self.rule.local_model(self.model)
 
     def posterior(self) -> dict[str, Array]:
@@ -92,11 +92,11 @@ class Fitted:
         return dict(self.model.family.describe(self.counts))
 
     def potentials(self) -> ModelPotentials:
-        """Of the fitted rule, legal sets as in the fit."""
+        """Potentials under the rule of the fit, with its legal sets."""
         return self.model.potentials(self.counts, self.params, self.rule)
 
     def predictive(self) -> ModelPotentials:
-        """Of posterior mean weights and the posterior predictive of rows."""
+        """Potentials at posterior mean weights, with the posterior predictive of rows."""
         return self.model.predictive(self.counts, self.params)
 
 
@@ -106,14 +106,14 @@ def number_of(concentration: float | GammaPrior) -> float:
 
 
 def interval_of(concentration: float | GammaPrior) -> Array:
-    """(2,) central 95 % interval of a posterior; twice a known number."""
+    """(2,) central 95 % interval of a posterior; for a known number, that number twice."""
     if isinstance(concentration, GammaPrior):
         return concentration.quantile([0.025, 0.975])
     return np.full(2, float(concentration))
 
 
 class Learned:
-    """What an estimator shows of its `Fitted`: attributes that end in an underscore."""
+    """Attributes that end in an underscore: what an estimator shows of its `Fitted`."""
 
     _fitted: Fitted | None = None
     n_jobs: int | None
@@ -173,7 +173,7 @@ class Learned:
 
     @property
     def feature_names_in_(self) -> Array:
-        """Names of the columns, or the words; AttributeError where the data have none."""
+        """Names of the columns, or the words; AttributeError if the data have none."""
         schema = self._require_fitted().schema
         if schema.names is None:
             raise AttributeError("the data of the fit have no names of columns")
@@ -181,13 +181,14 @@ class Learned:
 
     @property
     def categories_(self) -> Categories:
-        """Column to the list of its categories, for columns of strings or categories."""
+        """Dict from each column of strings or categories to the list of its categories."""
         return self._require_fitted().schema.categories
 
     @property
     def labels_(self) -> Any:
-        """(n,) best component of each training row. Of data on disk they are computed at every
-        look.
+        """(n,) best component of each training row.
+
+        For data on disk they are computed at every access.
         """
         fitted = self._require_fitted()
         if fitted.labels is not None:
@@ -209,8 +210,8 @@ class Learned:
     def n_effective_(self) -> int:
         """Components that hold at least one training row in expectation.
 
-        A component may win a row with less (then `labels_` names it all the same), or hold one in
-        pieces and win none.
+        A component may win a row with less (then `labels_` still names it), or hold parts of many
+        rows and win none.
         """
         return int((self.counts_ >= 1.0).sum())
 
@@ -221,8 +222,9 @@ class Learned:
 
     @property
     def posterior_(self) -> dict[str, Array]:
-        """Posterior summaries of the components in the data's units, by name; component
-        axis first.
+        """Posterior summaries of the components by name, in the data's units.
+
+        The component axis comes first.
         """
         return self._require_fitted().posterior()
 
@@ -246,7 +248,5 @@ class Learned:
         )
 
     def explain_moves(self) -> str:
-        """Tell in words which births, merges and deletes were tried, which were accepted, and what
-        each gained.
-        """
+        """Text about which births, merges and deletes were tried and accepted, with their gains."""
         return explain(self._require_fitted().trace.moves, self.component_ids_)

@@ -1,4 +1,4 @@
-"""What nobody has seen: forecasts, gaps, drawn sequences, held-out words."""
+"""Answers about unseen data: forecasts, gaps, drawn sequences, held-out words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHUNK = 1 << 16  # words whose probabilities are computed at once
 
 
 class Forecast(NamedTuple):
-    """What to expect after each of S sequences.
+    """Expected states and rows after each of S sequences.
 
     states : (S, H, K) probabilities of the states in the next H rows
     rows : (S, H, D) means of these rows; for `Categorical` the most probable symbols
@@ -38,7 +38,7 @@ class Forecast(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """What is known of a sequence's state now.
+    """Knowledge of a sequence's present state.
 
     probabilities : (K,) of the states
     log_predictive : log predictive density of the last row, given those before it
@@ -51,9 +51,9 @@ class Filtered(NamedTuple):
 def forecast_rows(
     fitted: Fitted, potentials: ModelPotentials, table: Stack, horizon: int, pool: Pool
 ) -> Forecast:
-    """What follows the last row of each sequence; see `HMM.forecast`."""
+    """Forecast after the last row of each sequence; see `HMM.forecast`."""
     last = fitted.model.filter_last(potentials, table.whole(), pool)
-    family: Any = fitted.model.family  # one with lags has more than all have
+    family: Any = fitted.model.family  # Any: families with lags have attributes of their own
     transition = np.exp(potentials["transition"])
     found = [last @ transition]
     for _ in range(horizon - 1):
@@ -69,7 +69,7 @@ def forecast_rows(
 def _expect_successors(
     fitted: Fitted, last: Array, transition: Array, contexts: Array, horizon: int
 ) -> Array:
-    """(S, H, D) means of the rows that follow contexts (S, E), states `last` (S, K) before them.
+    """(S, H, D) means of the rows after contexts (S, E) and states with probabilities (S, K).
 
     Exact for coefficients at their posterior means: E[context, state = k] goes from row to row, and
     values are linear in it.
@@ -166,9 +166,9 @@ def score_completion(
 
 
 def _deal_words(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:
-    """Deal occurrences of words at random to two matrices (S, V).
+    """Distribute occurrences of words at random to two matrices (S, V).
 
-    What a count has beyond a whole number goes to either.
+    The fractional part of a count goes to one of them.
     """
     rng = np.random.default_rng(seed)
     assert documents.repeats is not None
@@ -185,7 +185,7 @@ def _deal_words(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[An
 class OnlineFilter:
     """Follow the state of a growing sequence, one row at a time; see `HMM.online_filter`.
 
-    A step costs O(K^2) and the family's judgement of one row. Nothing of the past is kept but K
+    A step costs O(K^2), and the family's evidence of one row. Nothing of the past is kept but K
     numbers and, for autoregressions, the rows that the next one needs.
     """
 
@@ -204,7 +204,7 @@ class OnlineFilter:
 
     @property
     def probabilities(self) -> Array:
-        """(K,) of the states of the last row; before the first row, of the first state."""
+        """(K,) probabilities of the last row's states; before any row, of the first state."""
         known = self._potentials["start"] if self._log_message is None else self._log_message
         return np.exp(known)
 

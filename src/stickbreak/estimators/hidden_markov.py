@@ -197,14 +197,14 @@ class HDPHMM(SequenceModel):
         self._store(locals())
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        # the bound of a point estimate cannot choose the number of states
+        # The bound of a point estimate cannot choose the number of states.
         return (
             MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
         )
 
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():
-            # of a point estimate: said when the model is made
+            # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
             HDPRows(**self._prior_of(self))
         super()._check_arguments()
@@ -214,22 +214,22 @@ class HDPHMM(SequenceModel):
 
     @property
     def concentration_(self) -> float:
-        """Of the transition rows: as given, or as learned where a GammaPrior was given."""
+        """Concentration of the transition rows: given, or learned if a GammaPrior was given."""
         return self._numbers().rows
 
     @property
     def start_concentration_(self) -> float:
-        """Of the start row: as given, or as learned where a GammaPrior was given."""
+        """Concentration of the start row: given, or learned if a GammaPrior was given."""
         return self._numbers().start
 
     @property
     def stickiness_(self) -> float:
-        """Extra prior count of staying: as given, or as learned where a GammaPrior was given."""
+        """Extra prior count of staying: given, or learned if a GammaPrior was given."""
         return self._numbers().stickiness
 
     @property
     def top_concentration_(self) -> float:
-        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
+        """Concentration of the root's sticks: given, or the posterior mean if learned."""
         return number_of(self._top())
 
     @property

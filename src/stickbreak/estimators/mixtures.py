@@ -158,7 +158,7 @@ class MixtureEstimator(Estimator):
 
     @property
     def concentration_(self) -> float:
-        """Posterior mean of the concentration; where it was given as a number, that number."""
+        """Posterior mean of the concentration; the given number if it is not learned."""
         return float(self._posterior_of_concentration().mean)
 
     @property
@@ -171,11 +171,10 @@ class MixtureEstimator(Estimator):
         return fitted.model.prior.concentration_posterior(fitted.counts)
 
     def predict(self, X: Rows) -> Array:
-        """(n,) most probable component of each row, 0..K-1; `component_ids_` maps them to permanent
-        ids.
+        """(n,) most probable component of each row, 0..K-1.
 
-        By the potentials of the fitted rule: `fit(X).labels_` equals `predict(X)` for rows without
-        labels.
+        `component_ids_` maps them to permanent ids. Uses the potentials of the fitted rule, so
+        `fit(X).labels_` equals `predict(X)` for rows without labels.
         """
         fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
@@ -184,7 +183,7 @@ class MixtureEstimator(Estimator):
     def predict_proba(self, X: Rows) -> Array:
         """(n, K) posterior probability of each component, from the local step of the fitted rule.
 
-        Of all components, also after a fit with `max_active`.
+        Includes all components, even after a fit with `max_active`.
         """
         fitted, table = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
@@ -200,7 +199,7 @@ class MixtureEstimator(Estimator):
             return fitted.model.log_evidence(fitted.predictive(), table.whole(), pool)
 
     def score(self, X: Rows, y: object = None, sample_weight: Values = None) -> float:
-        """Mean log predictive density per row, in nats; a row counts as often as its weight."""
+        """Mean log predictive density per row, in nats, weighted by sample_weight."""
         values = self.score_samples(X)
         weights = None if sample_weight is None else check_weights(sample_weight, values)
         return float(np.average(values, weights=weights))

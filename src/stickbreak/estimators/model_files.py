@@ -1,4 +1,4 @@
-"""Model files and checkpoints: estimators and what they found as plain values, and back."""
+"""Model files and checkpoints: estimators and their results as plain values, and back."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ DAMAGE = (
     MemoryError,
     NotImplementedError,
 )
-LEFT_OUT = {"callbacks"}  # objects of the running program
-# settings that may differ between a fit and its resumption
+LEFT_OUT = {"callbacks"}  # objects that exist only in the running program
+# Settings that may differ between a fit and its resumption.
 NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
 NUMBERS = ("local_bound", "log_z", "n_units")  # of a Summary, beside its arrays
 
@@ -115,7 +115,7 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
 
 
 def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
-    """The inverse of `encode`; only registered classes are made, from checked names."""
+    """The inverse of `encode`. Makes only registered classes, from checked names."""
     if isinstance(value, list):
         return tuple(decode(v, arrays) for v in value)
     if not isinstance(value, dict):
@@ -211,7 +211,7 @@ def _pack(fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]) ->
 
 def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Fitted:
     counts = unpack_fields(saved["counts"], "counts", arrays)
-    # as the first files had it
+    # the first file format had only a concentration
     prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}
     engine: Engine = decode(saved["engine"], arrays)
     found = {name: decode(prior[name], arrays) for name in estimator.PRIOR}
@@ -252,18 +252,18 @@ def _columns_of(family: BaseFamily) -> int:
 
 
 def _check_columns(estimator: Estimator, fitted: Fitted) -> None:
-    """The family of a file must fit its columns."""
+    """Raise ValueError if the family of a file does not fit its columns."""
     columns = _columns_of(fitted.model.family)
     if estimator._family_columns(fitted) != columns:
         raise ValueError(
             f"the model says {fitted.schema.n_features} columns, its family has {columns}"
         )
-    # raises where members do not share out the columns
+    # raises if the members of a Product do not cover the columns
     fitted.model.family.locate(None, columns)
 
 
 def _check_arrays(fitted: Fitted) -> None:
-    """A file's arrays must fit each other: kernels trust them."""
+    """Raise ValueError if a file's arrays do not fit each other, because kernels trust them."""
     model, K = fitted.model, len(fitted.ids)
     if "legal" in fitted.params and fitted.params["legal"].shape[1:] != (K,):
         raise ValueError(f"legal has shape {fitted.params['legal'].shape} for {K} components")
@@ -293,7 +293,7 @@ def _require_like(found: Fields, expected: Fields) -> None:
 
 
 def identify_fit(estimator: Estimator, task: Task, engine: Engine, seed: int) -> dict[str, Any]:
-    """What a checkpoint must share with the fit that continues it: estimator, arguments, data."""
+    """Estimator, arguments and data, which a checkpoint and its resumed fit must share."""
     arrays: dict[str, Array] = {}
     given = estimator.get_params(deep=False)
     params = {k: encode(v, k, arrays) for k, v in given.items() if k not in ("verbose", "n_jobs")}
@@ -323,8 +323,9 @@ def resume(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Any:
-    """Continue an interrupted fit from its checkpoint. The settings are in the file; the data must
-    be the same.
+    """Continue an interrupted fit from its checkpoint.
+
+    The settings are in the file; the data must be the same.
 
     Parameters
     ----------

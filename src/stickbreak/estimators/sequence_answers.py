@@ -1,4 +1,4 @@
-"""What a fitted chain says of rows: their states, their density, and what comes next."""
+"""Answers of a fitted chain about rows: their states, their density, and what comes next."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ METHODS = ("marginal", "viterbi")
 
 
 class SequenceModel(SequenceEstimator):
-    """Answers of hidden Markov chains: `predict`, `score`, `forecast` and their kin."""
+    """Answers of hidden Markov chains: `predict`, `score`, `forecast` and others."""
 
     def _ask(
         self, parameters: str, X: Rows, lengths: Values, sequence_id: Values, context: Values
     ) -> tuple[Fitted, Stack, ModelPotentials]:
-        """The fitted model, sequences for it, and potentials to judge them by."""
+        """The fitted model, the sequences read for it, and the potentials to use."""
         given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
         fitted, table = self._use(given)
         return fitted, table, self._potentials_of(fitted, parameters)
@@ -106,8 +106,9 @@ class SequenceModel(SequenceEstimator):
         context: Values = None,
         parameters: str = "fitted",
     ) -> Any:
-        """Probability of each state for each row, given its whole sequence: (n, K), or a list of
-        (T, K).
+        """Probability of each state for each row, given its whole sequence.
+
+        (n, K), or a list of (T, K).
 
         Parameters
         ----------
@@ -122,11 +123,10 @@ class SequenceModel(SequenceEstimator):
     def filter_proba(
         self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None
     ) -> Any:
-        """Probability of each state for each row, given the rows up to it: (n, K), or a list of
-        (T, K).
+        """Probability of each state for each row, given the rows up to it.
 
-        By posterior mean transitions and the posterior predictive of rows. `online_filter` gives
-        the same, row by row.
+        (n, K), or a list of (T, K). Uses posterior mean transitions and the posterior predictive of
+        rows. `online_filter` gives the same, row by row.
 
         Parameters
         ----------
@@ -166,8 +166,7 @@ class SequenceModel(SequenceEstimator):
         """Fill missing entries with their posterior means: (n, D), or a list of (T, D).
 
         A mean is taken over the states, weighted as in `predict_proba`: rows before and after a gap
-        say which state it was in. Values of an autoregression are filled where their context is
-        complete.
+        tell its state. Values of an autoregression are filled if their context is complete.
 
         Parameters
         ----------
@@ -180,13 +179,12 @@ class SequenceModel(SequenceEstimator):
     def score_samples(
         self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None
     ) -> Any:
-        """Log predictive density of each row given those before it in its sequence: (n,), or a list
-        of (T,).
+        """Log predictive density of each row given those before it in its sequence.
 
-        The family's parameters are integrated out (the posterior predictive of each row),
-        transitions are posterior means. The sum over a sequence is its log density. A row that is
-        missing as a whole scores 0; the first rows of an autoregression, which are context only,
-        NaN.
+        (n,), or a list of (T,). The family's parameters are integrated out (the posterior
+        predictive of each row); transitions are posterior means. The sum over a sequence is its log
+        density. A row that is missing as a whole scores 0. The first rows of an autoregression,
+        which are context only, score NaN.
 
         Parameters
         ----------
@@ -197,7 +195,7 @@ class SequenceModel(SequenceEstimator):
         return table.shape.answer(steps, repeat_first=False)
 
     def _log_steps(self, given: Given) -> tuple[Stack, Array]:
-        """Sequences, and the log density (n,) of each row that is modelled, whatever it weighs."""
+        """Sequences, and the log density (n,) of each modeled row, not weighted."""
         fitted, table = self._use(given)
         potentials = self._potentials_of(fitted, "mean")
         batch = replace(table, repeats=None).whole()
@@ -228,8 +226,7 @@ class SequenceModel(SequenceEstimator):
         sample_weight: Values = None,
         context: Values = None,
     ) -> float:
-        """Mean log predictive density per row, in nats, of the rows that are modelled; see
-        `score_samples`.
+        """Mean log predictive density per modeled row, in nats; see `score_samples`.
 
         Parameters
         ----------

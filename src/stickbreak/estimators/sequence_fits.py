@@ -33,14 +33,14 @@ from .views import Labeled, plot_chain
 
 __all__ = ["SequenceEstimator"]
 
-CANDIDATES = 10  # blocks to choose from for each state
+CANDIDATES = 10  # blocks per state to choose from
 SUMMARIES = ("fitted", "mean")
-# what searches and cross-validation pass on by themselves, split with the rows
+# Arguments that searches and cross-validation pass on by themselves, split with the rows.
 ROUTED = {"sequence_id": True}
 
 
 class SequenceEstimator(Estimator):
-    """Fits of hidden Markov chains, and what they learn of transitions."""
+    """Fits of hidden Markov chains, and the transitions that they learn."""
 
     INITS = ("blocks", "random-blocks", "k-means++", "random")
     _noun = "state"
@@ -53,7 +53,7 @@ class SequenceEstimator(Estimator):
     plot = plot_chain
 
     def _dictionary(self, schema: Schema) -> Dictionary | None:
-        """Which states the symbols of the rows may have; None where that is not restricted."""
+        """The states that each symbol may have; None if they are not restricted."""
         return None
 
     def _read(
@@ -199,7 +199,7 @@ class SequenceEstimator(Estimator):
         given = replace(given, labels=labels, sample_weight=sample_weight)
         return self._stream(given, total_samples)
 
-    # ------------------------------------------------------------------------------------ use
+    # ------------------------------------------------------------------------------------ new data
 
     def _use(self, given: Given) -> tuple[Fitted, Stack]:
         fitted, table = super()._use(given)
@@ -207,7 +207,7 @@ class SequenceEstimator(Estimator):
         return fitted, table if known is None else replace(table, sets=known.sets(table.rows))
 
     def _potentials_of(self, fitted: Fitted, parameters: str) -> ModelPotentials:
-        """Of new data: those of the fitted rule, or those of posterior means."""
+        """Potentials for new data: of the fitted rule, or at posterior means."""
         if parameters not in SUMMARIES:
             raise ValueError(
                 f"unknown parameters {parameters!r}; choose one of {', '.join(SUMMARIES)}"
@@ -220,9 +220,7 @@ class SequenceEstimator(Estimator):
 
     @property
     def labels_(self) -> Any:
-        """(n,) state of each training row, or a list of such where sequences were a list; see
-        `predict`.
-        """
+        """(n,) state of each training row, or a list if sequences were a list; see `predict`."""
         found, shape = super().labels_, self._require_fitted().shape
         return found if shape is None else shape.answer(found)
 
@@ -231,8 +229,9 @@ class SequenceEstimator(Estimator):
 
     @property
     def transmat_(self) -> Array:
-        """(K, K) posterior mean transition probabilities, from row to column, renormalized over the
-        states.
+        """(K, K) posterior mean transition probabilities, from row to column.
+
+        Renormalized over the states.
         """
         return self._mean_table("transition")
 
@@ -243,16 +242,18 @@ class SequenceEstimator(Estimator):
 
     @property
     def durations_(self) -> Array:
-        """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]): stays are
-        geometric.
+        """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]).
+
+        Stays are geometric.
         """
         with np.errstate(divide="ignore"):  # a state that is never left
             return 1.0 / (1.0 - np.diagonal(self.transmat_))
 
     @property
     def stationary_(self) -> Array:
-        """(K,) shares of rows in the long run: p with p transmat_ = p; where there are several, the
-        one reached from startprob_.
+        """(K,) shares of rows in the long run: p with p transmat_ = p.
+
+        If there are several, the one reached from startprob_.
         """
         return _stationary(self.transmat_, self.startprob_)
 
@@ -271,11 +272,11 @@ class SequenceEstimator(Estimator):
 
 
 def _stationary(transition: Array, start: Array) -> Array:
-    """Solves p (P - 1) = 0, sum(p) = 1."""
+    """Solve p (P - 1) = 0, sum(p) = 1."""
     K = len(start)
     system, right = np.vstack([transition.T - np.eye(K), np.ones(K)]), np.r_[np.zeros(K), 1.0]
     found, _, rank, _ = np.linalg.lstsq(system, right, rcond=1e-12)
-    if rank < K:  # parts that cannot reach each other: the average over a very long time
+    if rank < K:  # several closed classes: take the average over a very long time
         rate = 1e-9
         found = np.asarray(rate * np.linalg.solve((np.eye(K) - (1.0 - rate) * transition).T, start))
     found = np.maximum(found, 0.0)

@@ -58,7 +58,7 @@ class TopicEstimator(Estimator):
             )
         super()._check_arguments()
         with warnings.catch_warnings():
-            # of a point estimate: said when the model is made
+            # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
             self._make_model(self._make_family(), self._prior_of(self))
 
@@ -68,7 +68,7 @@ class TopicEstimator(Estimator):
         return read_documents(given, schema)
 
     def _prepare(self, given: Given, previous: Fitted | None) -> Task:
-        """With new words at the end of the vocabulary of a fit that goes on."""
+        """For a fit that continues, adds new words at the end of the vocabulary."""
         self._check_arguments()
         if previous is None:
             return Task(*read_documents(given, None))
@@ -97,7 +97,7 @@ class TopicEstimator(Estimator):
     def _decode(
         self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
     ) -> Array:
-        """(S,) the largest topic of each document."""
+        """(S,) largest topic of each document."""
         return fitted.model.unit_shares(potentials, batch, pool).argmax(1)
 
     def fit(self, X: Rows, y: object = None, *, sample_weight: Values = None) -> Self:
@@ -143,7 +143,7 @@ class TopicEstimator(Estimator):
     # ------------------------------------------------------------------------------------ answers
 
     def transform(self, X: Rows) -> Array:
-        """(S, K) posterior mean share of each topic in each document, inferred from the start."""
+        """(S, K) posterior mean share of each topic in each document, from a cold start."""
         fitted, documents = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
             return fitted.model.unit_shares(fitted.potentials(), documents.whole(), pool)
@@ -153,8 +153,9 @@ class TopicEstimator(Estimator):
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Rows) -> Array:
-        """(S,) the topic with the largest share of each document, 0..K-1; `component_ids_` maps
-        them to permanent ids.
+        """(S,) topic with the largest share of each document, 0..K-1.
+
+        `component_ids_` maps them to permanent ids.
         """
         return self.transform(X).argmax(1)
 
@@ -163,8 +164,7 @@ class TopicEstimator(Estimator):
         return np.array([f"topic{i}" for i in self._require_fitted().ids], dtype=object)
 
     def score_samples(self, X: Rows) -> Array:
-        """(S,) a lower bound on the log probability of each document as a whole, topics at their
-        posterior means.
+        """(S,) lower bound on the log probability of each document, at posterior mean topics.
 
         The probability itself has no closed form. For comparisons use `score`, which is no bound.
         """
@@ -175,9 +175,9 @@ class TopicEstimator(Estimator):
     def score(self, X: Rows, y: object = None) -> float:
         """Mean log predictive probability of a word, in nats, by document completion.
 
-        The occurrences of every document's words are dealt out at random (always in the same way)
-        to two halves; the first says which topics the document has, and the second is scored: log
-        sum_k share_k probability_kw at posterior means.
+        The word occurrences of every document are divided at random (always in the same way) into
+        two halves. The first gives the document's topics, and the second is scored: log sum_k
+        share_k probability_kw at posterior means.
         """
         documents = self._use(self._given(X))[1]
         return score_completion(documents, self.topic_word_, self.transform)
@@ -215,15 +215,16 @@ class TopicEstimator(Estimator):
 
     @property
     def components_(self) -> Array:
-        """(K, V) parameters of the topics' Dirichlet posteriors, expected occurrences plus prior
-        counts: scikit-learn's name.
+        """(K, V) parameters of the topics' Dirichlet posteriors; scikit-learn's name.
+
+        Expected occurrences plus prior counts.
         """
         counts = self._require_fitted().counts
         return np.ascontiguousarray((counts["emission"] + self.family_.concentration).T)
 
     @property
     def concentration_(self) -> float:
-        """The documents' concentration: as given, or as learned."""
+        """The documents' concentration: given or learned."""
         fitted = self._require_fitted()
         return float(fitted.model.prior.concentration_at(fitted.params))
 
@@ -245,7 +246,7 @@ class TopicEstimator(Estimator):
 
 
 def _with_words(fitted: Fitted, schema: Schema) -> Fitted:
-    """The same fit with the words of a larger vocabulary, the new ones without counts."""
+    """The same fit with a larger vocabulary; new words have no counts."""
     n_new = schema.n_features - fitted.schema.n_features
     if not n_new:
         return fitted
@@ -387,7 +388,7 @@ class HDPTopicModel(TopicEstimator):
 
     @property
     def top_concentration_(self) -> float:
-        """Of the root's sticks: as given, or the posterior mean where a GammaPrior was given."""
+        """Concentration of the root's sticks: given, or the posterior mean if learned."""
         return number_of(self._top())
 
     @property

@@ -1,4 +1,4 @@
-"""A `Fitted` for readers: what pictures are drawn from, and a labeled data set."""
+"""Views of a `Fitted` for readers: the values that pictures are drawn from, a labeled data set."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ __all__ = [
     "top_words",
 ]  # fmt: skip
 
-MAX_DOCUMENTS = 60  # in a picture: more columns than that cannot be told apart
-MAX_ROWS = 2000  # rows in a picture: enough to see the shape, few enough to draw at once
+MAX_DOCUMENTS = 60  # in a picture; more columns cannot be told apart
+MAX_ROWS = 2000  # in a picture; enough to see the shape, few enough to draw quickly
 AXES = {
     "mean": ("feature",),
     "variance": ("feature",),
@@ -46,7 +46,7 @@ AXES = {
     "intercept": ("value",),
     "context_mean": ("context",),
     "context_covariance": ("context", "other_context"),
-}  # of the summaries that families give, after the component's
+}  # axes of the families' summaries, after the component axis
 
 Labeled = dict[str, tuple[str | tuple[str, ...], Array]]
 """Arrays by name, with the names of their axes."""
@@ -216,7 +216,7 @@ def _make_view(
     ax: Axes | None,
     columns: Sequence[int | str] | None = None,
 ) -> View:
-    """What pictures are drawn from, without data. Refuses what cannot be drawn."""
+    """The values that pictures are drawn from, without data. Raises for invalid requests."""
     require_extra("matplotlib", "plot", "plot")
     from stickbreak import plots
 
@@ -248,12 +248,12 @@ def _draw(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
 
 
 def choose_rows(n: int) -> Array:
-    """Which of n rows to draw: the same each time."""
+    """Which of n rows to draw; the same rows each time."""
     return np.sort(np.random.default_rng(0).choice(n, min(n, MAX_ROWS), replace=False))
 
 
 def choose_evenly(n: int, most: int) -> Array:
-    """(min(n, most),) positions among n, at even distances, with the first and the last."""
+    """(min(n, most),) evenly spaced positions among n, with the first and the last."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
 
 
@@ -268,7 +268,7 @@ def _check_panel(panel: Any, names: list[str]) -> None:
 
 
 def _positions(columns: Sequence[int | str], names: Sequence[str]) -> tuple[int, ...]:
-    """Columns by name or position, as positions."""
+    """Positions of columns given by name or position."""
     if isinstance(columns, str) or len(columns) == 0:
         raise ValueError(f"columns must be a list of names or positions; got {columns!r}")
     known: dict[Any, int] = {name: d for d, name in enumerate(names)}
@@ -289,7 +289,7 @@ def _positions(columns: Sequence[int | str], names: Sequence[str]) -> tuple[int,
 
 
 def top_words(self: TopicEstimator, n: int = 10, *, relevance: float = 1.0) -> list[list[Any]]:
-    """The words that say most of each topic; also the method `top_words` of topic models.
+    """The most characteristic words of each topic; also the method `top_words` of topic models.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def make_dataset(fitted: Fitted, about: str, values: Labeled) -> Any:
         "family": type(fitted.model.family).__name__,
         "lower_bound": float(fitted.bound),
         "objective": fitted.rule.objective,
-        "converged": int(fitted.is_converged),  # files of xarray know no booleans
+        "converged": int(fitted.is_converged),  # xarray's files have no booleans
         "stickbreak": __version__,
     }
     coords = {name: known[name] for name in known if name in used}
@@ -356,10 +356,10 @@ def summary_values(fitted: Fitted) -> Labeled:
 
 
 def summary_axes(name: str, shape: tuple[int, ...], n_features: int) -> tuple[str, ...]:
-    """Names of the axes of a summary after the component's.
+    """Names of the axes of a summary after the component axis.
 
-    A summary of some columns ("mean of height, weight") and an unknown one have axes of their own.
-    One of values that are not all columns of a row speaks of values, not features.
+    A summary of some columns ("mean of height, weight"), or an unknown one, has its own axes. If
+    the values are not all columns of a row, the axis is called value, not feature.
     """
     kind, of, columns = name.partition(" of ")
     if len(AXES.get(kind, ())) >= len(shape):

@@ -16,7 +16,7 @@ __all__ = ["Accumulator", "Memoized", "Stochastic", "Streaming", "Subchains"]
 
 
 class Accumulator(Protocol):
-    """Owns the total: how it begins, what a visit does to it, what the end of a lap does.
+    """Owns the total: how it begins, how a visit changes it, what happens at the end of a lap.
 
     is_exact : whether the total is the sum over all data, so that there is a bound
     """
@@ -30,15 +30,15 @@ class Accumulator(Protocol):
     def combine(
         self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
     ) -> None:
-        """What a visit does to the total."""
+        """Change the total by one visit."""
         ...
 
     def resume(self, state: State) -> State:
-        """A state read from a checkpoint, as this accumulator keeps it."""
+        """Adapt a state from a checkpoint to this accumulator."""
         ...
 
     def end_lap(self, state: State) -> None:
-        """What the end of a lap does to the total."""
+        """Finish a lap."""
         ...
 
 
@@ -78,7 +78,7 @@ class Memoized:
         state.remember(batch, new, warm)
 
     def resume(self, state: State) -> State:
-        """What is remembered moves to a memory with a limit."""
+        """Move remembered visits to a memory with a limit."""
         memory = SpillingMemory(self.memory_limit)
         for batch_id in state.memory:
             visit = state.memory.recall(batch_id)
@@ -88,7 +88,7 @@ class Memoized:
         return state
 
     def end_lap(self, state: State) -> None:
-        """The sum of this lap's visits is the same total, fresh, and reads no memory."""
+        """Use the fresh sum of this lap's visits as the total. Equal to it, without drift."""
         if state.lap_total is not None:
             state.total = state.lap_total
             state.lap_total = None
@@ -96,15 +96,13 @@ class Memoized:
 
 @dataclass(frozen=True)
 class Stochastic:
-    """(1 - rate) * total + rate * scaled new. Remembers nothing; the seed, scaled to the data, is
-    the first total.
+    """(1 - rate) * total + rate * scaled new. Remembers nothing.
 
-    The first visit sees the seed as it is, as in batch inference: a few rows, scaled, would be
-    known for certain.
+    The first total is the seed, scaled to the data. The first visit sees the unscaled seed, as in
+    batch inference: a few rows, scaled up, would count as certain.
 
-    n_spans, n_units : units of the whole data, repeats not counted and counted. Batches are drawn
-        by units, so that scaling
-    by n_spans over the batch's is unbiased for any repeats.
+    n_spans, n_units : units of the whole data, without and with repeats. Batches are drawn by
+        units, so scaling by n_spans over the batch's is unbiased for any repeats.
     """
 
     n_spans: float
@@ -113,9 +111,7 @@ class Stochastic:
     is_exact = False
 
     def begin(self, start: Start, ids: tuple[int, ...], n_batches: int) -> State:
-        """The seed, scaled to the data, is the total; until the first visit the seed stands in for
-        it.
-        """
+        """The seed, scaled to the data, is the total; the first visit uses the unscaled seed."""
         seen = start.seed.n_units
         total = start.seed.scale(self.n_units / seen) if seen > 0 else start.seed
         return State(Tally(total), start.params, start.seed, ids, n_batches, next_id=max(ids) + 1)
@@ -123,9 +119,7 @@ class Stochastic:
     def combine(
         self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
     ) -> None:
-        """A step of the natural gradient; with rate 1 on all data it is a step of variational
-        Bayes.
-        """
+        """A natural-gradient step; with rate 1 on all data, a step of variational Bayes."""
         rate = self.schedule.rate(state.n_steps + 1)
         total = state.total.summary().scale(1.0 - rate)
         state.total = Tally.taking(total).add(new.scale(rate * self.n_spans / batch.n_spans))
@@ -140,20 +134,18 @@ class Stochastic:
 
 @dataclass(frozen=True)
 class Subchains(Stochastic):
-    """As Stochastic, for batches of windows of sequences; fields are scaled so that averages over
-    all cuts are those of all data.
+    """As Stochastic, for batches of windows of sequences.
 
-    Every row is in one window: n_windows over the batch's. Pairs of neighbours ("transition") are
-    sometimes cut: that over `pair_share`. First rows ("start") are rarely seen: they are scaled to
-    all sequences when they are, and else stay as they are.
+    Fields are scaled so that their averages over all cuts are those of all data. Every row is in
+    one window: the factor is n_windows over the batch's. Pairs of neighbors ("transition") are
+    sometimes cut: the same factor over `pair_share`. First rows ("start") are rarely seen: if a
+    batch has some, they are scaled to all sequences, else the total's starts stay unchanged.
     """
 
     def combine(
         self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
     ) -> None:
-        """A step of the natural gradient; with rate 1 on whole sequences it is a step of
-        variational Bayes.
-        """
+        """A natural-gradient step; with rate 1 on whole sequences, a step of variational Bayes."""
         assert batch.windows is not None
         rate, windows = self.schedule.rate(state.n_steps + 1), batch.windows
         factor, n_starts = windows.n_windows / batch.n_spans, int(windows.has_start.sum())
@@ -181,7 +173,7 @@ class Streaming:
     def combine(
         self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
     ) -> None:
-        """Add what was seen."""
+        """Add the new counts."""
         state.total.add(new)
         state.seed = None
 

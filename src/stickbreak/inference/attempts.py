@@ -1,4 +1,4 @@
-"""Which moves were tried in vain, and when to try them again."""
+"""Failed moves, and when to try them again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _has_changed(sizes: Sequence[float], before: Sequence[float]) -> bool:
 class Attempts:
     """Failures of each candidate (kind, ids).
 
-    After f of them it rests for 2**f - 1 laps, and after its limit until one of its components has
-    changed its size by more than a tenth. Births may fail more often, since each attempt begins
-    elsewhere; a merge or delete would be the same again.
+    After f failures it rests for 2**f - 1 laps. After its limit, it rests until one of its
+    components has changed its size by more than a tenth. Births may fail more often, because each
+    attempt begins elsewhere; a merge or delete would be the same again.
     """
 
     limits: Mapping[str, int] = field(default_factory=lambda: {"birth": 4})
@@ -32,7 +32,7 @@ class Attempts:
     def may_try(
         self, kind: str, ids: tuple[int, ...], sizes: Sequence[float], lap: int, settled: bool
     ) -> bool:
-        """Whether to try a candidate in this lap; when the fit has settled nobody rests."""
+        """Whether to try a candidate in this lap. Once the fit has settled, none rests."""
         if (kind, ids) not in self.failed:
             return True
         times, last, before = self.failed[kind, ids]
@@ -52,7 +52,7 @@ class Attempts:
         self.n_failed += 1
 
     def forget(self, alive: Iterable[int]) -> None:
-        """Drop what concerns components that are gone."""
+        """Drop candidates with components that no longer exist."""
         here = set(alive)
         self.failed = {key: value for key, value in self.failed.items() if here.issuperset(key[1])}
 

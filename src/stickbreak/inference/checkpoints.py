@@ -1,7 +1,6 @@
-"""Checkpoints: the whole state of a fit in one file, so that resuming continues bit for bit.
+"""Checkpoints: the whole state of a fit in one file. Resuming continues bit for bit.
 
-A file belongs to its data and settings: both are identified in it, and resuming with others is
-refused.
+A file identifies its data and settings; resuming with others is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .trace import Trace
 __all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
 
 log = logging.getLogger(__name__)
-# arrays that a checkpoint holds in memory while it is written; the others wait in a temporary file
+# Arrays held in memory while a checkpoint is written; the others wait in a temporary file.
 SHELF_BYTES = 1 << 26
 
 NOTHING = Fields({}, {})
@@ -41,8 +40,7 @@ NOTHING = Fields({}, {})
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State, history, visits of the lap in progress, learned hyperparameters, and what moves have
-    under way.
+    """State, history, visits of the lap in progress, learned hyperparameters, and pending moves.
 
     visits : (log_z, n_observations, rows checked, rows missed) of each
     """
@@ -66,9 +64,7 @@ class Checkpointer:
 
     @classmethod
     def make(cls, path: Any, every: float, settings: Mapping[str, Any]) -> Checkpointer | None:
-        """None when no path is given; a folder that does not exist is an error now, not in
-        an hour.
-        """
+        """None if no path is given. A missing folder is an error now, not in an hour."""
         if path is None:
             return None
         path = Path(path)
@@ -79,7 +75,7 @@ class Checkpointer:
         return cls(path, float(every), settings, time.monotonic())
 
     def save_if_due(self, snapshot: Snapshot) -> None:
-        """Write the file, whole or not at all, when it is time."""
+        """Write the file, whole or not at all, if it is time."""
         if time.monotonic() - self.last < self.every:
             return
         header, arrays = _pack(snapshot)
@@ -104,7 +100,7 @@ class Checkpointer:
 def read_checkpoint(
     path: str | Path, settings: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], Snapshot]:
-    """Settings and snapshot of a checkpoint. With `settings`, those must be equal to the file's."""
+    """Settings and snapshot of a checkpoint. Given `settings` must equal those of the file."""
     if not Path(path).is_file():
         raise CheckpointError(
             f"there is no checkpoint at {path}: the fit was stopped before the first one was "
@@ -133,7 +129,7 @@ def read_checkpoint(
 
 
 def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:
-    """Where two nested settings part, in words; None where they agree."""
+    """The first difference of two nested settings, in words; None if they agree."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in sorted({*theirs, *ours}):
             found = _first_difference(
@@ -148,9 +144,7 @@ def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:
 
 
 def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], Mapping[str, Array]]:
-    """JSON header and arrays. Remembered batches are brought up to date, so that the log of edits
-    need not be kept.
-    """
+    """JSON header and arrays. Remembered batches are updated, so no log of edits is needed."""
     state = snapshot.state
     arrays = Shelf(SHELF_BYTES)
     header: dict[str, Any] = {
@@ -193,8 +187,9 @@ def _pack(snapshot: Snapshot) -> tuple[dict[str, Any], Mapping[str, Array]]:
 
 @dataclass(frozen=True)
 class SavedMemory:
-    """The visits of a checkpoint, read one at a time; what an accumulator remembers goes to its own
-    memory.
+    """The visits of a checkpoint, read one at a time.
+
+    An accumulator keeps what it remembers in its own memory.
     """
 
     path: Path
@@ -217,7 +212,7 @@ class SavedMemory:
             raise ModelFileError(f"{self.path} is damaged: {error!r}") from None
 
     def remember(self, batch_id: int, visit: Visit) -> None:
-        """A file is not written to."""
+        """Not supported: the file is read-only."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -232,7 +227,7 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
         path, {int(batch_id): saved for batch_id, saved in header["memory"].items()}, arrays
     )
     for batch_id in memory:
-        memory.recall(batch_id)  # all are there and fit each other; none is kept
+        memory.recall(batch_id)  # checks that each is there and consistent; none is kept
     seed = None if header["seed"] is None else unpack_summary(header["seed"], "seed", arrays)
     lap_total = (
         None
@@ -272,7 +267,7 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
 
 
 def _check_consistent(state: State) -> None:
-    """The parts of a file must fit each other."""
+    """Raise ValueError if the parts of a file do not fit each other."""
     K = len(state.ids)
     if (
         min(state.lap, state.position, state.n_steps) < 0

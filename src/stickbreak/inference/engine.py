@@ -37,35 +37,35 @@ class Data(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """Rows, repeats not counted."""
+        """Rows, without repeats."""
 
     @property
     def n_spans(self) -> int:
-        """Units, repeats not counted: what `take` draws from."""
+        """Units, without repeats: what `take` draws from."""
 
     @property
     def n_units(self) -> float:
-        """Units, repeats counted."""
+        """Units, with repeats."""
 
     @property
     def n_observations(self) -> float:
-        """Rows, repeats counted: what tolerances are given for."""
+        """Rows, with repeats; tolerances are per observation."""
 
     @property
     def step_size(self) -> int:
-        """Units of a step of stochastic inference when nobody says."""
+        """Default number of units in a step of stochastic inference."""
 
     def whole(self) -> Batch:
-        """Everything as one batch."""
+        """All data as one batch."""
 
     def batches(self, n_batches: int | str = "auto") -> list[Batch]:
-        """Fixed batches, by the data alone."""
+        """Fixed batches, determined by the data alone."""
 
     def take(self, indices: Any, id: int = 0) -> Batch:
         """Some rows (or units) as a batch."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Units for a start to look at, of about `size` rows at most."""
+        """A sample of units for a start, of about `size` rows at most."""
 
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""
@@ -82,12 +82,13 @@ class Visits(Protocol):
         """The batches of one lap, in the order of their visits."""
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
-        """Values of all units as those of each batch; nothing where batches are not fixed."""
+        """Cut the values of all units into those of each batch; empty if batches are not fixed."""
 
 
 class Callback:
-    """Called during a fit; override what you need. Raising StopIteration from `on_lap` ends the fit
-    with what it has.
+    """Called during a fit; override what you need.
+
+    Raising StopIteration from `on_lap` ends the fit and keeps its present result.
     """
 
     def on_step(self, info: Info) -> None:
@@ -97,7 +98,7 @@ class Callback:
         """After every lap."""
 
     def on_end(self) -> None:
-        """When the fit is over, also when it failed."""
+        """When the fit is over, even if it failed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -106,9 +107,9 @@ class Engine(Parameters):
 
     max_iter : laps (passes over the data) at most
     tol : nats per unit; a lap that gains less ends the fit
-    reorder : put components in the order the bound likes best at the end of each lap
+    reorder : sort components by bound at the end of each lap
     trace_visits : also record the bound after every visit (costs a bound each)
-    checkpoint, checkpoint_every : file to save the fit's state to, and after how many seconds again
+    checkpoint, checkpoint_every : file to save the fit's state to, and seconds between saves
     callbacks : objects of class Callback
     """
 
@@ -121,7 +122,7 @@ class Engine(Parameters):
     callbacks: Sequence[Callback] = ()
 
     def check(self) -> None:
-        """Raise ValueError for a setting that makes no sense."""
+        """Raise ValueError for an invalid setting."""
         require_whole(max_iter=self.max_iter)
         if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise ValueError(f"tol must be zero or positive; got {self.tol!r}")
@@ -139,19 +140,19 @@ class Engine(Parameters):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
 
     def adapt(self, model: Model) -> Model:
-        """The model that the engine fits: here the one that is given."""
+        """The model that the engine fits: by default the given one."""
         return model
 
     def watches(self) -> list[Watch]:
-        """What a fit collects besides what its moves ask for: here nothing."""
+        """What a fit collects besides its moves' watches: by default nothing."""
         return []
 
     def mover(self) -> Mover:
-        """What changes the number of components: here nothing."""
+        """The moves that change the number of components: by default none."""
         return Mover(())
 
     def rule(self) -> BaseRule:
-        """Counts to potentials."""
+        """How counts become potentials."""
         raise NotImplementedError
 
     def accumulator(self, data: Data) -> Accumulator:
@@ -169,20 +170,20 @@ class Engine(Parameters):
     def final_bound(
         self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:
-        """The whole-data bound (or objective) of the result: here the last lap's."""
+        """The whole-data bound (or objective) of the result: by default the last lap's."""
         bound = trace[-1].bound if len(trace) else None
         return math.nan if bound is None else bound
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SparseEngine(Engine):
-    """An engine whose rows may use a few components each, see `BatchVB`."""
+    """An engine whose rows may be limited to a few components each, see `BatchVB`."""
 
     max_active: int | None = None
     candidates: int | None = None
 
     def check(self) -> None:
-        """Also the limits."""
+        """Check the limits too."""
         super().check()
         if self.max_active is not None:
             require_whole(max_active=self.max_active)
@@ -197,9 +198,9 @@ class SparseEngine(Engine):
             )
 
     def adapt(self, model: Model) -> Model:
-        """The model whose rows use max_active components each."""
+        """The model, limited to max_active components per row."""
         return model if self.max_active is None else model.sparse(self.max_active, self.candidates)
 
     def watches(self) -> list[Watch]:
-        """How often a limit changes what rows use, where that is not plain."""
+        """A check of how often the limit changes what rows use, if there is one."""
         return [] if self.max_active is None else [SparsityWatch()]

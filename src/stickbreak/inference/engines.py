@@ -56,7 +56,7 @@ class _MovingEngine(SparseEngine, _MemoizedEngine):
     moves: Sequence[BaseMove] = ()
 
     def check(self) -> None:
-        """Also the moves."""
+        """Check the moves too."""
         super().check()
         if not isinstance(self.moves, list | tuple) or not all(
             isinstance(move, BaseMove) for move in self.moves
@@ -69,7 +69,7 @@ class _MovingEngine(SparseEngine, _MemoizedEngine):
             move.check()
 
     def adapt(self, model: Model) -> Model:
-        """As it is, if moves may edit its components."""
+        """The model itself; an error if there are moves but its components cannot be edited."""
         if self.moves and model.structure.names_components:
             raise ValueError(
                 f"the components of {type(model.structure).__name__} are named by the data: none "
@@ -78,7 +78,7 @@ class _MovingEngine(SparseEngine, _MemoizedEngine):
         return super().adapt(model)
 
     def mover(self) -> Mover:
-        """The moves, with their books."""
+        """The moves, with their history."""
         return Mover(tuple(self.moves))
 
 
@@ -125,7 +125,7 @@ class MemoizedVB(_MovingEngine):
     shuffle: bool = True
 
     def check(self) -> None:
-        """Also n_batches."""
+        """Check n_batches too."""
         super().check()
         if self.n_batches != "auto" and (
             not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1
@@ -143,8 +143,9 @@ class MemoizedVB(_MovingEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class EM(_MemoizedEngine):
-    """Expectation maximization for the mode in natural coordinates (a flat prior gives maximum
-    likelihood).
+    """Expectation maximization for the mode in natural coordinates.
+
+    A flat prior gives maximum likelihood.
 
     Parameters
     ----------
@@ -174,21 +175,22 @@ class HardEM(_MemoizedEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Gibbs(Engine):
-    """Blocked Gibbs sampling: parameters are drawn given all labels, then the labels of whole
-    sequences given the parameters.
+    """Blocked Gibbs sampling: parameters given all labels, then labels given the parameters.
 
-    Each lap is a sweep, each batch of one sees fresh parameters. A (sticky) HDP is sampled in its
-    weak limit: as many states as the fit begins with, and a root that is drawn too. The result is
-    the last sweep, a draw from the posterior and not an optimum: its counts are those of the
-    labels, and readers of the model see the posterior given them. There is no bound: `trace_.bound`
-    and `lower_bound_` have the log joint of data and labels, which goes up and down;
-    `trace_.n_used` the components that hold rows.
+    The labels of a whole sequence are drawn together. Each lap is a sweep, and each of its batches
+    sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the fit
+    begins with, and a root that is drawn too.
+
+    The result is the last sweep, a draw from the posterior and not an optimum. Its counts are those
+    of the labels, and readers of the model see the posterior given them. There is no bound:
+    `trace_.bound` and `lower_bound_` hold the log joint of data and labels, which goes up and down;
+    `trace_.n_used` holds the number of components that hold rows.
 
     Parameters
     ----------
     max_iter : sweeps. All are made.
     tol : must be 0: a sampler does not stop by itself.
-    reorder : must be False: the prior's favourite order is not a draw.
+    reorder : must be False: a sorted order is not a draw.
     trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
@@ -197,7 +199,7 @@ class Gibbs(Engine):
     reorder: bool = False
 
     def check(self) -> None:
-        """Also what a sampler cannot do."""
+        """Check the settings that a sampler cannot have too."""
         super().check()
         if self.tol != 0:
             raise ValueError(

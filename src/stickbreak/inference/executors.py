@@ -1,5 +1,6 @@
-"""Workers: threads over lanes, results in the order of the jobs, BLAS held to one thread
-meanwhile.
+"""Workers: threads over lanes, results in the order of the jobs.
+
+BLAS is limited to one thread meanwhile.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ __all__ = ["count_workers", "workers"]
 
 
 class _BlasLimit:
-    """Holds BLAS to one thread while anybody needs it. Shared and counted, so that overlapping
-    users restore it once.
+    """Limits BLAS to one thread while anybody needs it.
+
+    Shared and counted, so that overlapping users restore it once.
     """
 
     def __init__(self) -> None:
@@ -49,8 +51,9 @@ class _BlasLimit:
 
 
 def _take_control() -> None:
-    """Later releases of threadpoolctl let only the first thread that set a limit change OpenBLAS;
-    ours may be any.
+    """Let this thread change OpenBLAS's limit.
+
+    Later releases of threadpoolctl reserve that for the first thread that set one; ours may be any.
     """
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
@@ -61,8 +64,9 @@ _BLAS = _BlasLimit()
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Threads for n_jobs: None is 1, -1 is every processor that this process may use, -2 all but
-    one.
+    """Threads for n_jobs: None is 1, -1 is every available processor, -2 all but one.
+
+    Available are the processors that this process may use.
     """
     if n_jobs is None:
         return 1
@@ -79,8 +83,9 @@ def count_workers(n_jobs: int | None) -> int:
 def _share_out(
     executor: Executor, n_helpers: int, call: Callable[[Any], Any], jobs: Iterable[Any]
 ) -> list[Any]:
-    """call(job) of every job, in order. The calling thread works too: one that only waited would be
-    woken for every result.
+    """call(job) of every job, in order.
+
+    The calling thread works too: if it only waited, it would be woken for every result.
     """
     jobs = list(jobs)
     results, numbers, failed = [None] * len(jobs), itertools.count(), threading.Event()
@@ -90,7 +95,7 @@ def _share_out(
             try:
                 results[i] = call(jobs[i])
             except BaseException:
-                failed.set()  # nobody begins another
+                failed.set()  # stops the other threads
                 raise
 
     helpers = [executor.submit(work) for _ in range(min(n_helpers, len(jobs) - 1))]
@@ -100,17 +105,17 @@ def _share_out(
         failed.set()  # an interrupt may come between two jobs
         raise
     finally:
-        # one that has not begun has nothing left to do
+        # A helper that has not begun has nothing left to do.
         waited_for = [helper for helper in helpers if not helper.cancel()]
         wait(waited_for)
     for helper in waited_for:
-        helper.result()  # raises what a helper met
+        helper.result()  # raises the helper's exception, if any
     return results
 
 
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Pool]:
-    """A `map` whose jobs run on n_jobs threads and whose results come in order."""
+    """A `map` that runs its jobs on n_jobs threads and returns results in order."""
     count = count_workers(n_jobs)
     _BLAS.acquire()
     try:

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "run", "step"]
 
-UPDATES = 3  # of the globals that are not functions of the counts, in a lap of many batches
+UPDATES = 3  # of globals that are not functions of the counts, in a lap of many batches
 
 
 def _no_warm() -> None:
-    """Of structures whose units keep nothing."""
+    """None, for structures whose units keep nothing."""
     return
 
 
@@ -47,7 +47,7 @@ class Result:
     """What a fit found.
 
     model : with the hyperparameters that the fit learned
-    warm : values of every unit, for a fit that goes on from this one
+    warm : values of every unit, for a fit that continues from this one
     """
 
     model: Model
@@ -72,12 +72,12 @@ def step(
     watches: Sequence[Watch] = (),
     pool: Pool = map,
 ) -> Summary:
-    """Visit one batch: infer locally, refresh the total, refresh the globals.
+    """Visit one batch: infer locally, update the total, update the globals.
 
-    Returns the batch's new counts. Units with values of their own go on from these as the structure
-    sees fit, until it says that the batch has settled. Globals that are functions of the counts are
-    always fresh; others (an HDP's root) a few times a lap, and at its end: it never lowers the
-    bound.
+    Returns the batch's new counts. The structure decides how units with values of their own
+    continue from these (`revisit`), until it reports that the batch has settled. Globals that are
+    functions of the counts are always up to date. Others (an HDP's root) are updated a few times a
+    lap and at its end, which never lowers the bound.
     """
     old, counts = state.recall(batch), state.counts.restrict(batch.symbols)
     kept = state.warm_of(batch, old)
@@ -101,7 +101,7 @@ def step(
 
 
 def _improves(model: Model, rule: BaseRule, state: State, old: Summary, new: Summary) -> bool:
-    """Whether exchanging a batch's old counts for new ones raises the bound of all data."""
+    """Whether exchanging a batch's old counts for new ones raises the whole-data bound."""
     changed = new
     if state.n_batches > 1 or new.index is not None:
         total = Tally.taking(state.total.snapshot())
@@ -131,7 +131,7 @@ class _Loop:
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
 
     def take_up(self, saved: Snapshot) -> None:
-        """Go on in the lap that a checkpoint was written in."""
+        """Continue the lap in which a checkpoint was written."""
         self.visits = list(saved.visits)
         if saved.saved_moves is None:
             return
@@ -141,14 +141,12 @@ class _Loop:
             raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
 
     def snapshot(self) -> Snapshot:
-        """What a checkpoint holds."""
+        """The contents of a checkpoint."""
         visits = tuple(self.visits)
         return Snapshot(self.state, self.trace, visits, self.model.learned(), self.mover.pack)
 
     def begin_lap(self, settled: bool) -> bool:
-        """What this lap's moves will watch; False when the fit has settled and they have nothing
-        left to try.
-        """
+        """Plan this lap's moves. False if the fit has settled and no move is left to try."""
         if self.state.position > 0:
             return True
         outcome, records = self.mover.try_out(
@@ -162,8 +160,9 @@ class _Loop:
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:
-        """Go on from the outcome of a trial: its counts stand in for the total until every batch
-        has been seen.
+        """Continue from a trial's outcome.
+
+        Its counts stand in for the total until every batch has been seen.
         """
         state = self.state
         fresh = self.accumulator.begin(
@@ -175,7 +174,7 @@ class _Loop:
         state.__dict__.update({**fresh.__dict__, **kept})
 
     def visit(self, batch: Batch, saver: Checkpointer | None) -> None:
-        """One step, with what readers want to know of it."""
+        """One step, with trace, callbacks and checkpoint."""
         state = self.state
         watches = [*self.mover.watches, *self.engine.watches()]
         rule = self.rule.at(self.seed, state.n_steps)
@@ -209,7 +208,7 @@ class _Loop:
         """End of a lap: fresh sums, moves, upkeep, order, learned priors, bound."""
         state = self.state
         self.accumulator.end_lap(state)
-        if self.mover.proposals:  # what moves gain must not be what fresh globals would
+        if self.mover.proposals:  # so that moves get no credit for what updated globals gain
             state.params = self.rule.global_step(self.model, state.total.view(), state.params)
         self.trace.moves += self.mover.decide(self.model, state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
@@ -230,7 +229,7 @@ class _Loop:
         return LapRecord(state.lap, *found, seconds, disagreement, n_used)
 
     def bound(self) -> float | None:
-        """The whole-data bound, where rule and accumulator have one."""
+        """The whole-data bound; None if rule or accumulator has none."""
         if not self.accumulator.is_exact or self.state.seed is not None:
             return None
         return self.rule.bound(self.model, self.state.total.view(), self.state.params)
@@ -250,7 +249,7 @@ def run(
 
     settings : what identifies this fit in its checkpoints (see checkpoints.py)
 
-    Ctrl-C ends it with what it has.
+    Ctrl-C ends the fit and keeps its present result.
     """
     engine.check()
     loop = _begin(engine.adapt(model), engine, data, start, seed, pool)
@@ -275,7 +274,7 @@ def run(
     else:
         bound = engine.final_bound(loop.model, data, counts, state.params, trace, pool)
     return Result(
-        model=replace(loop.model, structure=model.structure),  # rows of readers use all components
+        model=replace(loop.model, structure=model.structure),  # readers use all components
         counts=replace(counts, sides={}),
         params=state.params,
         ids=state.ids,

@@ -1,4 +1,4 @@
-"""What is remembered of each batch: in memory, or spilled to disk beyond a limit."""
+"""Remembered visits of each batch: in memory, or spilled to disk beyond a limit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Memory(Protocol):
         """The last visit of a batch, or None before the first."""
 
     def remember(self, batch_id: int, visit: Visit) -> None:
-        """Replace what is remembered of a batch."""
+        """Replace the remembered visit of a batch."""
 
     def __len__(self) -> int: ...
 
@@ -59,7 +59,7 @@ class RamMemory:
         return self._visits.get(batch_id)
 
     def remember(self, batch_id: int, visit: Visit) -> None:
-        """Replace what is remembered of a batch."""
+        """Replace the remembered visit of a batch."""
         self._visits[batch_id] = visit
 
     def __len__(self) -> int:
@@ -70,8 +70,9 @@ class RamMemory:
 
 
 class SpillingMemory:
-    """Visits in memory up to `limit` bytes; the rest in a temporary folder that goes away with this
-    object.
+    """Visits in memory up to `limit` bytes; the rest in a temporary folder.
+
+    The folder is removed with this object.
     """
 
     def __init__(self, limit: int, folder: str | Path | None = None) -> None:
@@ -92,7 +93,7 @@ class SpillingMemory:
         return _with_arrays(self._spilled[batch_id], arrays)
 
     def remember(self, batch_id: int, visit: Visit) -> None:
-        """Replace what is remembered of a batch; it stays in memory while there is room."""
+        """Replace the remembered visit of a batch, in memory if there is room."""
         if batch_id in self._visits:
             self._used -= _size(self._visits[batch_id])
         if self._used + _size(visit) <= self._limit:
@@ -107,7 +108,7 @@ class SpillingMemory:
 
     @property
     def n_spilled(self) -> int:
-        """How many batches are on disk."""
+        """Number of batches on disk."""
         return len(self._spilled)
 
     def _path(self, batch_id: int) -> Path:
@@ -124,9 +125,7 @@ class SpillingMemory:
 
 
 def _arrays(visit: Visit) -> dict[str, Array]:
-    """All arrays of a visit under flat names. Sides are small (a few slots) and stay with the
-    skeleton.
-    """
+    """All arrays of a visit under flat names. Small sides (a few slots) are not spilled."""
     found = {f"summary/{n}": a for n, a in visit.summary.arrays.items()}
     if visit.warm is not None:
         found |= {f"warm/{n}": a for n, a in visit.warm.arrays.items()}

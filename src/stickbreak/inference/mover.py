@@ -1,4 +1,4 @@
-"""The books of all moves: what is proposed, tried and accepted on the whole-data bound."""
+"""All moves of a fit: what is proposed, tried, and accepted on the whole-data bound."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["Mover"]
 
 
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
-    """Whether a change raises the bound by more than rounding; an idle one must not lower it.
+    """Whether a change raises the bound by more than rounding. An idle one must not lower it.
 
-    is_idle : it removes a component without rows
+    is_idle : the change removes a component without rows
     """
     return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
 
@@ -60,8 +60,8 @@ class Mover:
     ) -> tuple[Outcome | None, list[MoveRecord]]:
         """Trials, one after the other, for structures whose changes cannot be tracked.
 
-        Only when the fit has settled: before that a trial would win by the laps it makes. Returns
-        where to go on from, and what was accepted.
+        Only once the fit has settled; before that, a trial would win just by its extra laps.
+        Returns the outcome to continue from, and records of what was accepted.
         """
         is_tracked = "redistribute" in model.structure.tracks
         if not settled or not self.moves or is_tracked or state.seed is not None:
@@ -71,7 +71,7 @@ class Mover:
         best: Outcome | None = None
         records: list[MoveRecord] = []
         n_failed = -1
-        # the fit ends with this: all that may be tried is, before that
+        # The fit ends after this, so try everything that may be tried.
         while best is None and self.attempts.n_failed > n_failed:
             n_failed = self.attempts.n_failed
             for move in self.moves:
@@ -99,9 +99,9 @@ class Mover:
         *,
         in_stream: bool = False,
     ) -> None:
-        """What the coming lap will watch; nothing before there is a bound.
+        """Plan what the coming lap will watch. Nothing until there is a bound.
 
-        in_stream : `data` are new rows, seen once; the total is that of all rows before them
+        in_stream : `data` are new rows, seen once; the total is that of all earlier rows
         """
         self.proposals, self.planned_ids = [], state.ids
         if not self.moves or state.seed is not None:
@@ -112,7 +112,7 @@ class Mover:
             n_failed = self.attempts.n_failed
             for move in self.moves:
                 self.proposals += move.plan(scene)
-            # a settled fit ends when nothing is proposed: all that may be tried is, before that
+            # A settled fit ends when nothing is proposed, so try everything that may be tried.
             if self.proposals or not settled or self.attempts.n_failed == n_failed:
                 break
 
@@ -128,7 +128,7 @@ class Mover:
         }
 
     def unpack(self, saved: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-        """What `pack` left."""
+        """Restore what `pack` saved."""
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])
         self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
@@ -148,7 +148,7 @@ class Mover:
     def decide(self, model: Model, state: State) -> list[MoveRecord]:
         """Accept what raises the whole-data bound, best first.
 
-        A component takes part in one accepted change a lap.
+        Each component takes part in at most one accepted change a lap.
         """
         if not self.proposals:
             return []
@@ -195,7 +195,7 @@ class Mover:
     def _gain(
         self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
     ) -> float:
-        """Exact change of the whole-data bound, globals at their optimum on both sides."""
+        """Exact change of the whole-data bound, with globals at their optimum on both sides."""
         edit = self._edit(model, state, proposal, done)
         tried = edit(state.total.view())
         params = model.global_step(tried, edit(state.params))

@@ -18,14 +18,14 @@ __all__ = ["FixedBatches", "RandomBatches", "RandomWindows"]
 
 @dataclass(frozen=True)
 class FixedBatches:
-    """The same batches each lap, in a random order that depends on the seed and the lap alone."""
+    """The same batches each lap, in a random order that depends on seed and lap only."""
 
     batches: list[Batch]
     shuffle: bool = True
 
     @property
     def n_batches(self) -> int:
-        """How many."""
+        """Number of batches."""
         return len(self.batches)
 
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
@@ -36,7 +36,7 @@ class FixedBatches:
         return (self.batches[i] for i in order)
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
-        """Values of all units as those of each batch."""
+        """Cut the values of all units into those of each batch."""
         if warm is None:
             return {}
         ends = np.cumsum([batch.n_spans for batch in self.batches])
@@ -71,8 +71,9 @@ class RandomBatches:
 
 @dataclass(frozen=True)
 class RandomWindows:
-    """Windows of sequences, drawn without replacement: each lap cuts the sequences anew and deals
-    the pieces out to batches.
+    """Windows of sequences, drawn without replacement.
+
+    Each lap cuts the sequences anew and distributes the pieces among batches.
     """
 
     data: Sequences
@@ -83,7 +84,7 @@ class RandomWindows:
 
     @property
     def n_batches(self) -> int:
-        """Batches of a lap; nearly, since cuts at the ends of sequences vary."""
+        """Batches of a lap; approximate, because cuts at the ends of sequences vary."""
         return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TIE", "BaseMove", "Outcome", "Proposal"]
 
-TIE = 1e-10  # part of the bound that is rounding
+TIE = 1e-10  # relative rounding error of the bound
 
 
 class Proposal(Protocol):
@@ -41,11 +41,11 @@ class Proposal(Protocol):
 
     @property
     def expected(self) -> float:
-        """Nats that it should gain, by what was known when it was made."""
+        """Nats that it should gain, as estimated when it was made."""
 
     @property
     def allowance(self) -> float:
-        """Nats of the bound that it may cost: 0 but for little fits to a sample."""
+        """Nats of the bound that it may cost: 0 except in little fits to a sample."""
 
     @property
     def watch(self) -> Watch:
@@ -57,14 +57,15 @@ class Proposal(Protocol):
     def edit(
         self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
-        """The edit, for its components at `positions` of `size`, when `done` were accepted before
-        it in this lap.
+        """The edit, for components at `positions` of `size`, given those `done` before.
+
+        Those were accepted earlier in this lap.
         """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trial that ended above the bound it had to beat: where the fit goes on from."""
+    """A trial that ended above the bound it had to beat. The fit continues from it."""
 
     counts: Summary
     params: Fields
@@ -75,7 +76,9 @@ class Outcome:
 
 
 class BaseMove(Parameters):
-    """Knows what to propose. A move that cannot be tracked during a lap may be tried on all data.
+    """Proposes changes of the components.
+
+    A move that cannot be tracked during a lap may be tried on all data.
 
     kind : name of the move in records and files
     """
@@ -83,22 +86,23 @@ class BaseMove(Parameters):
     kind: ClassVar[str]
 
     def check(self) -> None:
-        """Raise ValueError for a setting that makes no sense."""
+        """Raise ValueError for an invalid setting."""
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for the coming lap, to be tracked."""
         return []
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
-        """A proposal of this kind, as `Proposal.pack` left it."""
+        """A proposal of this kind, as `Proposal.pack` saved it."""
         raise NotImplementedError
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """Ids of what to try on all data, the most promising first."""
+        """Ids of the candidates to try on all data, the most promising first."""
         return []
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """Outcome of changing the components at some positions; None if it is not above
-        `scene.bound`.
+        """Outcome of changing the components at some positions.
+
+        None if it is not above `scene.bound`.
         """
         return None

@@ -1,4 +1,4 @@
-"""What became of each proposal, for readers."""
+"""Records of the proposals that were decided, for readers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["MoveRecord"]
 class MoveRecord:
     """One proposal that was decided: what it would have done, and what it did.
 
-    parents, children : permanent ids before and after (children are the ids they would have had
-        when it was rejected)
-    expected, gain : nats, as estimated from a sample when it was proposed, and exact
+    parents, children : permanent ids before and after; if rejected, the ids that children would
+        have had
+    expected, gain : nats: estimated from a sample when it was proposed, and exact
     """
 
     lap: int

@@ -1,4 +1,4 @@
-"""Rules: how counts become potentials, and with it the local step and the bound of an algorithm."""
+"""Rules: how counts become potentials; which local step and which bound an algorithm has."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["BaseRule", "Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMean
 
 
 class BaseRule:
-    """How counts become potentials, which local step a visit takes, which bound there is."""
+    """How counts become potentials, which local step a visit takes, and which bound applies."""
 
     @property
     def objective(self) -> str:
-        """What `bound` gives, in words; empty for rules without one."""
+        """Name of what `bound` computes; empty if there is none."""
         return ""
 
     def pick(self, table: Any) -> Callable[..., Any]:
@@ -36,11 +36,11 @@ class BaseRule:
         raise NotImplementedError
 
     def at(self, seed: int, step: int) -> BaseRule:
-        """The same for every visit: no random numbers are used."""
+        """The rule for one visit. The same for all, if it uses no random numbers."""
         return self
 
     def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
-        """The model's, under this rule."""
+        """The model's potentials under this rule."""
         return model.potentials(counts, params, self)
 
     def local_model(self, model: Model) -> Model:
@@ -48,11 +48,11 @@ class BaseRule:
         return model
 
     def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
-        """Parameters that are not functions of the counts, refreshed."""
+        """Updated parameters that are not functions of the counts."""
         return model.global_step(total, params)
 
     def n_used(self, model: Model, total: Summary) -> int | None:
-        """Rows are shared out: components hold parts of them."""
+        """Components that hold rows; None if rows are divided among components."""
         return None
 
     def visit(
@@ -73,11 +73,11 @@ class BaseRule:
         return found, warm
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
-        """The whole-data objective, or None where there is none."""
+        """The whole-data objective; None if there is none."""
         raise NotImplementedError
 
     def check(self, found: Summary) -> None:
-        """Rules with a bound refuse one that is not a number."""
+        """Raise NumericalError if the local bound is not finite."""
         if not math.isfinite(found.local_bound):
             raise NumericalError(
                 f"the local bound is {found.local_bound}; check the data's scale "
@@ -85,8 +85,9 @@ class BaseRule:
             )
 
     def learn(self, model: Model, total: Summary) -> Model:
-        """Hyperparameters stay: modes and predictives have no bound that could say which are
-        better.
+        """The model itself: without a bound, nothing tells which hyperparameters are better.
+
+        Modes and predictives have no such bound.
         """
         return model
 
@@ -109,7 +110,7 @@ class MeanLog(BaseRule):
         return float(model.bound(total, params))
 
     def learn(self, model: Model, total: Summary) -> Model:
-        """What the model learns of its priors raises the bound."""
+        """The model with learned priors, which raise the bound."""
         return model.learn(total)
 
 
@@ -118,7 +119,7 @@ class WindowMeanLog(MeanLog):
     """Expected log, for windows of sequences that begin anywhere."""
 
     def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
-        """Those of whole sequences, and where windows begin."""
+        """Potentials of whole sequences, and those of window starts."""
         return model.window_potentials(counts, params, self)
 
 
@@ -136,16 +137,18 @@ class Mode(BaseRule):
         return table.mode
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
-        """EM's objective: largest log joint plus the entropy of the labels, up to a constant of the
-        prior.
+        """EM's objective: largest log joint plus entropy of the labels, up to a constant.
+
+        The constant is one of the prior.
         """
         return float(model.log_mode(total, params))
 
 
 @dataclass(frozen=True)
 class LogMean(BaseRule):
-    """Posterior predictive, own counts included: held-out scores, stochastic collapsed inference.
-    There is no bound.
+    """Posterior predictive, own counts included. There is no bound.
+
+    For held-out scores and stochastic collapsed inference.
     """
 
     def pick(self, table: Any) -> Callable[..., Any]:
@@ -162,8 +165,9 @@ class LogMean(BaseRule):
 
 @dataclass(frozen=True)
 class Hard(BaseRule):
-    """Wraps a rule: the best labelling instead of the expectation. Hard(Mode()) is Bregman
-    k-means.
+    """Wraps a rule: the best labelling instead of the expectation.
+
+    Hard(Mode()) is Bregman k-means.
     """
 
     rule: BaseRule
@@ -178,7 +182,7 @@ class Hard(BaseRule):
         return self.rule.pick(table)
 
     def local_model(self, model: Model) -> Model:
-        """The model that decodes."""
+        """The model whose local step takes the best labelling."""
         return model.best_only()
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
@@ -190,21 +194,19 @@ class Hard(BaseRule):
 class Draw(BaseRule):
     """A sample: parameters and labels drawn in turn, each given the other. Gibbs sampling.
 
-    Without random numbers (`rng` None, as readers of a fitted model have it) potentials are those
-    of the posterior predictive given the last labels, and the local step is the expectation.
+    Without random numbers (`rng` None, as for readers of a fitted model), potentials are those of
+    the posterior predictive given the last labels, and the local step is the expectation.
     """
 
     rng: np.random.Generator | None = None
 
     @property
     def objective(self) -> str:
-        """Log joint probability of data and labels, parameters of components and rows integrated
-        out.
-        """
+        """Log joint of data and labels, with parameters of components and rows integrated out."""
         return "log joint"
 
     def at(self, seed: int, step: int) -> Draw:
-        """The draws of one visit depend on the seed and its number alone."""
+        """The rule with the random numbers of one visit, which depend on seed and step only."""
         return Draw(np.random.default_rng([seed, DRAWS, step]))
 
     def pick(self, table: Any) -> Callable[..., Any]:
@@ -225,9 +227,7 @@ class Draw(BaseRule):
         watches: Sequence[Watch],
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
-        """Counts of labels drawn under parameters drawn given `counts`. There is no local part of a
-        bound.
-        """
+        """Counts of labels drawn under parameters drawn given `counts`; no local bound."""
         found, _ = super().visit(model, counts, params, batch, None, watches, pool)
         return replace(found, local_bound=0.0), None
 
@@ -235,13 +235,11 @@ class Draw(BaseRule):
         """There is no bound to check."""
 
     def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
-        """Drawn once a visit; the end of a lap changes nothing."""
+        """Draw the parameters, once a visit. Unchanged at the end of a lap."""
         return params if self.rng is None else model.redraw(total, params, self.rng)
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
-        """The log joint of data, labels and what is stored (a root): no bound, and it goes up and
-        down.
-        """
+        """The log joint of data, labels and stored values (a root): not a bound, may fall."""
         return float(model.bound(total, params))
 
     def n_used(self, model: Model, total: Summary) -> int | None:

@@ -1,4 +1,4 @@
-"""What a move may look at when it plans."""
+"""The data and state that a move may use when it plans."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Sample", "Scene"]
 
-SAMPLE_ROWS = 20_000  # rows that planning looks at: enough to see a component's parts
-SAMPLE_SHARES = 1 << 23  # numbers that the shares of those rows may take
+SAMPLE_ROWS = 20_000  # most rows in a sample: enough to see a component's parts
+SAMPLE_SHARES = 1 << 23  # most numbers in the shares of those rows
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows of the data with their posterior shares (n, K), repeats counted; scale: data units
-    for each sampled one.
+    """Some rows of the data with their posterior shares (n, K), repeats included.
+
+    scale : data units for each sampled one
     """
 
     batch: Batch
@@ -44,10 +45,10 @@ class Sample:
 
 @dataclass
 class Scene:
-    """What a move may look at when it plans: the model at the beginning of a lap.
+    """What a move may use when it plans: the model at the beginning of a lap.
 
     settled : the last lap gained hardly anything
-    in_stream : the data are rows that will be seen once; the total is that of the rows before them
+    in_stream : the data are rows that will be seen once; the total is that of earlier rows
     """
 
     model: Model
@@ -79,7 +80,7 @@ class Scene:
 
     @cached_property
     def protected(self) -> frozenset[int]:
-        """Positions that labels name: no move touches them."""
+        """Positions that labels name, which no move may touch."""
         return self.model.named(self.params)
 
     @cached_property
@@ -96,7 +97,7 @@ class Scene:
         return Sample(batch, shares, self.data.n_observations / batch.n_observations)
 
     def may_try(self, kind: str, slots: Sequence[int]) -> bool:
-        """Whether the components at some positions are free, and this candidate is due."""
+        """Whether the components at some positions are unprotected, and this candidate is due."""
         if self.protected.intersection(slots):
             return False
         ids = tuple(self.ids[k] for k in slots)
@@ -105,7 +106,7 @@ class Scene:
         )
 
     def give_up(self, kind: str, slots: Sequence[int], times: int = 1) -> None:
-        """Remember that a candidate was not worth watching; counts as `times` attempts."""
+        """Record that a candidate was not worth watching, as `times` failures."""
         ids, sizes = tuple(self.ids[k] for k in slots), [float(self.sizes[k]) for k in slots]
         for _ in range(times):
             self.attempts.fail(kind, ids, sizes, self.lap)

@@ -9,12 +9,13 @@ __all__ = ["PowerDecay"]
 
 @dataclass(frozen=True)
 class PowerDecay:
-    """rate(t) = first ((delay + 1) / (delay + t)) ** kappa for steps t = 1, 2, ...; converges for
-    0.5 < kappa <= 1.
+    """rate(t) = first ((delay + 1) / (delay + t)) ** kappa for steps t = 1, 2, ...
 
-    first : step size of the first step, in (0, 1]; None for (delay + 1) ** -kappa, so that rate(t)
-        = (delay + t) ** -kappa. With 1 about `delay` steps replace most of the total before rates
-        fall.
+    Converges for 0.5 < kappa <= 1.
+
+    first : first step size, in (0, 1]; None for (delay + 1) ** -kappa, which gives
+        rate(t) = (delay + t) ** -kappa. With 1, about `delay` steps replace most of the total
+        before rates fall.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""How often the components that rows may use are not those that they should: watched on some rows
-of every lap.
-"""
+"""Checks, on some rows of every lap, how often rows use the wrong components."""
 
 from __future__ import annotations
 
@@ -19,23 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["SparsityWatch", "count_missed"]
 
 NAME = "candidates"
-CHECKED = 1 / 64  # of the rows: what they cost is hardly seen
+CHECKED = 1 / 64  # fraction of the rows; at a negligible cost
 FIELDS = {name: Field(()) for name in ("checked", "missed")}
 
 
 @dataclass(frozen=True)
 class SparsityWatch:
-    """Counts the rows that were checked, and those among them that should use other components.
+    """Counts the checked rows, and those among them that should use other components.
 
-    n_rows : rows that are checked of a lane, in its first block: together, for judging a few rows
-        of every block would read all coefficients once for each of them
+    n_rows : checked rows of a lane, all in its first block: checking a few rows of every block
+        would read all coefficients once for each block
     """
 
     name: str = NAME
     n_rows: int = 0
 
     def at(self, model: Model, counts: Summary, batch: Batch, rule: Rule) -> SparsityWatch:
-        """For one visit."""
+        """The watch for one visit."""
         return replace(self, n_rows=max(1, round(batch.n_rows * CHECKED / len(batch.lanes()))))
 
     def empty_side(self, model: Model, potentials: Potentials) -> Summary:
@@ -51,7 +49,7 @@ class SparsityWatch:
         local: Local,
         side: Summary,
     ) -> Summary:
-        """Add a block's numbers, if it is the first of its lane."""
+        """Add a block's numbers, if it is the first block of its lane."""
         if raw.row_at > 0:
             return side
         found = model.structure.n_missed(model.family.prepare, potentials, raw, local, self.n_rows)
@@ -64,6 +62,6 @@ class SparsityWatch:
 
 
 def count_missed(visit: Summary) -> tuple[float, float]:
-    """Rows of a visit that were checked and missed; zeros where nobody watched."""
+    """(checked, missed) rows of a visit; zeros if there was no watch."""
     side = visit.sides.get(NAME)
     return (0.0, 0.0) if side is None else (float(side["checked"]), float(side["missed"]))

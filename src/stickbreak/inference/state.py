@@ -1,4 +1,4 @@
-"""What the next step needs (State), and what a reader may want to plot (Info)."""
+"""State: what the next step needs. Info: what a reader may want to plot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Info:
-    """One visit, for readers. bound is None where it was not computed or would not be a bound."""
+    """One visit, for readers. bound is None if it was not computed or would not be a bound."""
 
     lap: int
     step: int
@@ -40,18 +40,18 @@ class Info:
 
 @dataclass
 class State:
-    """The engine's own: totals are added to in place, everything else is replaced. Only the loop
-    that owns it writes to it.
+    """The engine's own state. Only the loop that owns it writes to it.
 
-    seed : stands in for the total until every batch has been seen (memoized lap 1; stochastic: the
-        first); None afterwards
-    lap_version : how many edits there were when this lap began; older ones have been replayed
-        everywhere at its end
+    Totals are added to in place; everything else is replaced.
+
+    seed : stands in for the total until every batch has been seen (memoized: lap 1; stochastic: the
+        first visit); None afterwards
+    lap_version : number of edits when this lap began; at its end, older ones have been replayed
+        everywhere
     lap_total : sum of this lap's visits, which replaces the running total at the lap's end (running
         sums drift)
-    warm : values of the units of each batch that has not been seen since a trial was accepted: as
-        the trial left them
-    settled : batches whose units no longer begin afresh
+    warm : values of units after an accepted trial, for batches not seen since
+    settled : batches whose units no longer start afresh
     keeps_warm : whether units keep values at all
     """
 
@@ -74,7 +74,7 @@ class State:
 
     @property
     def counts(self) -> Summary:
-        """What potentials are made from: the total, or the seed that stands in for it."""
+        """The counts that potentials are made from: the total, or the seed in its place."""
         return self.total.view() if self.seed is None else self.seed
 
     @property
@@ -83,17 +83,18 @@ class State:
         return len(self.ids)
 
     def recall(self, batch: Batch) -> Visit | None:
-        """What is remembered of a batch, edits since its last visit replayed."""
+        """The last visit of a batch, with later edits replayed."""
         visit = self.memory.recall(batch.id)
         return None if visit is None else visit.catch_up(self.log)
 
     def warm_of(self, batch: Batch, old: Visit | None) -> Fields | None:
-        """What the units of a batch go on from: its last visit, or an accepted trial."""
+        """Values that a batch's units continue from: its last visit, or an accepted trial."""
         return self.warm.get(batch.id) if old is None else old.warm
 
     def all_warm(self) -> Fields | None:
-        """Values of every unit of fixed batches, in the order of the data; None where structures
-        keep none, or not all are seen.
+        """Values of every unit of fixed batches, in the order of the data.
+
+        None if the structure keeps none, or if not all batches have been seen.
         """
         visits = [self.memory.recall(batch_id) for batch_id in self.memory]
         kept = [visit.catch_up(self.log).warm for visit in visits if visit is not None]
@@ -101,7 +102,7 @@ class State:
         return join(found) if found and len(found) == self.n_batches else None
 
     def remember(self, batch: Batch, summary: Summary, warm: Fields | None) -> None:
-        """Keep a batch's counts; once every batch is kept, the total speaks for itself."""
+        """Keep a batch's counts. Once every batch is kept, the seed is dropped."""
         self.memory.remember(batch.id, Visit(summary, warm, len(self.log)))
         self.warm.pop(batch.id, None)
         self.keeps_warm = self.keeps_warm or warm is not None
@@ -109,7 +110,7 @@ class State:
             self.seed = None
 
     def edit(self, edit: Edit) -> None:
-        """A structural edit: now on totals, seed and parameters, later on each remembered batch."""
+        """Apply an edit: now to totals, seed and parameters, later to each remembered batch."""
         ids = edit.rename(self.ids, self.next_id)
         edited = {
             "ids": ids,
@@ -124,8 +125,9 @@ class State:
         self.__dict__.update(edited)  # in one go: Ctrl-C must not leave half an edit
 
     def recover(self, model: Model) -> None:
-        """A consistent total after an interruption in the middle of a step: the sum of what is
-        remembered.
+        """Restore a consistent total after an interruption in the middle of a step.
+
+        It is the sum of the remembered counts.
         """
         if not len(self.memory):
             return

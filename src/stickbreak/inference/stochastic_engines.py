@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StochasticVB", "SubchainVB"]
 
-MOST_BUFFER, EDGE_TOL = 128, 1e-3  # of adaptive buffers
+MOST_BUFFER, EDGE_TOL = 128, 1e-3  # limits of adaptive buffers
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -36,7 +36,7 @@ class _StochasticEngine(Engine):
     first_rate: float | None = None
 
     def check(self) -> None:
-        """Also the step sizes."""
+        """Check the step sizes too."""
         super().check()
         if not 0 <= self.kappa <= 1 or not self.delay >= 0:
             raise ValueError(
@@ -61,7 +61,7 @@ class _StochasticEngine(Engine):
         return MeanLog()
 
     def stopping(self) -> Stopping:
-        """By the noisy monitor."""
+        """By the mean log_z, which is noisy."""
         return MonitorStopping(self.tol)
 
     def final_bound(
@@ -99,7 +99,7 @@ class StochasticVB(SparseEngine, _StochasticEngine):
     batch_size: int | None = None
 
     def check(self) -> None:
-        """Also the batches."""
+        """Check the batch size too."""
         super().check()
         if self.batch_size is not None:
             require_whole(batch_size=self.batch_size)
@@ -142,7 +142,7 @@ class SubchainVB(_StochasticEngine):
     buffer: int | str = "adaptive"
 
     def check(self) -> None:
-        """Also the windows."""
+        """Check the windows too."""
         super().check()
         require_whole(n_subchains=self.n_subchains, subchain_length=self.subchain_length)
         if self.subchain_length < 2:
@@ -165,7 +165,7 @@ class SubchainVB(_StochasticEngine):
         return WindowMeanLog()
 
     def accumulator(self, data: Data) -> Accumulator:
-        """(1 - rate) * total + rate * new, each field scaled by its own number."""
+        """(1 - rate) * total + rate * new, each field scaled by its own factor."""
         return Subchains(data.n_spans, data.n_units, self.schedule)
 
     def plan(self, data: Data) -> Visits:

@@ -11,7 +11,7 @@ __all__ = ["AllLaps", "BoundStopping", "MonitorStopping", "Stopping"]
 
 
 class Stopping(Protocol):
-    """Judges a trace."""
+    """Decides from the trace whether a fit is done."""
 
     def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether the fit is done."""
@@ -33,8 +33,9 @@ class BoundStopping:
 
 @dataclass(frozen=True)
 class MonitorStopping:
-    """Done when the mean log_z has not risen by more than tol above its best for `patience` laps
-    (stochastic engines).
+    """Done when the mean log_z has not risen above its best for `patience` laps.
+
+    A rise of tol or less does not count. For stochastic engines.
     """
 
     tol: float
@@ -50,7 +51,7 @@ class MonitorStopping:
 
 @dataclass(frozen=True)
 class AllLaps:
-    """Done when so many laps have been made: a sampler has no place to arrive at."""
+    """Done after n_laps laps: a sampler does not converge to a point."""
 
     n_laps: int
 

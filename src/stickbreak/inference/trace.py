@@ -19,13 +19,12 @@ __all__ = ["LapRecord", "Trace"]
 class LapRecord:
     """One pass over the data.
 
-    bound : whole-data bound in nats (EM: its objective), or None where there is none
+    bound : whole-data bound in nats (EM: its objective); None if there is none
     log_z : mean local log normalizer per unit, under the potentials in force at each visit
-    disagreement : with `candidates`, the part of the checked rows that would use other components
-        if all were judged exactly; with `max_active` in chains, the part of them that is, on
-        average, in components that it may not use. None: nothing was checked
-    n_used : components that hold at least one row, where each row has one component (Gibbs); None
-        elsewhere
+    disagreement : with `candidates`, the fraction of checked rows that would use other components
+        if all were evaluated exactly. With `max_active` in chains, their expected fraction in
+        components that they may not use. None if nothing was checked
+    n_used : components that hold at least one row, if each row has one component (Gibbs); else None
     """
 
     lap: int
@@ -50,8 +49,10 @@ class LapRecord:
 
 @dataclass
 class Trace:
-    """Laps, in order; `visits` too when asked for; `moves` that were decided. Iterate it, or take
-    columns as arrays.
+    """The history of a fit: its laps, in order. Iterate it, or take columns as arrays.
+
+    visits : the bound after every visit, if asked for
+    moves : moves that were decided
     """
 
     laps: list[LapRecord] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Trace:
 
     @property
     def n_used(self) -> Array:
-        """(laps,) components that hold rows, NaN where rows are shared out among components."""
+        """(laps,) components that hold rows; NaN if rows are divided among components."""
         return np.array([np.nan if r.n_used is None else r.n_used for r in self.laps])
 
     @property
@@ -94,9 +95,7 @@ class Trace:
 
     @property
     def disagreement(self) -> Array:
-        """(laps,) part of the checked rows that should use other components than they may, NaN
-        where none was checked.
-        """
+        """(laps,) fraction of checked rows that should use others; NaN if none was checked."""
         return np.array([np.nan if r.disagreement is None else r.disagreement for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One assembly, structure + family + prior, serves every model: a model names its parts."""
+"""One Model class for every model: structure + family + prior."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ModelPotentials:
         return self.tables[name]
 
     def pair(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> from the sums, which is right for completed entries too."""
+        """<potentials, counts> from the sums; also valid for completed entries."""
         tables = sum(
             float(pairing(np.ravel(w)[None], np.ravel(counts[n])[None]))
             for n, w in self.tables.items()
@@ -53,7 +53,7 @@ class ModelPotentials:
 
 @dataclass(frozen=True)
 class _FreeSets:
-    """New components may be used by rows without a label, which are set 0."""
+    """Fills the legal sets of new components: only rows without a label (set 0) may use them."""
 
     def __call__(self, params: Fields) -> Array:
         return np.eye(len(params["legal"]), 1)
@@ -116,7 +116,7 @@ class Model:
         return Model(Independent(), self.family, Sticks(), self.axis)
 
     def finite_mixture(self, family: BaseFamily | None = None) -> Model:
-        """Finite mixture of the same family, or of another one: what starts begin with."""
+        """Finite mixture of the same family, or of another one; used for starts."""
         return Model(Independent(), family or self.family, SymmetricDirichlet(), self.axis)
 
     # ------------------------------------------------------------------------------ counts, params
@@ -147,15 +147,15 @@ class Model:
         """Positions that labels name: no move touches them."""
         if "legal" not in params:
             return frozenset()
-        named = (params["legal"][1:] > 0).any(0)  # set 0 is that of rows without a label
+        named = (params["legal"][1:] > 0).any(0)  # set 0 is for rows without a label
         return frozenset(int(k) for k in np.flatnonzero(named))
 
     def newborn_fillers(self) -> dict[str, Filler]:
-        """What new slots of the parameters hold, where it is not what the field declares."""
+        """Fillers of new slots of the parameters, where they differ from the field's own."""
         return {"legal": _FreeSets()}
 
     def block_rows(self, n_components: int) -> int:
-        """Rows of a block: as many as keep features and evidence near the cache."""
+        """Rows of a block, chosen to keep features and evidence near the cache."""
         return self.structure.block_rows(self.family.width() + n_components)
 
     def n_used(self, total: Summary) -> int:
@@ -193,7 +193,7 @@ class Model:
         watches: Sequence[Watch] = (),
         pool: Pool = map,
     ) -> tuple[Summary, Fields | None]:
-        """Infer one batch. Lanes run in any order on any worker and are added up in one order."""
+        """Infer one batch. Lanes run in any order on any worker; their sums have a fixed order."""
         if warm is None:
             n_components = potentials.empty.size(self.axis)
             warm = self.step.start(self.structure, batch, n_components, self.axis)
@@ -227,7 +227,7 @@ class Model:
         return [] if edit is None else [edit]
 
     def order(self, total: Summary) -> Edit | None:
-        """Edit that sorts components by the bound, or None."""
+        """Edit that sorts components into the order with the largest bound, or None."""
         order = None if self.structure.names_components else self.prior.order(total)
         return None if order is None else Permute(self.axis, tuple(int(i) for i in order))
 
@@ -248,8 +248,9 @@ class Model:
 
         found : all data's counts under `potentials`
 
-        The local part with its pairing, less KL(q(globals) || prior) = <potentials, counts> -
-        log-partition rise. Fields without potentials (documents' E[log share]) are the data's own.
+        It is the local part with its pairing, minus KL(q(globals) || prior) = <potentials, counts>
+        - log-partition rise. Fields without potentials (documents' E[log share]) are the data's
+        own.
         """
         paired = {*potentials.tables, *self.family.fields(self.axis)}
         arrays = {n: (counts if n in paired else found)[n] for n in counts}
@@ -266,9 +267,9 @@ class Model:
     # ------------------------------------------------------------------------------ learned priors
 
     def learn(self, total: Summary) -> Model:
-        """The model with hyperparameters that raise the bound; itself when it learns none.
+        """The model with hyperparameters that raise the bound; itself if it learns none.
 
-        Of the bound only sum(log_marginal) depends on them: counts and local parts are those of
+        Only the term sum(log_marginal) of the bound depends on them: counts and local parts are for
         given shares.
         """
         family = self.family.learn(total) if self.learns else self.family
@@ -283,7 +284,7 @@ class Model:
         return Fields(layout, values)
 
     def with_learned(self, values: Fields) -> Model:
-        """The model with hyperparameters that were learned before, from a checkpoint."""
+        """The model with learned hyperparameters from a checkpoint."""
         own, found = (
             {n: a.shape for n, a in fields.arrays.items()} for fields in (self.learned(), values)
         )
@@ -303,7 +304,7 @@ class Model:
         return self._over_lanes(lanes.decode_lane, potentials, batch, pool)
 
     def shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
-        """(n, K) posterior shares of each row, for whoever asks for the whole table."""
+        """(n, K) posterior shares of each row, as a full table."""
         return self._over_lanes(lanes.shares_lane, potentials, batch, pool)
 
     def unit_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:

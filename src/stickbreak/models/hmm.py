@@ -19,7 +19,8 @@ def finite_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Mode
 
 
 def hdp_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Model:
-    """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks; keywords are those of
-    HDPRows.
+    """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks.
+
+    Keywords are those of HDPRows.
     """
     return Model(Chain(), family, HDPRows(**rows), learns=learns)

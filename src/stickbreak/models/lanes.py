@@ -33,7 +33,7 @@ Filtered = tuple[Array, Array]
 def prepared(
     model: Model, potentials: ModelPotentials, lane: Batch
 ) -> Iterator[tuple[Batch, Batch]]:
-    """The blocks of a lane, as the user gave them and as the family reads them."""
+    """The blocks of a lane, as given by the user and as prepared by the family."""
     for block in lane.blocks(model.block_rows(potentials.empty.size(model.axis))):
         yield block, block.with_rows(model.family.prepare(block.rows))
 
@@ -41,7 +41,7 @@ def prepared(
 def held_or_long(
     model: Model, potentials: ModelPotentials, lane: Batch
 ) -> Iterator[Batch | LongUnit]:
-    """The blocks of a lane; one with a unit that no block can hold comes unit by unit."""
+    """The blocks of a lane. A block with a unit too long for it comes unit by unit."""
     max_rows = model.block_rows(potentials.empty.size(model.axis))
     for block in lane.blocks(max_rows):
         is_held = block.n_rows <= 2 * max_rows or block.windows is not None
@@ -96,7 +96,7 @@ def infer_lane(
 
 
 def require_finite(log_z: float, potentials: ModelPotentials) -> None:
-    """A clear error for a log normalizer that is not a number."""
+    """Raise NumericalError for a log normalizer that is not finite."""
     if not math.isfinite(log_z):
         what = (
             "not a number"
@@ -126,7 +126,7 @@ def decode_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Array
             [structure.decode(potentials, block) for _, block in prepared(model, potentials, lane)]
         )
     best, tables = np.empty(lane.n_rows, dtype=np.int64), dict(potentials.empty.empty().arrays)
-    lane = replace(lane.alone(), repeats=None)  # rows that do not count have a best component too
+    lane = replace(lane.alone(), repeats=None)  # rows of weight zero need a label too
     for block, _, local in inferred(model, potentials, lane, None, tables):
         best[block.row_at : block.row_at + block.n_rows] = np.asarray(local.shares).argmax(1)
     return best
@@ -166,7 +166,7 @@ def unit_shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> 
 def filter_lane(
     model: Model, potentials: ModelPotentials, pick: Callable[..., Array], lane: Batch
 ) -> Array:
-    """What `pick` takes of a filter, piece by piece."""
+    """The part of a filter's result that `pick` selects, for all pieces."""
     parts: list[Array] = []
     for part in held_or_long(model, potentials, lane):
         if isinstance(part, LongUnit):
@@ -209,7 +209,7 @@ def paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[
 
 
 def impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:
-    """(n, D) rows with missing entries as expected."""
+    """(n, D) rows with missing entries replaced by their expectation."""
     return np.concatenate(
         [
             model.family.impute(counts, raw.rows, _shares(model, potentials, block))

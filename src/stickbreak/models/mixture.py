@@ -20,7 +20,7 @@ __all__ = ["dp_mixture", "finite_mixture"]
 def _shares(
     given: type[Sticks] | type[SymmetricDirichlet], concentration: float | GammaPrior
 ) -> BasePrior:
-    """A prior over components whose concentration is known, or has a prior of its own."""
+    """A prior over components whose concentration is known, or has a prior itself."""
     if isinstance(concentration, GammaPrior):
         return UncertainConcentration(given, concentration)
     return given(concentration)

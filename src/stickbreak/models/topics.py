@@ -1,4 +1,4 @@
-"""Topic models: words of documents, and any other rows in groups with shares of their own."""
+"""Topic models: words of documents, or any rows in groups that have their own shares."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ __all__ = ["hdp_topics", "lda"]
 
 
 def lda(family: BaseFamily, concentration: float | GammaPrior = 0.1, **local: Any) -> Model:
-    """Latent Dirichlet allocation; concentration: prior count of each topic in a document. local:
-    settings of `Document`.
+    """Latent Dirichlet allocation.
+
+    concentration : prior count of each topic in a document
+    local : settings of `Document`
     """
     return Model(Document(**local), family, DirichletTopics(concentration), axis="topic")
 
@@ -25,6 +27,6 @@ def hdp_topics(
     top_concentration: float | GammaPrior = 10.0, *,
     root: str = "beta", precision: str = "rule", **local: Any,
 ) -> Model:  # fmt: skip
-    """Topics without a limit; see HDPTopics. local: settings of `Document`."""
+    """Any number of topics; see HDPTopics. local: settings of `Document`."""
     prior = HDPTopics(concentration, top_concentration, root, precision)
     return Model(Document(**local), family, prior, axis="topic")

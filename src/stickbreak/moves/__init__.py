@@ -1,5 +1,6 @@
-"""Moves that find the number of components: each is proposed before a lap and kept when the
-whole-data bound rises.
+"""Moves that find the number of components.
+
+Each is proposed before a lap, and kept if the whole-data bound rises.
 """
 
 from .birth import Birth

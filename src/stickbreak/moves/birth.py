@@ -1,4 +1,4 @@
-"""Birth: the rows of one component are divided among newborn ones, and judged on all data."""
+"""Birth: divide the rows of one component among newborns, and accept them on all data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Birth(BaseMove):
         joined or dropped.
     max_targets : components tried in one lap, at most.
     min_rows : smallest component that is tried, in expected rows.
-    n_passes : passes of the little fit that shapes a proposal on a sample.
+    n_passes : passes of the little fit to a sample that shapes a proposal.
     """
 
     kind: ClassVar[str] = "birth"
@@ -57,11 +57,11 @@ class Birth(BaseMove):
     n_passes: int = 40
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
-        """A proposal as `pack` left it."""
+        """A proposal, as `pack` saved it."""
         return RedistributionProposal.unpack("birth", saved, prefix, arrays)
 
     def check(self) -> None:
-        """Whole numbers."""
+        """Settings are whole numbers."""
         require_whole(
             n_newborn=self.n_newborn,
             max_targets=self.max_targets,
@@ -70,9 +70,7 @@ class Birth(BaseMove):
         )
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Proposals for the components that most need one: those never tried first, large ones
-        first.
-        """
+        """Proposals for some components: those with the fewest failures first, then the largest."""
         if "redistribute" not in scene.model.structure.tracks:
             return []
         if scene.in_stream:
@@ -82,7 +80,7 @@ class Birth(BaseMove):
             taken = (target, *nearest(scene, target, max(0, self._failures(scene, target) - 1)))
             counts, gain = self._shape(scene, taken)
             if counts is None:
-                # newborns that all joined again say that those with fewer would too
+                # all newborns joined again; fewer of them would do so too
                 scene.give_up("birth", (target,), times=2 if gain == 0.0 else 1)
                 continue
             found.append(
@@ -93,13 +91,13 @@ class Birth(BaseMove):
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For trials on all data: as in `plan`, each component once for every division."""
+        """Targets of trials on all data: as in `plan`, each component once for every division."""
         n_ways = len(scene.model.structure.births)
         ready = [k for k in self._targets(scene) if self._failures(scene, k) < n_ways]
         return [(scene.ids[k],) for k in ready[: self.max_targets]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """All data with a component replaced by newborns, divided as the structure declares."""
+        """Fit all data with newborns in place of a component, divided as the structure declares."""
         (target,) = slots
         ways = scene.model.structure.births
         way = ways[min(self._failures(scene, target), len(ways) - 1)]
@@ -108,7 +106,7 @@ class Birth(BaseMove):
         n_newborn = max(2, self.n_newborn // way.part)
         try:
             newborns = MAKERS[way.by](joined, at, n_newborn, self.n_passes)
-        except NumericalError:  # of rows so far apart that nothing is left of the rest: no start
+        except NumericalError:  # rows so far apart that they swamp the rest: no start
             return None
         if newborns is None:
             return None
@@ -117,11 +115,10 @@ class Birth(BaseMove):
         return try_fit(scene, counts, params, kept + [scene.ids[target]] * way.keeps, self.n_passes)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
-        """For rows seen once: newborns beside the components, which keep what they had and compete
-        for the new rows.
+        """For rows seen once: newborns beside the components, to compete for the new rows.
 
-        A newborn that its target explains as well, by its counts of all rows before, is the target
-        again.
+        The components keep their counts. A newborn that its target explains as well, judging by the
+        target's counts of all earlier rows, is dropped as a copy of the target.
         """
         model, newborns, taken, expected = scene.model, [], [], 0.0
         for target in self._targets(scene)[: self.max_targets]:
@@ -140,8 +137,8 @@ class Birth(BaseMove):
         old = scene.total.permute(model.axis, taken)
         table = rows_of(model, scene.sample, taken)
         assert table is not None
-        # all of them once more, on the rows of all: parts of one newborn that two targets held find
-        # each other
+        # Fit all of them together, on the rows of all targets: parts of one cluster that two
+        # targets held can then merge.
         together = side_by_side([old, *newborns], model.axis)
         found = little_fit(model, table, together, self.n_passes, moves=(Merge(start=2),))
         ids, sizes = np.array(found.ids), model.prior.sizes(found.counts)
@@ -166,13 +163,13 @@ class Birth(BaseMove):
         return scene.attempts.failures("birth", (scene.ids[target],))
 
     def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary | None, float]:
-        """Counts of newborns, by a little fit to the rows of some components, and its gain; None
-        when it would not pay even there.
+        """Counts of newborns, by a little fit to the rows of some components, and its gain.
 
-        Then a gain of zero means that they joined until there were as many as before.
+        The counts are None if newborns do not pay even there. A gain of zero then means that they
+        merged until there were as many as before.
 
         The first attempt begins with n_newborn of them, the next with half. When those have failed,
-        neighbours join the target (`taken` has them): their rows are dealt out together.
+        `taken` includes neighbors of the target, and the rows of all of them are divided together.
         """
         model, failures = scene.model, self._failures(scene, taken[0])
         table = rows_of(model, scene.sample, taken)
@@ -201,11 +198,10 @@ class Birth(BaseMove):
 
     @staticmethod
     def _price(scene: Scene) -> float:
-        """Nats that a sample promises too much for each component: its rows count `scale` times,
-        and so does the chance it fits.
+        """Nats by which a sample overrates each component.
 
-        Half a nat for each number that a component is described by, and each further copy of the
-        sample.
+        Its rows count `scale` times, and so does what fits by chance: half a nat for each number
+        that describes a component, and each further copy of the sample.
         """
         zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
         n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
@@ -221,9 +217,7 @@ def _watch(
 
 
 def _gain_together(model: Model, first: Summary, second: Summary) -> Array:
-    """(J,) what the family gains when components of one and of the other are the same, pair by
-    pair.
-    """
+    """(J,) what the family gains if component j of both summaries is one component."""
     together = model.family.log_marginal(first + second)
     return np.asarray(
         together - model.family.log_marginal(first) - model.family.log_marginal(second)

@@ -1,10 +1,10 @@
-"""Newborns from blocks of rows in succession that would be better off as components of their own.
+"""Newborns from blocks of successive rows that would be better off as components of their own.
 
-What a block of rows w gains as the only rows of a component, in the data's part of the bound,
+A block of rows w gains, as the only rows of a component, in the data's part of the bound
 
     log m(w) - sum over k of [log m(rows of k) - log m(rows of k without those of w)],
 
-is known before anything is fitted; m is the marginal likelihood of a component's rows.
+where m is the marginal likelihood of a component's rows. This is known before anything is fitted.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from .newborns import Newborns
 __all__ = ["count_rows", "newborns_from_blocks", "worth_of_blocks"]
 
 LENGTHS = (20, 40, 80)  # rows of a block
-N_BLOCKS = 64  # of a length that are looked at
-NUMBERS = 1 << 22  # that the counts of all of them may take
+N_BLOCKS = 64  # most blocks evaluated of each length
+NUMBERS = 1 << 22  # most numbers in the counts of all of them
 
 
 def newborns_from_blocks(
     scene: Scene, target: int, n_newborn: int, n_passes: int
 ) -> Newborns | None:
-    """The target, then blocks around rows of it, a newborn each; whoever had their rows loses them.
+    """The target, then one newborn for each block around rows of it.
 
-    Rows with a known label stay. None if no block would gain.
+    The blocks' rows are taken from whichever components held them. Rows with a known label stay.
+    None if no block would gain.
     """
     sample, model = scene.sample, scene.model
     K, owners = len(scene.ids), sample.shares.argmax(1)
@@ -49,7 +50,7 @@ def newborns_from_blocks(
         return None
     newborn = count_rows(scene, np.where(labels >= K, labels - K, -1), [target] * used)
     total = scene.total
-    if sample.scale < 1.0 + 1e-9:  # of more data than these, components hardly notice the loss
+    if sample.scale < 1.0 + 1e-9:  # if the data are larger, components hardly notice the loss
         left = count_rows(scene, np.where(labels < K, labels, -1), range(K))
         kept = {name: left[name] for name in model.family.fields(model.axis)}
         total = replace(total, arrays={**total.arrays, **kept})
@@ -63,7 +64,7 @@ def newborns_from_blocks(
 def _best_blocks(scene: Scene, owners: Array, is_free: Array, target: int) -> list[tuple[int, int]]:
     """(begin, end) of random blocks that gain, the best first."""
     numbers = sum(array.size for array in scene.model.family.zeros(1).values())
-    n_blocks = max(1, min(N_BLOCKS, NUMBERS // (4 * numbers)))  # of which each has some four owners
+    n_blocks = max(1, min(N_BLOCKS, NUMBERS // (4 * numbers)))  # each has about four owners
     found = []
     for length in LENGTHS:
         blocks = choose_blocks(
@@ -77,15 +78,13 @@ def _best_blocks(scene: Scene, owners: Array, is_free: Array, target: int) -> li
 def worth_of_blocks(
     scene: Scene, owners: Array, target: int, blocks: list[tuple[int, int]]
 ) -> list[float]:
-    """What each block alone would gain as a component, if rows of the sample belonged to their
-    owners (n,) only.
-    """
+    """Gain of each block alone as a component, if each sampled row belonged to its owner (n,)."""
     n_blocks, log_marginal = len(blocks), scene.model.family.log_marginal
     labels = np.full(len(owners), -1)
     for b, (begin, end) in enumerate(blocks):
         labels[begin:end] = b
     inside = np.flatnonzero(labels >= 0)
-    # of blocks, by their owners
+    # parts of blocks, one for each owner
     parts, which = np.unique(labels[inside] + n_blocks * owners[inside], return_inverse=True)
     part_of = np.full(len(owners), -1)
     part_of[inside] = which
@@ -100,10 +99,10 @@ def worth_of_blocks(
 
 
 def count_rows(scene: Scene, labels: Array, like: Sequence[int] | Array) -> Summary:
-    """Counts, as those of a mixture, of the sampled rows that labels (n,) name; -1: nobody's.
+    """Counts, as in a mixture, of the sampled rows by labels (n,); -1 is not counted.
 
-    like : for each label, the component whose reference points its moments are about, and by which
-        gaps in its rows are completed
+    like : for each label, the component that provides reference points of moments, and fills
+        missing entries of its rows
     """
     model, batch, rows = scene.model, scene.sample.batch, np.flatnonzero(labels >= 0)
     known, empty = (

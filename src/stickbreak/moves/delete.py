@@ -1,5 +1,6 @@
-"""Delete: a component's rows are dealt out among others, which adapt to them on a sample before all
-data judge.
+"""Delete: divide a component's rows among others.
+
+These adapt to the rows on a sample first; then the bound on all data decides.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Delete(BaseMove):
 
     Parameters
     ----------
-    n_absorbers : components that share its rows out among them, the nearest ones.
+    n_absorbers : nearest components that take over its rows.
     max_targets : components tried in one lap, at most.
     n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever
         accepted.
@@ -41,17 +42,17 @@ class Delete(BaseMove):
     n_passes: int = 50
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
-        """A proposal as `pack` left it."""
+        """A proposal, as `pack` saved it."""
         return RedistributionProposal.unpack("delete", saved, prefix, arrays)
 
     def check(self) -> None:
-        """Whole numbers."""
+        """Settings are whole numbers."""
         require_whole(
             n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes
         )
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Small components first."""
+        """Proposals for the smallest components."""
         is_tracked = "redistribute" in scene.model.structure.tracks
         if len(scene.ids) < 2 or scene.in_stream or not is_tracked:
             return []
@@ -71,9 +72,7 @@ class Delete(BaseMove):
         return found
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For trials on all data: components without a row together, then each, small ones
-        first.
-        """
+        """Targets of trials: components without a row together, then each one, smallest first."""
         free = [
             k for k in np.argsort(scene.sizes, kind="stable") if scene.may_try("delete", (int(k),))
         ]
@@ -82,7 +81,7 @@ class Delete(BaseMove):
         return ([idle] if idle else []) + alone
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """All data without those components."""
+        """Fit all data without those components."""
         if len(slots) >= len(scene.ids):
             return None
         keep = [k for k in range(len(scene.ids)) if k not in slots]

@@ -1,4 +1,4 @@
-"""Fits to a few rows, in which a proposal takes shape before the whole data see it."""
+"""Little fits: a proposal takes shape on a few rows before it is tried on the whole data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Goal", "little_fit", "nearest", "rows_of", "side_by_side"]
 
-WORTH = 0.1  # a row belongs to the little fits of components that hold at least this share of it
+WORTH = 0.1  # a row joins the little fit of components that hold at least this share of it
 
 
 def side_by_side(parts: Sequence[Summary], axis: str) -> Summary:
-    """The components of all, one after the other; fields without the axis are the first part's."""
+    """All components of the parts in succession; fields without the axis come from the first."""
     arrays = {
         n: np.concatenate([part[n] for part in parts], axis=f.axes.index(axis))
         if axis in f.axes
@@ -49,7 +49,7 @@ def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
 def rows_of(model: Model, sample: Sample, slots: Sequence[int]) -> Table | None:
     """Rows of a sample that belong to some components, weighted as in the whole data.
 
-    None: fewer than two.
+    None if there are fewer than two.
     """
     mass = sample.mass(slots)
     rows = np.flatnonzero(mass > WORTH * sample.batch.repeats_or_ones())
@@ -68,10 +68,10 @@ def rows_of(model: Model, sample: Sample, slots: Sequence[int]) -> Table | None:
 class Goal(Callback):
     """Ends a little fit that will not reach a bound at its present rate.
 
-    wanted : the bound to reach, with n_free components; each further one must bring `price` more
-    patience : if each pass closes less of the gap than the one before it, all that follow would
-        close closed ** 2 / (before - closed) together, were the ratio to stay as it is; a fit that
-        needs more than `patience` times that has no hope either
+    wanted : the bound to reach with n_free components; each further one must bring `price` more
+    patience : factor on an extrapolation. If each pass closes less of the gap than the one before,
+        at a constant ratio, all later passes together close closed ** 2 / (before - closed). A fit
+        that needs more than `patience` times that is ended
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Goal(Callback):
         self.max_iter, self.last, self.closed = 0, -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
-        """Compare the gap with what the last pass closed of it."""
+        """Compare the remaining gap with what the last pass closed."""
         assert record.bound is not None
         reached = record.bound - self.price * max(0, record.n_components - self.n_free)
         gap, closed, before = self.wanted - reached, reached - self.last, self.closed

@@ -1,5 +1,6 @@
-"""Merge: two components become one, counts added; exact because the entropy of chosen pairs is
-tracked during the lap.
+"""Merge: two components become one, counts added.
+
+Exact, because the lap tracks the entropy of the chosen pairs.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Merge", "MergeWatch", "pair_scores"]
 
-ALL_PAIRS = 40  # components up to which every pair is scored; beyond, each with its nearest only
+ALL_PAIRS = 40  # largest K for which every pair is scored; beyond it, only nearest neighbors
 NEAREST = 10
-MOST_OF_ONE = 5  # pairs of one component that a lap watches
-N_TRIALS, N_PASSES = 8, 50  # pairs tried on all data, where merges are not tracked; their passes
-HOPELESS = -100.0  # nats: pairs that would lose more are not scored again until they have changed
+MOST_OF_ONE = 5  # most pairs of one component that a lap watches
+N_TRIALS, N_PASSES = 8, 50  # of trials on all data, where merges are not tracked
+HOPELESS = -100.0  # nats; pairs that would lose more are not scored again until they change
 
 
 @dataclass(frozen=True)
 class MergeWatch:
-    """Collects what merging each pair would do to the local bound and to tracked fields. pairs (M,
-    2): positions.
+    """Collects the effect of merging each pair on the local bound and on tracked fields.
+
+    pairs (M, 2) : positions
     """
 
     pairs: Array
     name: str = "merge"
 
     def at(self, model: Model, counts: Summary, batch: Batch, rule: Any) -> MergeWatch:
-        """The same for every visit."""
+        """The watch itself: it is the same for every visit."""
         return self
 
     def empty_side(self, model: Model, potentials: Potentials) -> Summary:
@@ -94,7 +96,7 @@ class MergeProposal:
     def edit(
         self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
-        """The pair's terms, corrected for pairs folded before it."""
+        """The edit that merges the pair, corrected for pairs merged before it."""
         keep, drop = sorted(positions)
         earlier = tuple(p.pair for p in done if isinstance(p, MergeProposal))
         return MergeEdit(model.axis, keep, drop, self.pair, earlier)
@@ -109,7 +111,8 @@ class Merge(BaseMove):
     max_pairs : pairs watched in one lap, at most; default twice the number of components.
     start : first lap in which pairs are watched.
     allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound
-        would drop: a fit to a sample whose rows count several times overrates every component.
+        would drop. It is for fits to a sample whose rows count several times, which overrate every
+        component.
     """
 
     kind: ClassVar[str] = "merge"
@@ -119,7 +122,7 @@ class Merge(BaseMove):
     allowance: float = 0.0
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
-        """A proposal as `pack` left it."""
+        """A proposal, as `pack` saved it."""
         a, b = (int(k) for k in saved["slots"])
         watch = MergeWatch(np.array(saved["pairs"], dtype=np.int64).reshape(-1, 2))
         return MergeProposal(
@@ -127,7 +130,7 @@ class Merge(BaseMove):
         )
 
     def check(self) -> None:
-        """Whole numbers."""
+        """Settings are numbers in their ranges."""
         require_whole(start=self.start)
         if not 0 <= self.allowance < np.inf:
             raise ValueError(f"allowance={self.allowance} must be a number of nats, 0 or more")
@@ -135,8 +138,8 @@ class Merge(BaseMove):
             require_whole(max_pairs=self.max_pairs)
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Pairs whose counts alone say that they may belong together, best first."""
-        # rows that are gone cannot say what they lose
+        """Pairs that may belong together, judging by their counts alone; best first."""
+        # In a stream, the entropy of rows seen before is no longer known.
         if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:
             return []
         if "merge" not in scene.model.structure.tracks:
@@ -149,10 +152,10 @@ class Merge(BaseMove):
         ]
 
     def _choose(self, scene: Scene) -> list[tuple[tuple[int, int], float]]:
-        """Pairs of positions with the nats that they should gain.
+        """Pairs of positions, with the nats that each should gain.
 
-        That is the change of the bound without that of the entropy, which a merge never raises: no
-        pair for which it is negative can be accepted.
+        This is the change of the bound without the change of the entropy. A merge never raises the
+        entropy, so a pair with a negative value cannot be accepted.
         """
         budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(
@@ -163,7 +166,7 @@ class Merge(BaseMove):
             scene.give_up("merge", (int(pairs[at, 0]), int(pairs[at, 1])))
         chosen: list[tuple[tuple[int, int], float]] = []
         taken = np.zeros(len(scene.ids), dtype=int)
-        # components without a row cost hardly anything, so their scores are about zero: absorb them
+        # Components without a row score about zero, since they cost hardly anything: absorb them.
         is_idle = scene.sizes < 1.0
         for at in np.argsort(-scores, kind="stable"):
             a, b = (int(k) for k in pairs[at])
@@ -175,13 +178,13 @@ class Merge(BaseMove):
         return chosen
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
-        """For structures that do not track merges: the same pairs, the best few."""
+        """For structures that do not track merges: the best few of the same pairs."""
         if "merge" in scene.model.structure.tracks or len(scene.ids) < 2:
             return []
         return [(scene.ids[a], scene.ids[b]) for (a, b), _ in self._choose(scene)[:N_TRIALS]]
 
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
-        """All data with the two components as one."""
+        """Fit all data with the two components merged."""
         keep, drop = sorted(slots)
         edit = MergeEdit(scene.model.axis, keep, drop)
         ids = list(edit.rename(scene.ids, scene.next_id))
@@ -191,11 +194,11 @@ class Merge(BaseMove):
 def pair_scores(
     model: Model, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
 ) -> tuple[Array, Array]:
-    """Pairs (M, 2), a < b, and (M,) the change of the bound if they merged without a loss of
-    entropy.
+    """Pairs (M, 2), a < b, and (M,) change of the bound if they merged without loss of entropy.
 
-    may_try(a, b): which pairs are of interest; default all. The score of one that is not likely to
-    gain may be -inf.
+    may_try(a, b) : which pairs are of interest; default all
+
+    The score of a pair that is not likely to gain may be -inf.
     """
     layout = model.family.fields(model.axis)
     counts = Fields(layout, {n: total[n] for n in layout})
@@ -225,22 +228,20 @@ def _candidates(model: Model, counts: Fields) -> Array:
 
 
 def _joined(first: Fields, second: Fields) -> Fields:
-    """Slot by slot sums, moments about the first's reference points."""
+    """Sums slot by slot, with moments about the first's reference points."""
     return Summary(first.layout, first.arrays) + Summary(second.layout, second.arrays)
 
 
 def _prior_changes(
     model: Model, total: Summary, params: Fields, pairs: Array, data: Array
 ) -> Array:
-    """(M,) change of the prior's part for pairs that may still come out positive, -inf for the
-    others.
-    """
+    """(M,) change of the prior's part; -inf for pairs that are unlikely to gain in all."""
     layout = model.prior.fields(model.axis)
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
     for at in np.argsort(-data, kind="stable")[: 4 * total.size(model.axis) + 50]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
-        # near its best, and never above it
+        # The parameters are near their optimum here, so this is a close lower bound.
         out[at] = model.prior.bound(edit(counts), edit(params)) - now
     return out

@@ -1,6 +1,6 @@
 """Newborns from the rows of a component, or from whole units; `blocks.py` has those from blocks.
 
-Which of these a model uses, and in which order, its structure declares (`births`).
+The structure declares which of these a model uses, and in which order (`births`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["Newborns", "newborns_from_rows", "newborns_from_units"]
 
 N_COARSE = 10  # passes of k-means that newborns begin with
-LEAST_WORDS = 3.0  # rows of a component that a unit must have to be heard
-SAMPLE_WORDS = 500_000  # rows of units that a birth looks at
+LEAST_WORDS = 3.0  # units with fewer rows of the target are left out
+SAMPLE_WORDS = 500_000  # most rows in a birth's sample of units
 
 
 class Newborns(NamedTuple):
-    """Counts of the family, and the rows (J,) of each newborn.
+    """The family's counts of the newborns, and their sizes (J,) in rows.
 
-    total : counts of all components if the newborns took rows from others than the target
+    total : counts of all components, if newborns took rows from others than the target
     """
 
     counts: Summary
@@ -42,9 +42,9 @@ class Newborns(NamedTuple):
 
 
 def newborns_from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int) -> Newborns | None:
-    """A mixture of the target's rows, whatever their order.
+    """Newborns from a mixture of the target's rows, ignoring their order.
 
-    If that is one cluster, two halves of it: order may tell two clusters apart that overlap too
+    If that finds one cluster only, two halves of it: order may separate clusters that overlap too
     much for a mixture.
     """
     table = rows_of(scene.model, scene.sample, (target,))
@@ -52,7 +52,7 @@ def newborns_from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int)
         return None
     mixture = scene.model.mixture()
     is_simple = mixture.family.coarse() is mixture.family
-    # what is one cluster to k-means may be two to the family
+    # k-means may see one cluster where the family sees two
     for n_coarse in (0,) if is_simple else (N_COARSE, 0):
         size, n_exact = min(n_newborn, table.n_rows), 0 if n_coarse else 2
         start = from_plusplus(mixture, table, size, scene.rng, n_passes=n_exact, n_coarse=n_coarse)
@@ -66,7 +66,7 @@ def newborns_from_rows(scene: Scene, target: int, n_newborn: int, n_passes: int)
 
 
 def _of_some_size(mixture: Model, counts: Summary) -> Newborns | None:
-    """The components that hold at least one row; None when that is at most one of them."""
+    """The components that hold at least one row; None if there are fewer than two."""
     sizes = mixture.prior.sizes(counts)
     keep = np.flatnonzero(sizes >= 1.0)
     if len(keep) < 2:
@@ -77,9 +77,9 @@ def _of_some_size(mixture: Model, counts: Summary) -> Newborns | None:
 def newborns_from_units(
     scene: Scene, target: int, n_newborn: int, n_passes: int
 ) -> Newborns | None:
-    """Clusters of units by the sums of the rows that they have of the target.
+    """Newborns from clusters of units, by each unit's sum of the target's rows.
 
-    Where the family has no such sums, clusters of rows.
+    If the family has no such sums, clusters of rows.
     """
     model, grouped = scene.model, scene.model.family.grouped(SMOOTHING)
     if grouped is None:
@@ -99,9 +99,7 @@ def newborns_from_units(
 
 
 def _sums_of(scene: Scene, target: int, n_columns: int) -> Array:
-    """(S, V) expected sums of the rows that some units have of a component; those with hardly any
-    are left out.
-    """
+    """(S, V) expected sums of a component's rows in sampled units; units with few are left out."""
     model = scene.model
     batch = scene.data.sample(SAMPLE_WORDS, scene.rng)
     potentials = model.potentials(scene.total.restrict(batch.symbols), scene.params, MeanLog())

@@ -1,8 +1,7 @@
-"""What birth and delete share: the mass of some components goes to proposals; a lap tracks the
-difference.
+"""Redistribution, for birth and delete: the mass of some components goes to proposals.
 
 q'(z = j) = mass * softmax(evidence of proposal j + log share), where mass is what the components
-`taken` held of a row.
+`taken` held of a row. A lap tracks the difference.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ __all__ = ["Redistribution", "RedistributionProposal"]
 
 @dataclass(frozen=True)
 class Redistribution:
-    """Collects the difference over some slots: what proposals gain less what components lose.
+    """Collects the difference over some slots: gains of proposals minus losses of components.
 
     taken : positions that lose their mass; a birth takes from its targets, a delete from its target
         and all absorbers
-    counts : counts of the J proposals, whose potentials deal the mass out
+    counts : counts of the J proposals, whose potentials divide the mass
     log_share (J,) : their log shares, up to a constant
-    first : the first slot that gains. Slots are (targets, newborns) for a birth, (target,
-        absorbers) for a delete; targets that keep their rows of the past (a stream) are the first
+    first : the first slot that gains. Slots are (targets, newborns) for a birth, and (target,
+        absorbers) for a delete. In a stream, targets keep their earlier rows and are the first
         proposals
-    folded : how many of the taken slots end in one with what is left of them
+    folded : how many of the taken slots are folded into one, with what is left of them
     """
 
     name: str
@@ -50,14 +49,14 @@ class Redistribution:
     taken_scores: BaseScores | None = field(default=None, repr=False)
 
     def at(self, model: Model, counts: Summary, batch: Batch, rule: Rule) -> Redistribution:
-        """With the potentials of the proposals and of the components that they replace."""
+        """The watch with potentials of the proposals and of the components that they replace."""
         scores = rule.pick(model.family)
         taken, proposed = (
             counts.permute(model.axis, list(self.taken)),
             self.counts.restrict(batch.symbols),
         )
         absorbers = list(range(self.first, len(self.taken)))
-        if absorbers:  # what they lose and what they gain must be moments about the same points
+        if absorbers:  # losses and gains must be moments about the same points
             newborn = proposed.permute(model.axis, range(len(absorbers), proposed.size(model.axis)))
             proposed = (
                 side_by_side([taken.permute(model.axis, absorbers), newborn], model.axis).empty()
@@ -66,7 +65,7 @@ class Redistribution:
         return replace(self, counts=proposed, scores=scores(proposed), taken_scores=scores(taken))
 
     def empty_side(self, model: Model, potentials: Potentials) -> Summary:
-        """Zeros over the axis "slot"; reference points of moments as they are."""
+        """Zeros over the axis "slot", with the present reference points of moments."""
         empty = potentials.empty
         own = empty.permute(model.axis, list(self.taken[: self.first]))
         # the counts of `at`: the batch's symbols only
@@ -119,7 +118,7 @@ class RedistributionProposal:
     def unpack(
         cls, kind: str, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]
     ) -> RedistributionProposal:
-        """What `pack` left."""
+        """A proposal, as `pack` saved it."""
         slots = tuple(int(k) for k in saved["slots"])
         counts = unpack_summary(saved["counts"], prefix, arrays)
         log_share = arrays[f"{prefix}/log_share"]
@@ -131,8 +130,9 @@ class RedistributionProposal:
     def edit(
         self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]
     ) -> Edit:
-        """Append newborns where there are any, add the difference, fold what is left of the targets
-        into the first that gains.
+        """Append newborns if any, add the difference, fold the targets' remainder.
+
+        The remainder goes to the first slot that gains.
         """
         axis = model.axis
         if self.kind == "birth":
@@ -147,7 +147,7 @@ class RedistributionProposal:
             slots, grow = positions, ()
         keep, gone = slots[self.watch.first], sorted(slots[: self.watch.first], reverse=True)
         folds = []
-        for drop in gone:  # from the last on, so that the others stay where they are
+        for drop in gone:  # last first, so that the other positions stay valid
             folds.append(Fold(axis, keep, drop))
             keep -= drop < keep
         return Compose((*grow, AddSide(axis, slots, self.watch.name), *folds))

@@ -1,6 +1,6 @@
 """Trials: a move that a lap cannot track fits all data for some passes from a changed start.
 
-A trial that ends above the bound of the fit is where it goes on; else nothing has happened.
+If a trial ends above the bound of the fit, the fit continues from it; else it is dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["join", "split", "try_fit"]
 # Share of a target's steps to itself that stay within a newborn. If all did, a short chain would
 # not leave the newborn that it begins with, however little that one explains.
 STAY = 0.9
-LEAST_GAIN = 0.1  # nats: less may be had by a few passes more, whatever the components
+LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
 def try_fit(
@@ -33,8 +33,8 @@ def try_fit(
 ) -> Outcome | None:
     """Fit all data from changed counts; components beyond those `kept` (permanent ids) are new.
 
-    Units that keep values of their own (documents) get a cold start: from a warm one they would not
-    leave what they know.
+    Units with values of their own (documents) start cold: a warm start would keep them where they
+    are.
     """
     model, bound = scene.model, scene.bound
     goal = Goal(bound, patience=model.structure.patience)
@@ -50,7 +50,7 @@ def try_fit(
 
 
 def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:
-    """The scene with the components at some positions as one, and where that is."""
+    """The scene with the components at some positions merged, and the position of the result."""
     first, axis = min(taken), scene.model.axis
     total, params, ids, shares = scene.total, scene.params, scene.ids, scene.sample.shares
     for drop in sorted(set(taken) - {first}, reverse=True):
@@ -65,10 +65,10 @@ def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:
 
 
 def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Fields]:
-    """Counts and parameters in which newborns stand for the target, at the end.
+    """Counts and parameters with newborns in place of the target, at the end.
 
-    What the prior counts is shared out by size; of the steps from the target to itself most stay
-    with the newborn that they are of.
+    The prior's counts are divided by size. Most steps from the target to itself stay within the
+    same newborn.
     """
     model, axis = scene.model, scene.model.axis
     others = [k for k in range(len(scene.ids)) if k != target]
@@ -93,7 +93,7 @@ def split(scene: Scene, target: int, newborns: Newborns) -> tuple[Summary, Field
 
 
 def _share_out(values: Array, axes: tuple[str | None, ...], axis: str, shares: Array) -> Array:
-    """The last slots along each `axis` hold the same value: their shares of it."""
+    """Multiply the last slots along each `axis`, which hold the same value, by their shares."""
     out, last = np.array(values, dtype=float), slice(-len(shares), None)
     where = [dimension for dimension, name in enumerate(axes) if name == axis]
     for dimension in where:

@@ -53,32 +53,32 @@ class BasePrior:
         return params
 
     def order(self, total: Summary) -> Array | None:
-        """Order of components that makes the bound largest; None: it does not matter."""
+        """Order of components with the largest bound; None if it does not matter."""
         return None
 
     # ------------------------------------------------------------------------------ potentials
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> Mapping[str, Any]:
-        """Log potentials by name; one named like a field is paired with it in the bound."""
+        """Log potentials by name. One named like a field is paired with that field in the bound."""
         raise NotImplementedError
 
     def predictive(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
-        """Log potentials at posterior means, unused mass renormalized away: held-out scores."""
+        """Log potentials at posterior means, for held-out scores. Unused mass is renormalized."""
         raise NotImplementedError
 
     def window_tables(self, counts: Counts, params: Fields) -> Mapping[str, Any]:
-        """Potentials of windows of long sequences besides the others: window_start (K,), logs."""
+        """Additional potentials for windows of long sequences: window_start (K,), in logs."""
         raise ValueError(
             f"{type(self).__name__} has no windows: SubchainVB is for hidden Markov models; use "
             "StochasticVB"
         )
 
     def pseudo(self, params: Fields, n_components: int) -> Any:
-        """Prior counts of each table, unused mass apart: what a compiled sweep needs."""
+        """Prior counts of each table, unused mass kept separate. Compiled sweeps need them."""
         self._refuse("prior counts")
 
     def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) expected share of each component; less than one in all with unused mass."""
+        """(K,) expected share of each component; unused mass is what they lack to one."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------ bounds
@@ -98,7 +98,7 @@ class BasePrior:
         return self
 
     def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
-        """Stored parameters, drawn given the counts of a labelling and the present ones."""
+        """Stored parameters, drawn given the counts of a labelling and the present parameters."""
         return params
 
     def for_modes(self) -> BasePrior:
@@ -112,15 +112,15 @@ class BasePrior:
         self._refuse("posterior of its concentration")
 
     def concentration_at(self, params: Fields) -> float:
-        """Concentration of the groups below a root: as given, or as learned so far."""
+        """Concentration of the groups below a root: the given value, or the one learned so far."""
         self._refuse("concentration of groups")
 
     def concentrations(self, params: Fields) -> Any:
-        """Concentrations of a chain's tables, and stickiness: as given, or as learned so far."""
+        """Concentrations of a chain's tables, and stickiness: given, or learned so far."""
         self._refuse("concentrations of tables")
 
     def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
-        """Concentration of the root: as given, or its posterior where it is learned."""
+        """Concentration of the root: the given value, or its posterior if it is learned."""
         self._refuse("root")
 
     def _refuse(self, what: str) -> Never:

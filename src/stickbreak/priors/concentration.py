@@ -1,18 +1,18 @@
-"""A concentration that is not known: Gamma prior, posterior by the counts alone.
+"""A concentration that is learned: Gamma prior, and a posterior that follows from the counts.
 
 Given the counts n of the components, the shares and the concentration c have the exact joint
 posterior
 
-    q(shares, c) = q(c) q(shares | c),   q(c) proportional to p(c) exp(R(n; c)),
+    q(shares, c) = q(c) q(shares | c),   q(c) proportional to p(c) exp(R(n; c)).
 
-where R(n; c) is the log-partition rise that the prior of the shares has for a known c. So the bound
-is log of the integral of p(c) exp(R(n; c)), and E[log share] the average of its value at c over
-q(c). Nothing is stored besides the counts, and an empty component at the end of the sticks still
-costs nothing, since it does so for every c. (A factor q(c) independent of the sticks would charge
-it log E[c] - E[log c] for each.)
+R(n; c) is the log-partition of the shares' posterior minus that of their prior, for a known c. So
+the bound is the log of the integral of p(c) exp(R(n; c)), and E[log share] is its value at c
+averaged over q(c). Nothing is stored besides the counts. An empty component at the end of the
+sticks costs nothing, because it costs nothing for every c. (A factor q(c) independent of the sticks
+would charge log E[c] - E[log c] for each.)
 
-The integral is a sum over fixed nodes, evenly spaced in log c: a discrete prior for which
-everything here is exact. For smooth functions that fall off at both ends such sums converge faster
+The integral is a sum over fixed nodes, evenly spaced in log c. This is a discrete prior, for which
+everything here is exact. For smooth functions that fall off at both ends, such sums converge faster
 than any power of the spacing.
 """
 
@@ -36,19 +36,20 @@ from .sticks import Sticks
 
 __all__ = ["GammaPrior", "UncertainConcentration"]
 
-# of log c; a posterior as narrow as that of some 1,000 components is twice as wide
+# Between nodes, in log c. Even with some 1,000 components the posterior is twice as wide.
 SPACING = 1.0 / 32.0
-STRIDE = 16  # of the first look, which finds where the posterior is
-DROP = 60.0  # nats below the best: e**-60 of it is nothing
-REACH = 800.0  # nats of prior density that the nodes reach down to
-# in log c: below e**-40 of the prior mean a concentration is zero for all that the counts can tell
+STRIDE = 16  # nodes per step of the coarse pass, which locates the posterior
+DROP = 60.0  # nats below the best; nodes beyond it are negligible
+REACH = 800.0  # nats below the peak of the prior density that the nodes cover
+# In log c. Counts cannot tell a concentration below e**-40 of the prior mean from zero.
 LEFT = 40.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GammaPrior(Parameters):
-    """Gamma prior on a concentration, which is then learned: density proportional to c**(shape - 1)
-    exp(-rate c).
+    """Gamma prior on a concentration, which is then learned.
+
+    The density is proportional to c**(shape - 1) exp(-rate c).
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class GammaPrior(Parameters):
     rate: float = 1.0
 
     def check(self) -> None:
-        """Raise ValueError for numbers that make no Gamma density that we can add up."""
+        """Raise ValueError for a shape or rate outside the range that the nodes can cover."""
         require_positive(shape=self.shape, rate=self.rate)
         if not 1e-3 <= self.shape <= 1e6 or not 1e-6 <= self.rate <= 1e6:
             raise ValueError(
@@ -80,7 +81,7 @@ class GammaPrior(Parameters):
         return float(self.shape / self.rate)
 
     def quantile(self, level: Any) -> Array:
-        """Values below which lie these shares of the distribution."""
+        """Quantiles of the distribution at these levels."""
         return np.asarray(gammaincinv(self.shape, level) / self.rate)
 
     def nodes(self) -> tuple[Array, Array]:
@@ -90,10 +91,10 @@ class GammaPrior(Parameters):
 
 @lru_cache(maxsize=32)
 def _nodes(shape: float, rate: float) -> tuple[Array, Array]:
-    """Evenly spaced in log c, as far as the density is above exp(-REACH) of its best; what lies to
-    the left is put on the first.
+    """Nodes evenly spaced in log c, where the density is above exp(-REACH) of its maximum.
 
-    With y = log(c / mean) the log density in log c is shape (y - exp(y)), a constant apart.
+    The mass to the left of them is put on the first node. With y = log(c / mean), the log density
+    in log c is shape (y - exp(y)) up to a constant.
     """
     ratio = REACH / shape
     left = min(LEFT, 2.0 * math.sqrt(ratio) if ratio < 0.5 else 1.0 + ratio)
@@ -103,16 +104,16 @@ def _nodes(shape: float, rate: float) -> tuple[Array, Array]:
     highest = math.log(shape / rate) + right
     log_c = lowest + step * np.arange(math.ceil((highest - lowest) / step) + 1)
     log_weight = shape * log_c - rate * np.exp(log_c)
-    # a geometric series: all nodes further left
+    # all nodes further left, as a geometric series
     log_weight[0] -= math.log(-math.expm1(-shape * step))
     c, log_weight = np.exp(log_c), log_weight - logsumexp(log_weight)
-    c.flags.writeable = log_weight.flags.writeable = False  # shared by all who ask
+    c.flags.writeable = log_weight.flags.writeable = False  # cached, so all callers share it
     return c, log_weight
 
 
 @dataclass(frozen=True)
 class UncertainConcentration(ShareCounts):
-    """Shares whose concentration c is learned: c ~ Gamma, shares | c as the prior `given` has them.
+    """Shares whose concentration is learned: c ~ Gamma, shares | c as in the prior `given`.
 
     given : Sticks or SymmetricDirichlet
     """
@@ -121,9 +122,7 @@ class UncertainConcentration(ShareCounts):
     concentration: GammaPrior
 
     def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
-        """q(c) for these counts. Nodes are first looked at by strides, then one by one where it
-        matters.
-        """
+        """q(c) for these counts: a coarse pass over the nodes, then every node near the maximum."""
         c, log_prior = self.concentration.nodes()
         first = np.r_[0 : len(c) : STRIDE, len(c) - 1]
         coarse = log_prior[first] + self.given(c[first]).log_rise(counts)
@@ -139,8 +138,9 @@ class UncertainConcentration(ShareCounts):
         return {"share": rule.pick(self)(counts)}
 
     def mean_log(self, counts: Counts) -> Array:
-        """E[log share], the concentration integrated out: the derivative of the bound along a
-        count.
+        """E[log share] with the concentration integrated out.
+
+        It is the derivative of the bound with respect to a count.
         """
         q = self.concentration_posterior(counts)
         return q.probability @ self.given(q.values).mean_log(counts)
@@ -151,11 +151,11 @@ class UncertainConcentration(ShareCounts):
         return np.log(q.probability @ np.exp(self.given(q.values).log_mean(counts)))
 
     def mode(self, counts: Counts) -> Array:
-        """At the posterior mean of the concentration: what k-means passes of a start use."""
+        """The mode at the posterior mean of the concentration; k-means passes of a start use it."""
         return self.given(self.concentration_posterior(counts).mean).mode(counts)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
-        """Log shares drawn from their posterior for a concentration that is drawn from its own."""
+        """Log shares drawn from their posterior, given a concentration drawn from its posterior."""
         q = self.concentration_posterior(counts)
         return self.given(float(rng.choice(q.values, p=q.probability / q.probability.sum()))).draw(
             counts, rng
@@ -166,8 +166,9 @@ class UncertainConcentration(ShareCounts):
         return self.concentration_posterior(total).log_evidence
 
     def log_mode(self, total: Summary, params: Fields) -> float:
-        """EM has no objective here: the best concentration of sticks at their modes depends on the
-        truncation.
+        """Raise ValueError: EM has no objective here.
+
+        The best concentration of sticks at their modes depends on the truncation.
         """
         raise ValueError(
             "EM cannot learn a concentration; give it a number, or use a variational "

@@ -1,6 +1,4 @@
-"""Dirichlet rows, and the finite prior over components: shares ~ Dirichlet(concentration /
-K, ...).
-"""
+"""Dirichlet rows, and the finite prior over components: shares ~ Dirichlet(concentration / K)."""
 
 from __future__ import annotations
 
@@ -20,9 +18,9 @@ __all__ = ["ROWS", "RowTable", "SymmetricDirichlet"]
 
 @dataclass(frozen=True)
 class RowTable:
-    """Dirichlet rows over the last axis, `counts + pseudo`, and the mass `rest` (one number a row)
-    of outcomes not in use.
+    """Dirichlet rows over the last axis, with parameters `counts + pseudo`.
 
+    rest : mass of the outcomes not in use, one number a row.
     pseudo == 0 marks an impossible outcome: its log probability is -inf, whatever was counted.
     """
 
@@ -60,12 +58,13 @@ class RowTable:
         *,
         rng: np.random.Generator,
     ) -> Array:
-        """Log shares drawn from their posterior; less than one in all where there is a rest."""
+        """Log shares drawn from their posterior; they sum to less than one if there is a rest."""
         return draw_log_dirichlet(_possible(counts, pseudo), rest, rng)
 
     def log_best(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
-        """Sum alpha log(alpha / sum alpha): the log joint in natural coordinates at its mode, a
-        constant of the prior apart.
+        """Log joint in natural coordinates at its mode, up to a constant of the prior.
+
+        sum alpha log(alpha / sum alpha), alpha = (counts + pseudo, rest).
         """
         alpha = _possible(counts, pseudo)
         total = _total(alpha, rest)
@@ -91,7 +90,7 @@ ROWS = RowTable()
 class SymmetricDirichlet(ShareCounts):
     """shares ~ Dirichlet(concentration / K) over K components; K comes from the counts.
 
-    concentration : a number, or (J,) to look at several at once: results then have that axis first.
+    concentration : a number, or (J,) for several at once; results then have that axis first.
     """
 
     concentration: Any = 1.0
@@ -121,7 +120,7 @@ class SymmetricDirichlet(ShareCounts):
         return ROWS.draw(counts["share"], self._pseudo(counts), rng=rng)
 
     def log_rise(self, counts: Counts) -> Array:
-        """log-partition of the posterior minus that of the prior."""
+        """Log-partition of the posterior minus that of the prior."""
         pseudo = self._pseudo(counts)
         return np.asarray(
             ROWS.log_partition(counts["share"], pseudo)
@@ -129,7 +128,7 @@ class SymmetricDirichlet(ShareCounts):
         )
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """log-partition of the posterior minus that of the prior."""
+        """Log-partition of the posterior minus that of the prior."""
         return float(self.log_rise(total))
 
     def log_mode(self, total: Summary, params: Fields) -> float:

@@ -1,11 +1,10 @@
-"""Shares of topics in documents: each document has a Dirichlet of its own around shares that all
-have in common.
+"""Shares of topics in documents: one Dirichlet for each document, centered on common shares.
 
     pi_d ~ Dirichlet(concentration b)
 
-with b uniform (LDA), or from the root of an HDP. What a corpus has to remember of its documents'
-posteriors is the sum of their E[log pi]: the bound is linear in it, and a better root is a function
-of it [H16, 5.3].
+The common shares b are uniform (LDA), or come from the root of an HDP. Of the documents'
+posteriors, only the sum of E[log pi] is stored: the bound is linear in it, and it is all that an
+update of the root needs [H16, 5.3].
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ __all__ = ["DirichletTopics", "HDPTopics", "TopicPseudo"]
 
 
 class TopicPseudo(NamedTuple):
-    """Prior counts of a document: of each topic (K,), and of all that are not in use (0 where there
-    are none).
-    """
+    """Prior counts of a document: (K,) of each topic, and the rest for topics not in use (or 0)."""
 
     topics: Array
     rest: float
 
 
 class DocumentCounts(BasePrior):
-    """share (K,): words of each topic; log_share (K,), log_rest: sum over documents of
-    E[log pi].
+    """Counts of documents.
+
+    share (K,) : words of each topic
+    log_share (K,), log_rest : sum over documents of E[log pi]
     """
 
     concentration: float | GammaPrior
@@ -65,11 +64,11 @@ class DocumentCounts(BasePrior):
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """Names of what is learned as a point, and stored."""
+        """Names of the parameters that are learned as points, and stored."""
         return ("concentration",) if isinstance(self.concentration, GammaPrior) else ()
 
     def concentration_at(self, params: Fields) -> float:
-        """The documents' concentration: known, or as learned so far."""
+        """The documents' concentration: the given value, or the one learned so far."""
         return float(params["concentration"] if self.learned else self.concentration)  # type: ignore[arg-type]
 
     def _start_learned(self) -> tuple[dict[str, Field], dict[str, Array]]:
@@ -77,8 +76,9 @@ class DocumentCounts(BasePrior):
         return {name: Field(()) for name in self.learned}, begun
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """Prior counts, which a document adds its own to: the same under every rule, since
-        documents keep their posteriors.
+        """Prior counts, to which each document adds its own.
+
+        They are the same under every rule, because documents keep their posteriors.
         """
         pseudo = self.pseudo(params, len(counts["share"]))
         return {"pseudo": pseudo.topics, "rest": pseudo.rest}
@@ -88,7 +88,7 @@ class DocumentCounts(BasePrior):
         return {"pseudo": self.pseudo(params, len(counts["share"])).topics, "rest": 0.0}
 
     def log_mode(self, total: Summary, params: Fields) -> float:
-        """EM's objective: documents keep their posteriors, so the same as for variational Bayes."""
+        """EM's objective. Equals the bound, because documents keep their posteriors."""
         return self.bound(total, params)
 
     def sizes(self, counts: Counts) -> Array:
@@ -102,11 +102,10 @@ class DocumentCounts(BasePrior):
 
 @dataclass(frozen=True, eq=False)
 class DirichletTopics(DocumentCounts):
-    """A finite number of topics, all alike before any document is seen: the prior of latent
-    Dirichlet allocation.
+    """The prior of latent Dirichlet allocation: K topics, exchangeable a priori.
 
-    concentration : prior count of each topic in a document. A GammaPrior: learned, as the point
-        that makes the bound plus the log prior density (of the log) largest
+    concentration : prior count of each topic in a document. If a GammaPrior, it is learned as the
+        point that maximizes the bound plus the log prior density (of the log)
     """
 
     concentration: float | GammaPrior = 0.1
@@ -115,7 +114,7 @@ class DirichletTopics(DocumentCounts):
         check_concentration("concentration", self.concentration)
 
     def start(self, n_components: int, axis: str) -> Fields:
-        """What is learned, which begins at its prior mean."""
+        """Learned parameters, at their prior means."""
         return Fields(*self._start_learned())
 
     def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
@@ -123,13 +122,13 @@ class DirichletTopics(DocumentCounts):
         return TopicPseudo(np.full(n_components, self.concentration_at(params)), 0.0)
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """A better concentration, where it is learned."""
+        """A better concentration, if it is learned."""
         for name in self.learned:
             params = learn_point(name, lambda at: self.bound(total, at), params)
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """Sum over documents of E[log p(pi)], and the log prior density of what is learned."""
+        """Sum over documents of E[log p(pi)], plus the log prior density of learned parameters."""
         pseudo = self.pseudo(params, len(total["share"])).topics
         normalizer = float(gammaln(pseudo.sum()) - gammaln(pseudo).sum())
         learned = sum(
@@ -145,7 +144,7 @@ class DirichletTopics(DocumentCounts):
 
 @dataclass(frozen=True, eq=False)
 class HDPTopics(DocumentCounts):
-    """Topics without a limit: documents are centered on the shares of one root.
+    """Any number of topics: documents are centered on the shares of one root.
 
     concentration : of documents around the root's shares; small values give documents of few
         topics. May be a GammaPrior
@@ -174,7 +173,7 @@ class HDPTopics(DocumentCounts):
         return TopicGroups(self.concentration_at(params), numbers)
 
     def start(self, n_components: int, axis: str) -> Fields:
-        """Root (K,) mean shares, what they leave to one is unused; and what is learned."""
+        """Root: mean shares (K,), the remainder is unused mass. Learned parameters."""
         layout, begun = self._start_learned()
         return Fields(
             {"root": Field((axis,)), **layout},
@@ -182,7 +181,7 @@ class HDPTopics(DocumentCounts):
         )
 
     def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
-        """The root's concentration: as given, or its posterior where it is learned."""
+        """The root's concentration: the given value, or its posterior if it is learned."""
         return self._root().top(params["root"], self._groups(counts.n_units, params))
 
     def shares(self, params: Fields) -> Array:
@@ -190,13 +189,14 @@ class HDPTopics(DocumentCounts):
         return self._root().shares(params["root"])
 
     def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
-        """Prior counts (K,), unused mass apart."""
+        """Prior counts (K,), with the unused mass separate."""
         counts = self.concentration_at(params) * self.shares(params)
         return TopicPseudo(counts[:-1], float(counts[-1]))
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """A better root, then a better concentration where that is learned; each is kept only if it
-        raises the bound.
+        """A better root, then a better concentration if that is learned.
+
+        Each is kept only if it raises the bound.
         """
         if total.n_units > 0:
             slope = self.concentration_at(params) * np.append(total["log_share"], total["log_rest"])
@@ -209,8 +209,10 @@ class HDPTopics(DocumentCounts):
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """The root's part with the documents' normalizers, their E[log pi], and the log prior
-        density of what is learned.
+        """The prior's part of the bound, a sum of three terms.
+
+        The root's part with the documents' normalizers, the documents' E[log pi], and the log prior
+        density of learned parameters.
         """
         own = self._root().bound(params["root"], self._groups(total.n_units, params))
         expected = self.concentration_at(params) * float(

@@ -1,12 +1,12 @@
 """Rows of a (sticky) HDP hidden Markov model: all rows are centered on the shares of one root.
 
-    start row ~ Dirichlet(start_concentration b),   row j ~ Dirichlet(concentration b + stickiness
-    e_j),   b from the root
+    start row ~ Dirichlet(start_concentration b),   b from the root,
+    row j ~ Dirichlet(concentration b + stickiness e_j)
 
-q(row j) = Dirichlet(counts + prior counts) follows from the counts and the root, so the root is all
-that is stored. Rows at their optimum, the bound is a function of the root alone, and `update`
-climbs that function itself, rather than rows and root in turn [H16, 6.4]: for entries without
-counts the two are so strongly tied that turns would take dozens of laps.
+q(row j) = Dirichlet(counts + prior counts) follows from the counts and the root, so only the root
+is stored. With the rows at their optimum, the bound is a function of the root alone. `update`
+climbs this function directly, instead of alternating between rows and root [H16, 6.4]. For entries
+without counts the two are so strongly coupled that alternating would take dozens of laps.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from .weak_limit import WeakLimitRows
 
 __all__ = ["HDPRows"]
 
-# below it the surrogate bound falls like log(stickiness), whatever the data say
+# Below it the surrogate bound falls like log(stickiness), for any data.
 LEAST_STICKINESS = 1e-3
 
 
 class RowFunctions(NamedTuple):
-    """F(x) and its first two derivatives: rows add sum_l F(theta_l) - F(sum_l theta_l) to the
-    objective, theta = counts + prior.
+    """F(x) and its first two derivatives.
+
+    With theta = counts + prior, a row adds sum_l F(theta_l) - F(sum_l theta_l) to the objective.
     """
 
     value: Callable[[Array], Array]
@@ -51,13 +52,14 @@ MODES = RowFunctions(lambda x: xlogy(x, x), np.log, np.reciprocal)  # log joint 
 
 @dataclass(frozen=True)
 class _RowTerm:
-    """What rows at their optimum (posteriors or modes) add to the objective, as a function of b:
-    all K + 1 rows, start first.
+    """Contribution of the rows at their optimum (posteriors or modes), as a function of b.
+
+    Includes all K + 1 rows, start first.
     """
 
-    counts: Array  # (K + 1, K + 1), stickiness added, nothing in the bucket of unused states
+    counts: Array  # (K + 1, K + 1), with stickiness; zero for the bucket of unused states
     weight: Array  # (K + 1,) concentration of each row
-    total: Array  # (K + 1,) row sums of counts and prior: b sums to one
+    total: Array  # (K + 1,) row sums of counts and prior (b sums to one)
     rows: RowFunctions
 
     @staticmethod
@@ -97,10 +99,10 @@ class HDPRows(RowCounts):
     precision : of the Beta posterior, see BetaRoot
     at_modes : whether updates raise EM's objective, see `for_modes`
 
-    Each of the four numbers may be a GammaPrior, and is then learned: top_concentration with a
-    posterior in closed form; the others as the points that make bound plus log prior density (of
-    the log) largest. The bound includes these terms, and no update lowers it. The surrogate is
-    tight for small concentrations only, so learned ones above about 1 come out too small.
+    Each of the four numbers may be a GammaPrior, and is then learned. top_concentration has a
+    posterior in closed form; the others are points that maximize the bound plus the log prior
+    density (of the log). The bound includes these terms, and no update lowers it. The surrogate is
+    tight only for small concentrations, so learned values above about 1 come out too small.
     """
 
     concentration: float | GammaPrior = 0.5
@@ -127,11 +129,11 @@ class HDPRows(RowCounts):
     def for_modes(self) -> HDPRows:
         """The same prior for EM: `update` raises `log_mode` instead of `bound`."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StickbreakWarning)  # said when the first was made
+            warnings.simplefilter("ignore", StickbreakWarning)  # already raised by the original
             return replace(self, at_modes=True)
 
     def for_draws(self) -> WeakLimitRows:
-        """The weak limit, for Gibbs: as many states as there are, and a root that can be drawn."""
+        """The weak limit, for Gibbs: the present number of states, and a root that can be drawn."""
         if self.learned:
             raise ValueError(
                 f"Gibbs draws no {', '.join(self.learned)}; give numbers, or use a "
@@ -147,7 +149,7 @@ class HDPRows(RowCounts):
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """Names of what is learned as a point, and stored."""
+        """Names of the parameters that are learned as points, and stored."""
         names = ("concentration", "start_concentration", "stickiness")
         return tuple(name for name in names if isinstance(getattr(self, name), GammaPrior))
 
@@ -155,8 +157,9 @@ class HDPRows(RowCounts):
         return make_root(self.root, self.top_concentration, self.precision)
 
     def start(self, n_components: int, axis: str) -> Fields:
-        """Root (K,) mean shares, what they leave to one is unused; learned concentrations, which
-        begin at their prior means.
+        """Root: mean shares (K,), the remainder is unused mass.
+
+        Learned concentrations start at their prior means.
         """
         layout = {"root": Field((axis,)), **{name: Field(()) for name in self.learned}}
         priors = {name: getattr(self, name) for name in self.learned}
@@ -164,14 +167,14 @@ class HDPRows(RowCounts):
         return Fields(layout, {"root": np.full(n_components, 1.0 / (n_components + 1)), **begun})
 
     def concentrations(self, params: Fields) -> ChainGroups:
-        """The numbers of the rows' priors: known, or as learned so far."""
+        """The numbers of the rows' priors: given values, or those learned so far."""
         names = ("start_concentration", "concentration", "stickiness")
         return ChainGroups(
             *(float(params[n] if n in self.learned else getattr(self, n)) for n in names)
         )
 
     def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
-        """As given, or the posterior where it is learned."""
+        """The given value, or its posterior if it is learned."""
         return self._root().top(params["root"], self.concentrations(params))
 
     def shares(self, params: Fields) -> Array:
@@ -179,7 +182,7 @@ class HDPRows(RowCounts):
         return self._root().shares(params["root"])
 
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
-        """Prior counts of all rows, unused mass apart."""
+        """Prior counts of all rows, with the unused mass separate."""
         groups, b = self.concentrations(params), self.shares(params)
         rows = np.empty((n_components, n_components))
         rows[:] = groups.rows * b[:-1]
@@ -192,8 +195,9 @@ class HDPRows(RowCounts):
         )
 
     def update(self, total: Summary, params: Fields) -> Fields:
-        """A better root, then better concentrations where those are learned; each is kept only if
-        it raises the objective.
+        """A better root, then better concentrations if those are learned.
+
+        Each is kept only if it raises the objective.
         """
         groups = self.concentrations(params)
         root = self._root().solve(
@@ -208,15 +212,13 @@ class HDPRows(RowCounts):
         return params
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """The root's part, the rows' log-partitions, and the log prior density of what is
-        learned.
-        """
+        """The root's part, the rows' log-partitions, log prior density of learned parameters."""
         return self._objective(total, params, POSTERIORS) + sum(
             log_density(getattr(self, name), float(params[name])) for name in self.learned
         )
 
     def log_mode(self, total: Summary, params: Fields) -> float:
-        """EM's objective: the rows at their modes, the root as it is."""
+        """EM's objective: the rows at their modes, for the present root."""
         if not self.at_modes:
             raise ValueError(
                 "EM needs HDPRows(...).for_modes(), whose root follows EM's "

@@ -1,6 +1,4 @@
-"""Concentrations that are learned as points: those that make the bound plus their log prior density
-largest.
-"""
+"""Concentrations learned as points: each maximizes the bound plus its log prior density."""
 
 from __future__ import annotations
 
@@ -18,11 +16,11 @@ from .concentration import GammaPrior
 
 __all__ = ["check_concentration", "learn_point", "log_density"]
 
-REACH = 2.0  # how far a learned concentration may move in one update, in logs
+REACH = 2.0  # largest change of a log concentration in one update
 
 
 def check_concentration(name: str, value: Any) -> None:
-    """A clear error for what is neither a positive number nor a sound prior of one."""
+    """Raise ValueError unless the value is a positive number or a valid GammaPrior."""
     if isinstance(value, GammaPrior):
         value.check()
     else:
@@ -30,8 +28,9 @@ def check_concentration(name: str, value: Any) -> None:
 
 
 def log_density(prior: GammaPrior, value: float) -> float:
-    """Of log c, which has a mode for every shape: log of rate**shape c**shape exp(-rate c) /
-    Gamma(shape).
+    """Log density of log c, which has a mode for every shape.
+
+    log of rate**shape c**shape exp(-rate c) / Gamma(shape).
     """
     return float(
         prior.shape * np.log(prior.rate * value) - prior.rate * value - gammaln(prior.shape)
@@ -41,10 +40,13 @@ def log_density(prior: GammaPrior, value: float) -> float:
 def learn_point(
     name: str, objective: Callable[[Fields], float], params: Fields, least: float = 0.0
 ) -> Fields:
-    """Parameters with the best value of one of them near the present one, by Brent's method in its
-    log; never a worse one.
+    """Parameters with a better value of `name` near the present one, or unchanged.
+
+    Searches the log of the parameter by Brent's method.
+
+    least : lower limit of the value; 0 for none
     """
-    from scipy.optimize import minimize_scalar  # takes a while to import, and few fits learn
+    from scipy.optimize import minimize_scalar  # slow to import, and few fits need it
 
     def at(log_c: float) -> Fields:
         return replace(params, arrays={**params.arrays, name: np.array(np.exp(log_c))})

@@ -1,4 +1,4 @@
-"""What priors of mixtures share: one count for each component, and nothing stored besides."""
+"""Base of the priors of mixtures: one count for each component; nothing else is stored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ __all__ = ["ConcentrationPosterior", "ShareCounts"]
 
 
 class ConcentrationPosterior(NamedTuple):
-    """q(c) of a concentration c: values (J,), probabilities (J,); log_evidence: the prior's part of
-    the bound.
+    """Posterior q(c) of a concentration c.
+
+    values, probability : (J,) nodes and their probabilities
+    log_evidence : the prior's part of the bound
     """
 
     values: Array
@@ -29,9 +31,7 @@ class ConcentrationPosterior(NamedTuple):
         return float(self.probability @ self.values)
 
     def quantile(self, level: Any) -> Array:
-        """Values below which lie these shares of the posterior, between nodes on a line in
-        log c.
-        """
+        """Quantiles of the posterior, interpolated linearly in log c between nodes."""
         if len(self.values) == 1:
             return np.full(np.shape(level), self.values[0])
         middle = self.probability.cumsum() - 0.5 * self.probability
@@ -56,7 +56,7 @@ class ShareCounts(BasePrior):
         raise NotImplementedError
 
     def concentration_posterior(self, counts: Counts) -> ConcentrationPosterior:
-        """What the counts say of the concentration: nothing, where it is known."""
+        """Posterior of the concentration: a point, because the concentration is known here."""
         return ConcentrationPosterior(
             np.array([float(self.concentration)]), np.ones(1), float(self.log_rise(counts))
         )

@@ -1,5 +1,6 @@
-"""Dirichlet-process prior over components by stick-breaking: u_k ~ Beta(1, concentration), share_k
-= u_k prod_{l<k} (1 - u_l).
+"""Dirichlet-process prior over components, by stick-breaking.
+
+    u_k ~ Beta(1, concentration),   share_k = u_k prod_{l<k} (1 - u_l)
 
 Nested truncation: the posterior of sticks beyond the K in use is the prior, so bounds at different
 K can be compared.
@@ -23,10 +24,11 @@ __all__ = ["Sticks"]
 
 @dataclass(frozen=True)
 class Sticks(ShareCounts):
-    """Beta(1, concentration) sticks. q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from
-    the counts: nothing is stored.
+    """Beta(1, concentration) sticks. Nothing is stored.
 
-    concentration : a number, or (J,) to look at several at once: results then have that axis first.
+    The posterior q(u_k) = Beta(1 + n_k, concentration + n_{>k}) follows from the counts.
+
+    concentration : a number, or (J,) for several at once; results then have that axis first.
     """
 
     concentration: Any = 1.0
@@ -63,15 +65,15 @@ class Sticks(ShareCounts):
         return self.log_mean(counts)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> Array:
-        """Log shares of sticks drawn from their posterior, labels being held to the K components in
-        use.
-        """
+        """Log shares of sticks drawn from their posterior. Labels are limited to the K in use."""
         stop, rest = (log_gamma_draws(x, rng) for x in self._beta(counts))
         total = np.logaddexp(stop, rest)
         return self._chain(stop - total, rest - total)
 
     def log_rise(self, counts: Counts) -> Array:
-        """Sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the
+        """Log-partition of the posterior minus that of the prior, in closed form.
+
+        sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the
         concentration.
         """
         n, c = counts["share"], np.asarray(self.concentration)
@@ -91,10 +93,10 @@ class Sticks(ShareCounts):
         return float((a * np.log(a / (a + b)) + b * np.log(b / (a + b))).sum())
 
     def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) expected shares; what they leave to one belongs to components not in use."""
+        """(K,) expected shares; the remainder belongs to components not in use."""
         return np.exp(self.log_mean(counts))
 
     def order(self, total: Summary) -> Array | None:
-        """Largest first: the best of all orders for given counts. None when they are in order."""
+        """Largest first, which is the best order for given counts. None if already in order."""
         order = np.argsort(-total["share"], kind="stable")
         return None if (order == np.arange(len(order))).all() else order

@@ -1,6 +1,4 @@
-"""Rows of a chain: where units start, and where they go from each state. The finite prior, and what
-all such priors share.
-"""
+"""Rows of a chain: the start row and the transition rows. Shared base, and the finite prior."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ from .dirichlet import ROWS
 
 __all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "stationary"]
 
-# of a step to any state: chains of several parts, or that end in one, have a stationary
-# distribution too
+# Added to every transition, so that reducible and absorbing chains have a stationary distribution.
 SMOOTHING = 1e-8
 
 
 class RowPseudo(NamedTuple):
-    """Prior counts: start (K,), transition (K, K) from row to column, and the unused mass of each
-    row (None: there is none).
+    """Prior counts: start (K,), transition (K, K) from row to column.
+
+    start_rest, transition_rest : unused mass of each row; None if there is none
     """
 
     start: Array
@@ -37,7 +35,7 @@ class RowPseudo(NamedTuple):
 
 
 def require_stickiness(value: Any) -> None:
-    """A clear error for extra counts of staying that are not a number of at least zero."""
+    """Raise ValueError unless the stickiness is a finite number of at least zero."""
     if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
         raise ValueError(f"stickiness must be zero or a positive number; got {value!r}")
 
@@ -45,7 +43,7 @@ def require_stickiness(value: Any) -> None:
 class RowCounts(BasePrior):
     """start (K,): units that begin in each state; transition (K, K): steps from row to column.
 
-    Nothing is stored besides, unless a prior says so.
+    Nothing else is stored, unless a subclass says so.
     """
 
     def fields(self, axis: str) -> dict[str, Field]:
@@ -64,8 +62,9 @@ class RowCounts(BasePrior):
         raise NotImplementedError
 
     def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """Log potentials start (K,) and transition (K, K); with unused mass a row sums to less than
-        one.
+        """Log potentials start (K,) and transition (K, K).
+
+        With unused mass, rows sum to less than one.
         """
         log_of, prior = rule.pick(ROWS), self.pseudo(params, len(counts["start"]))
         return {
@@ -82,9 +81,7 @@ class RowCounts(BasePrior):
         }
 
     def window_tables(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """window_start (K,): log of the share of time that a chain with the expected rows spends in
-        each state in the long run.
-        """
+        """window_start (K,): log stationary distribution of a chain with the expected rows."""
         return {
             "window_start": np.log(
                 stationary(np.exp(self.predictive(counts, params)["transition"]))
@@ -92,8 +89,9 @@ class RowCounts(BasePrior):
         }
 
     def log_rise(self, total: Counts, params: Fields) -> float:
-        """Log-partitions of the rows' posteriors minus those of their priors, where there is no
-        unused mass.
+        """Log-partitions of the rows' posteriors minus those of their priors.
+
+        Only for rows without unused mass.
         """
         prior, rise = self.pseudo(params, len(total["start"])), 0.0
         for name in ("start", "transition"):
@@ -107,17 +105,14 @@ class RowCounts(BasePrior):
         return rise
 
     def sizes(self, counts: Counts) -> Array:
-        """(K,) expected rows of each state: those that units begin with, and those that steps lead
-        to.
-        """
+        """(K,) expected rows of each state: starts plus steps into it."""
         return np.asarray(counts["start"] + counts["transition"].sum(0))
 
     def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) shares of rows: what the states hold of all rows seen, with the prior counts of one
-        start row added.
+        """(K,) shares of all rows seen, with the prior counts of one start row added.
 
-        The share of time spent, not the stationary distribution: a chain that runs from left to
-        right has none worth the name.
+        This is the share of time spent, not the stationary distribution, which is meaningless for
+        left-to-right chains.
         """
         prior = self.pseudo(params, len(counts["start"]))
         held = self.sizes(counts) + prior.start
@@ -125,10 +120,10 @@ class RowCounts(BasePrior):
 
 
 def stationary(transition: Array) -> Array:
-    """(K,) stationary distribution of rows (K, K) that sum to one, each mixed with a little of
-    every state.
+    """(K,) stationary distribution of rows (K, K) that sum to one.
 
-    That makes it unique. It solves share (I - transition + 1 1') = 1'.
+    A little of every state is mixed into each row, which makes the solution unique. It solves
+    share (I - transition + 1 1') = 1'.
     """
     K = len(transition)
     rows = (transition + SMOOTHING) / (1.0 + K * SMOOTHING)
@@ -138,15 +133,15 @@ def stationary(transition: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DirichletRows(RowCounts):
-    """Every row a Dirichlet of its own: the prior of a finite hidden Markov model.
+    """The prior of a finite hidden Markov model: an independent Dirichlet for each row.
 
     concentration, start_concentration : prior count of each entry of a transition row, and of the
         start row. Near zero the modes (EM) are maximum likelihood.
     stickiness : extra prior count of staying
-    start_prior (K,), transition_prior (K, K) : prior counts entry by entry, in place of the numbers
-        above; zero marks an entry that is impossible. Under EM they correspond to hmmlearn's
-        `startprob_prior` and `transmat_prior` less one. They say what each state is, so states can
-        no longer be merged, born or deleted.
+    start_prior (K,), transition_prior (K, K) : prior counts of each entry, in place of the numbers
+        above; zero marks an impossible entry. Under EM they correspond to hmmlearn's
+        `startprob_prior` and `transmat_prior` minus one. They give each state an identity, so
+        states can no longer be merged, born or deleted.
     """
 
     concentration: float = 0.5
@@ -177,7 +172,7 @@ class DirichletRows(RowCounts):
 
     @property
     def n_states(self) -> int | None:
-        """How many states the tables are for; None where there are none, and any number will do."""
+        """Number of states of the given tables; None if there are none and any number will do."""
         given = [table for table in (self.start_prior, self.transition_prior) if table is not None]
         return len(given[0]) if given else None
 
@@ -213,7 +208,7 @@ class DirichletRows(RowCounts):
 
 
 def _checked_table(name: str, given: Any, n_axes: int) -> Array:
-    """A table of the user: square, not negative, with something possible in every row."""
+    """The user's table, checked: square, nonnegative, at least one possible entry in every row."""
     table = np.array(given, dtype=float)
     shape = "(K,)" if n_axes == 1 else "(K, K)"
     if table.ndim != n_axes or len(set(table.shape)) != 1 or table.size == 0:

@@ -1,12 +1,12 @@
-"""Rows of a (sticky) HDP hidden Markov model with at most K states, to be drawn: the weak limit.
+"""The weak limit, for Gibbs: rows of a (sticky) HDP hidden Markov model with at most K states.
 
     b ~ Dirichlet(top_concentration / K, ...),   start row ~ Dirichlet(start_concentration b),
     row j ~ Dirichlet(concentration b + stickiness e_j)
 
-For many states this approaches the HDP [FSJW11]. Given the counts, and rows integrated out, b is
-drawn by way of how many of the steps of each row asked the root for their target (`draw_tables`): a
-count of those is all that the root sees. A step from j to j may have asked the stickiness instead,
-which is then taken back.
+For many states this approaches the HDP [FSJW11]. The root b is drawn given the counts, with the
+rows integrated out. First `draw_tables` draws how many steps of each row took their target from the
+root; the root depends on these numbers only. A step from j to j may have come from the stickiness
+instead; such steps are then removed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from .transitions import RowCounts, RowPseudo
 
 __all__ = ["WeakLimitRows", "draw_tables"]
 
-CHUNK = 1 << 20  # draws that are held at once
+CHUNK = 1 << 20  # draws in memory at once
 
 
 def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -> Array:
-    """How many of `counts` outcomes were drawn from the base measure, not copied from an earlier
-    one; arrays of one shape.
+    """Draw how many of `counts` outcomes came from the base measure, not from an earlier outcome.
 
-    Outcome i = 0, 1, ... of an entry is new with probability c / (c + i), c its concentration
-    (tables of a Chinese restaurant).
+    Both arrays have the same shape. Outcome i = 0, 1, ... of an entry is new with probability
+    c / (c + i), where c is its concentration (tables of a Chinese restaurant).
     """
     n, c = np.rint(counts).astype(np.int64).ravel(), np.asarray(concentration, dtype=float).ravel()
     ends, out = n.cumsum(), np.zeros(n.size)
@@ -47,10 +46,10 @@ def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -
 
 @dataclass(frozen=True, eq=False)
 class WeakLimitRows(RowCounts):
-    """What Gibbs makes of `HDPRows`: the same numbers, and a root of K shares that sum to one.
+    """The prior that Gibbs uses for `HDPRows`: same numbers, and K root shares that sum to one.
 
-    root : that of the `HDPRows` which this is the limit of; a drawn root is neither a posterior nor
-        an estimate.
+    root : the `root` of the `HDPRows` that this is the limit of. A drawn root is neither a
+        posterior nor an estimate.
     """
 
     concentration: float = 0.5
@@ -60,11 +59,11 @@ class WeakLimitRows(RowCounts):
     root: str = "beta"
 
     def concentrations(self, params: Fields) -> ChainGroups:
-        """The numbers, as given."""
+        """The given numbers."""
         return ChainGroups(self.start_concentration, self.concentration, self.stickiness)
 
     def top(self, counts: Summary, params: Fields) -> float:
-        """The root's concentration, as given."""
+        """The given concentration of the root."""
         return self.top_concentration
 
     def start(self, n_components: int, axis: str) -> Fields:
@@ -72,7 +71,7 @@ class WeakLimitRows(RowCounts):
         return Fields({"root": Field((axis,))}, {"root": np.full(n_components, 1.0 / n_components)})
 
     def shares(self, params: Fields) -> Array:
-        """(K,) the root's shares; what an HDP's start leaves for unused states is dealt out."""
+        """(K,) the root's shares, normalized: an HDP's start may leave mass for unused states."""
         return np.asarray(params["root"] / params["root"].sum())
 
     def pseudo(self, params: Fields, n_components: int) -> RowPseudo:
@@ -93,13 +92,13 @@ class WeakLimitRows(RowCounts):
         )
         seen = asked.sum(0) + draw_tables(total["start"], prior.start, rng)
         root = np.exp(draw_log_dirichlet(seen + self.top_concentration / K, None, rng))
-        # A share of 0 would say that a state is impossible: no share is that small.
+        # A share of exactly 0 would make a state impossible.
         return replace(
             params, arrays={**params.arrays, "root": np.maximum(root, np.finfo(float).tiny)}
         )
 
     def bound(self, total: Summary, params: Fields) -> float:
-        """Logs of p(labels | root) and p(root), added: the prior's part of the log joint."""
+        """The prior's part of the log joint: log p(labels | root) + log p(root)."""
         K = len(total["start"])
         each = self.top_concentration / K
         root = (
@@ -110,7 +109,7 @@ class WeakLimitRows(RowCounts):
         return float(root) + self.log_rise(total, params)
 
     def log_mode(self, total: Summary, params: Fields) -> float:
-        """The weak limit is drawn, not maximized."""
+        """Raise ValueError: the weak limit is drawn, not maximized."""
         raise ValueError(
             "EM needs HDPRows(...).for_modes(); the weak limit is what Gibbs draws from"
         )

@@ -1,4 +1,4 @@
-"""What users pass (arrays, data frames, lists, files) to data containers and a schema of columns.
+"""From what users pass (arrays, frames, lists, files) to data containers and a schema of columns.
 
 Every function takes the schema of the fit, or None to learn it, and returns (data, schema). None of
 them knows an estimator.

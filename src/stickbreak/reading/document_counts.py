@@ -1,4 +1,4 @@
-"""Documents as users pass them (counts, lists of words, bags, files) to counts and a vocabulary."""
+"""From documents as users pass them (counts, words, bags, files) to counts and a vocabulary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_WORDS = "the documents have no words"
 def read_documents(
     given: Given, schema: Schema | None, *, grows: bool = False
 ) -> tuple[Documents, Schema]:
-    """Checked documents and their vocabulary, learned where it is None.
+    """Checked documents and their vocabulary, learned if None.
 
     grows : add new words that have names to the vocabulary; else leave them out, with one warning.
     """
@@ -40,7 +40,7 @@ def read_documents(
 def open_documents(
     X: Rows, words: Sequence[str] | None = None, n_words: int | None = None, verbose: int = 0
 ) -> Rows:
-    """Read a path as a corpus. All else stays."""
+    """Read a path as a corpus; anything else is returned unchanged."""
     if not isinstance(X, str | Path):
         return X
     with Phase(f"reading {X}", bool(verbose)) as phase:
@@ -65,13 +65,13 @@ def count_documents(
     try:
         check_counts(counts)
     except ValueError as error:
-        # the words that scikit-learn's checks look for
+        # scikit-learn's estimator checks look for these words
         raise ValueError(f"Negative values in data: {error}") from None
     return counts, found
 
 
 def _kind_of_list(X: Any) -> str | None:
-    """`words` for a list of lists of words, `bags` for one of [(id, count), ...]; else None."""
+    """`words` for a list of lists of words, `bags` for a list of [(id, count), ...]; else None."""
     if not isinstance(X, list | tuple) or not len(X):
         return None
     for at, document in enumerate(X):
@@ -118,7 +118,7 @@ def _ids_of(schema: Schema) -> dict[str, int]:
 
 
 def _add_words(words: Iterable[str], schema: Schema, grows: bool) -> Schema:
-    """The vocabulary, with new words if it grows; else one warning says that they are left out."""
+    """The vocabulary; with new words if it grows, else with one warning that they are left out."""
     if schema.names is None:
         raise ValueError(
             "the model was fitted to numbered words; give counts, or bags [(id, "
@@ -140,7 +140,7 @@ def _add_words(words: Iterable[str], schema: Schema, grows: bool) -> Schema:
 def _count_corpus(
     corpus: Corpus, schema: Schema | None, grows: bool, owner: str
 ) -> tuple[Any, Schema]:
-    """A corpus with words is read by their names, in whatever order it has them."""
+    """Counts of a corpus. If it has words, they are matched by name, in any order."""
     counts, words = corpus.counts, None if corpus.words is None else tuple(corpus.words)
     if schema is None or words is None or words == schema.names:
         if counts.shape[1] == 0:
@@ -191,7 +191,7 @@ def _check_matrix(X: Any, schema: Schema | None, owner: str) -> tuple[Any, Schem
             f"{type(X).__name__}"
         )
     is_named = schema is not None and schema.names is not None
-    # scikit-learn would warn that it has no names
+    # scikit-learn would warn that X has no names
     if is_named and frame_kind(X) is None and (is_sparse(X) or np.ndim(X) == 2):
         assert schema is not None
         schema.require_width(int((X if hasattr(X, "shape") else np.asarray(X)).shape[1]), owner)

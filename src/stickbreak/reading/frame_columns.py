@@ -1,4 +1,4 @@
-"""Columns of data frames (strings, categories, booleans) to numbers and their categories.
+"""From columns of data frames (strings, categories, booleans) to numbers and their categories.
 
 Categories are numbered 0, 1, 2, ... in the order of the dtype (pandas categoricals, polars enums)
 or sorted. pandas and polars are imported only for their own frames.
@@ -20,13 +20,15 @@ __all__ = [
 ]  # fmt: skip
 
 CATEGORY = str | bool | int | float
-MAX_SHOWN = 8  # categories that an error lists
-UNKNOWN = -2.0  # stands for a category that the fit has not seen, until the error is raised
+MAX_SHOWN = 8  # most categories that an error lists
+UNKNOWN = -2.0  # marks a category that the fit has not seen, until the error is raised
 
 
 class Levels(NamedTuple):
-    """A column by its distinct values. codes (n,): into values, -1 for missing. is_declared: the
-    dtype lists the values.
+    """A column by its distinct values.
+
+    codes (n,) : positions in values, -1 for missing
+    is_declared : whether the dtype lists the values
     """
 
     values: list[Any]
@@ -43,7 +45,7 @@ def frame_kind(X: Any) -> str | None:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of a frame's columns where they are all strings, as scikit-learn has it."""
+    """Names of a frame's columns; None unless all are strings, as in scikit-learn."""
     names = list(X.columns)
     return (
         [str(name) for name in names]
@@ -109,7 +111,7 @@ def _text_levels(column: Array) -> Levels:
     missing = np.array([value is None or value != value for value in column.tolist()])
     try:
         values, codes = np.unique(column[~missing], return_inverse=True)
-    except TypeError:  # strings and numbers cannot be put in order
+    except TypeError:  # strings and numbers cannot be sorted together
         raise ValueError(
             "X holds both strings and numbers; symbols are either: convert them to strings"
         ) from None
@@ -119,7 +121,7 @@ def _text_levels(column: Array) -> Levels:
 
 
 def check_categories(categories: Categories, names: Sequence[str] | None, n_columns: int) -> None:
-    """ValueError for categories that no fit can have learned, of a damaged file."""
+    """Raise ValueError for categories that no fit can have learned, from a damaged file."""
     labels: Sequence[Any] = range(n_columns) if names is None else names
     for label, values in categories.items():
         if label not in labels:
@@ -130,11 +132,11 @@ def check_categories(categories: Categories, names: Sequence[str] | None, n_colu
             raise ValueError(f"the categories of {label!r} are not distinct strings or numbers")
 
 
-# ---------------------------------------------------------------------------------------------- cat
+# ---------------------------------------------------------------------------------- categories
 
 
 def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
-    """Categories in the order of the dtype, or sorted. Booleans are always both."""
+    """Categories in the order of the dtype, or sorted. Booleans are always [False, True]."""
     values = levels.values
     for value in values:
         if not isinstance(value, CATEGORY):
@@ -164,7 +166,7 @@ def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> A
     table = np.array(
         [*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category]
     )
-    numbers = table[levels.codes]  # code -1, missing, takes the last
+    numbers = table[levels.codes]  # code -1 (missing) takes the last entry
     unknown = np.flatnonzero(numbers == UNKNOWN)
     if len(unknown):
         value = levels.values[levels.codes[unknown[0]]]
@@ -183,7 +185,7 @@ def _shown(values: Sequence[Any]) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------------- pan
+# ---------------------------------------------------------------------------- pandas and polars
 
 
 def _is_number(column: Any, kind: str | None) -> bool:
@@ -238,7 +240,7 @@ def _polars_levels(column: Any) -> Levels:
 
 
 def _as_numbers(column: Any, kind: str | None, label: Any, reader: Any) -> Array:
-    """(n,) floats of a column of another dtype; ValueError names what is no number."""
+    """(n,) floats from a column of another dtype; ValueError names a value that is no number."""
     values = (
         column.to_numpy(dtype=object, na_value=np.nan)
         if kind == "pandas"

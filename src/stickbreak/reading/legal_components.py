@@ -1,4 +1,4 @@
-"""Which components a row may have: known labels, and dictionaries of symbols."""
+"""The components that a row may have: known labels, and dictionaries of symbols."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ __all__ = ["Dictionary", "join_sets", "legal_sets", "make_dictionary"]
 def legal_sets(
     labels: ArrayLike, n_rows: int, n_ids: int, ids: Sequence[int] | None = None
 ) -> tuple[Array, Array]:
-    """Row sets (n,) and legal (S, K) of labels: set 0 (label -1) allows all components, set c + 1
-    that with id c.
+    """Row sets (n,) and legal (S, K) from labels.
+
+    Set 0 (label -1) allows all components, set c + 1 only the one with id c.
 
     ids : of the components; None for 0 to n_ids - 1
     """
@@ -50,7 +51,7 @@ def legal_sets(
 
 
 def join_sets(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Row sets (n,) and legal (S, K) that obey both of two such pairs; set 0 allows all."""
+    """Row sets (n,) and legal (S, K) that satisfy both of two such pairs; set 0 allows all."""
     (sets, legal), (others, limits) = first, second
     found, joined = np.unique(sets * len(limits) + others, return_inverse=True)
     both = legal[found // len(limits)] * limits[found % len(limits)]
@@ -94,9 +95,9 @@ class Dictionary:
 
 
 def make_dictionary(allowed: Any, categories: Categories, n_states: int) -> Dictionary:
-    """From a mapping of symbols to states; symbols that it lacks allow all.
+    """Dictionary from a mapping of symbols to states. Symbols not listed allow all.
 
-    Symbols are numbers, or words where the data are words.
+    Symbols are numbers, or words if the data are words.
     """
     if not isinstance(allowed, Mapping):
         raise ValueError(f"allowed must map symbols to lists of states; got {allowed!r}")
@@ -104,7 +105,7 @@ def make_dictionary(allowed: Any, categories: Categories, n_states: int) -> Dict
     legal, numbers = [np.ones(n_states)], []
     for symbol, states in allowed.items():
         legal.append(_legal_row(symbol, states, n_states))
-        # a word that the data lack is no harm
+        # words that the data lack are ignored
         numbers.append(number_of.get(symbol, -1) if categories else _number(symbol))
     set_of = np.zeros(max(numbers, default=-1) + 2, dtype=np.int64)
     for s, number in enumerate(numbers, start=1):

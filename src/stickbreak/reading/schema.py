@@ -1,4 +1,4 @@
-"""What users pass, and what a fit learns of its columns."""
+"""Arguments that users pass, and the columns that a fit learns from them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from stickbreak.stats import Array
 __all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
 
 Categories = dict[Any, list[Any]]
-"""Column name (position where there are no names) to its categories: number v stands for
-the v-th.
-"""
+"""Column name (or position, without names) to its categories: number v stands for the v-th."""
 
 Rows = ArrayLike | os.PathLike[str] | FileTable | Corpus | sparse.sparray | sparse.spmatrix
 """Arrays, data frames, CSR matrices, lists of them, files."""
@@ -34,7 +32,7 @@ class Schema:
     """Columns of the data that a model was fitted to.
 
     n_features : columns of a table; words of a vocabulary
-    names : of the columns, or the words; None where the data have none
+    names : of the columns, or the words; None if the data have none
     categories : of columns that held strings, categories or booleans
     """
 
@@ -44,11 +42,11 @@ class Schema:
 
     @cached_property
     def name_array(self) -> Array:
-        """(n_features,) the names, as scikit-learn keeps them."""
+        """(n_features,) names, as an array like scikit-learn's."""
         return np.array(self.names, dtype=object)
 
     def require_width(self, width: int, owner: str) -> None:
-        """ValueError for data of another width, in scikit-learn's words."""
+        """Raise ValueError for data of another width, in scikit-learn's words."""
         if width != self.n_features:
             raise ValueError(
                 f"X has {width} features, but {owner} is expecting {self.n_features} features "
@@ -56,14 +54,14 @@ class Schema:
             )
 
     def with_names(self, names: Iterable[str]) -> Schema:
-        """More columns, at the end."""
+        """The schema with more columns at the end."""
         joined = (*(self.names or ()), *names)
         return Schema(len(joined), joined, self.categories)
 
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments of one call of a user.
+    """The arguments of one call by a user.
 
     X, y, labels, sample_weight, lengths, sequence_id, context : see the estimators' `fit`
     owner : name of the estimator, for messages

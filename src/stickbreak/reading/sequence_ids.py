@@ -1,4 +1,4 @@
-"""Which sequence a row belongs to, by ids: an array, or a column of a data frame or file."""
+"""Sequences by ids of their rows: an array, or a column of a data frame or file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def split_ids(
 ) -> tuple[Any, Runs | None]:
     """Rows without their column of ids, and the runs of the ids.
 
-    names : columns of the fit, by which a file's are found; None for all.
+    names : columns of the fit, to select from a file; None for all.
     """
     if not isinstance(sequence_id, str):
         return X, None if sequence_id is None else _runs(sequence_id)
@@ -57,9 +57,9 @@ def _runs(ids: ArrayLike) -> Runs:
 
 
 def offsets_of_runs(runs: Runs, n_rows: int | None = None) -> Array:
-    """(S + 1,) where sequences begin and end. Rows of a sequence must stand together.
+    """(S + 1,) where sequences begin and end. Rows of a sequence must be contiguous.
 
-    n_rows : that there must be.
+    n_rows : required number of rows.
     """
     if n_rows is not None and runs.n_rows != n_rows:
         raise ValueError(

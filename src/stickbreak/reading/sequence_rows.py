@@ -29,9 +29,9 @@ __all__ = ["Shape", "Stack", "lagged_names", "read_sequences", "stack_values"]
 class Shape:
     """How a user gave sequences, and wants the answers.
 
-    offsets : (S + 1,) of the rows that are modelled
+    offsets : (S + 1,) of the rows that are modeled
     n_before : rows at the beginning of each sequence that are context only
-    is_list : sequence by sequence, or one after another
+    is_list : a list of sequences, or all rows one after another
     """
 
     offsets: Array
@@ -40,19 +40,17 @@ class Shape:
 
     @cached_property
     def given_offsets(self) -> Array:
-        """(S + 1,) of the rows as given."""
+        """(S + 1,) offsets of the rows as given."""
         return self.offsets + self.n_before * np.arange(len(self.offsets))
 
     @property
     def n_given(self) -> int:
-        """Rows as given."""
+        """Number of rows as given."""
         return int(self.given_offsets[-1])
 
     @cached_property
     def _source(self) -> Array:
-        """(n_given,) the modelled row that speaks for each row: itself, or the first of its
-        sequence.
-        """
+        """(n_given,) the modeled row for each row: itself, or the first of its sequence."""
         lengths = np.diff(self.given_offsets)
         before = np.repeat(self.n_before * np.arange(1, len(lengths) + 1), lengths)
         return np.maximum(np.arange(self.n_given) - before, np.repeat(self.offsets[:-1], lengths))
@@ -65,9 +63,9 @@ class Shape:
         return found
 
     def answer(self, values: Array, *, repeat_first: bool = True) -> Any:
-        """Values (n, ...) of the modelled rows, for all rows as given.
+        """Values (n, ...) of the modeled rows, expanded to all rows as given.
 
-        Context rows take the value of the first modelled row, or NaN.
+        Context rows take the value of the first modeled row, or NaN.
         """
         if self.n_before:
             values = values[self._source]
@@ -76,13 +74,13 @@ class Shape:
         return self.split(values)
 
     def split(self, values: Array) -> Any:
-        """Values (n_given, ...), as a list of sequences where those were a list."""
+        """Values (n_given, ...), as a list of sequences if they were given as one."""
         return [values[a:b] for a, b in pairwise(self.given_offsets)] if self.is_list else values
 
 
 @dataclass(frozen=True)
 class Stack(Sequences):
-    """Sequences of a user, as the family reads them. n_before, is_list : see Shape."""
+    """A user's sequences, as the family reads them. n_before, is_list : see Shape."""
 
     n_before: int = 0
     is_list: bool = False
@@ -95,8 +93,9 @@ class Stack(Sequences):
 
 
 def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Stack, Schema]:
-    """Checked sequences, with their past where the family asks for it, and their schema, learned
-    where it is None.
+    """Checked sequences and their schema, which is learned if None.
+
+    Rows carry their past if the family needs it.
     """
     if given.lengths is not None and given.sequence_id is not None:
         raise ValueError("lengths and sequence_id say the same: give one of them")
@@ -126,9 +125,9 @@ def read_sequences(given: Given, family: BaseFamily, schema: Schema | None) -> t
 def _cut_by_ids(
     given: Given, family: BaseFamily, schema: Schema | None
 ) -> tuple[Any, Array | None]:
-    """Rows of a table or file, and offsets (S + 1,) where ids say them."""
+    """Rows of a table or file, and offsets (S + 1,) if ids give them."""
     X, names = given.X, None if schema is None else schema.names
-    if not isinstance(given.sequence_id, str):  # a file is opened without the column it names
+    if not isinstance(given.sequence_id, str):  # else split_ids opens the file
         X = open_rows(X, names, given.verbose)
     rows, runs = split_ids(X, given.sequence_id, names)
     offsets = None if runs is None else offsets_of_runs(runs, _count_rows(rows))
@@ -136,8 +135,9 @@ def _cut_by_ids(
 
 
 def _refuse_targets(y: ArrayLike | None, n_rows: int, n_sequences: int) -> None:
-    """ValueError for a `y` that cannot be targets, which are ignored: most likely it is meant as
-    `lengths`, which hmmlearn takes second.
+    """Raise ValueError for a `y` that cannot be targets (which are ignored).
+
+    Most likely it is meant as `lengths`, which hmmlearn takes second.
     """
     if y is None:
         return
@@ -156,10 +156,10 @@ def _refuse_targets(y: ArrayLike | None, n_rows: int, n_sequences: int) -> None:
 
 
 def _is_list_of_sequences(X: Any, family: BaseFamily) -> bool:
-    """Whether X is a list of sequences: arrays (T, D), CSR matrices, data frames; arrays (T,) or
-    lists of words for families of symbols.
+    """Whether X is a list of sequences: arrays (T, D), CSR matrices, or data frames.
 
-    A list of lists of numbers is a table, as everywhere in scikit-learn.
+    For families of symbols, also arrays (T,) or lists of words. A list of lists of numbers is a
+    table, as everywhere in scikit-learn.
     """
     if not isinstance(X, list | tuple) or len(X) == 0:
         return False
@@ -234,7 +234,7 @@ def _concatenate(parts: list[Any], kind: str | None) -> Any:
 
 
 def _as_table(part: Any, s: int) -> Array:
-    """(T, D) one sequence; one of a single dimension has one column."""
+    """(T, D) one sequence; a one-dimensional one becomes a single column."""
     values = part if isinstance(part, np.ndarray) else _as_array(part)
     if values.ndim == 1:
         return values[:, None]
@@ -246,7 +246,7 @@ def _as_table(part: Any, s: int) -> Array:
 
 
 def _as_array(part: Any) -> Array:
-    """Numbers, or words as they are: numpy alone would make words of numbers among them."""
+    """Numbers, or words unchanged. numpy alone would turn numbers among words into words."""
     if isinstance(part, list | tuple) and any(isinstance(value, str) for value in part):
         is_all = all(isinstance(value, str) for value in part)
         return np.array(part, dtype=None if is_all else object)
@@ -254,7 +254,7 @@ def _as_array(part: Any) -> Array:
 
 
 def _as_column(X: Any, family: BaseFamily) -> Any:
-    """One sequence of symbols, (T,) or a list of words, as a column. All else stays."""
+    """One sequence of symbols, (T,) or a list of words, as a column; else X unchanged."""
     if family.max_categories == 0:
         return X
     if isinstance(X, list | tuple) and len(X) and isinstance(X[0], str):
@@ -263,7 +263,7 @@ def _as_column(X: Any, family: BaseFamily) -> Any:
 
 
 def stack_values(name: str, values: ArrayLike, shape: Shape) -> Array:
-    """(n_given, ...) values of all rows, from one array, or from a list where sequences are one."""
+    """(n_given, ...) values of all rows, from one array, or from a list if sequences are one."""
     if not shape.is_list:
         found = np.asarray(values)
         if found.ndim < 1 or len(found) != shape.n_given:
@@ -281,7 +281,7 @@ def stack_values(name: str, values: ArrayLike, shape: Shape) -> Array:
 
 
 def _parts_of(name: str, values: ArrayLike, dtype: type[float] | None = None) -> list[Array]:
-    """Arrays of a list of them."""
+    """The arrays of a list."""
     if not isinstance(values, list | tuple):
         raise ValueError(
             f"X is a list of sequences, so {name} must be a list too, with an array "
@@ -298,7 +298,7 @@ def _count_rows(X: Any) -> int:
 
 
 def _offsets_of_lengths(lengths: ArrayLike | None, n_rows: int) -> Array:
-    """(S + 1,) from the lengths of the sequences; None is one sequence."""
+    """(S + 1,) offsets from the lengths of the sequences; None is one sequence."""
     if lengths is None:
         return np.array([0, n_rows])
     found = np.asarray(lengths)
@@ -321,7 +321,7 @@ def _offsets_of_lengths(lengths: ArrayLike | None, n_rows: int) -> Array:
 
 
 def _row_weights(sample_weight: ArrayLike, stack: Stack, n_given: int) -> Array:
-    """(n,) how often each row counts: as often as its sequence does."""
+    """(n,) weight of each row, which is that of its sequence."""
     shape, values = stack.shape, np.asarray(sample_weight)
     if values.ndim != 1 or len(values) not in (stack.n_spans, n_given):
         raise ValueError(
@@ -343,7 +343,7 @@ def _row_weights(sample_weight: ArrayLike, stack: Stack, n_given: int) -> Array:
 
 
 def _with_context(rows: Any, context: ArrayLike, family: BaseFamily, is_list: bool) -> Array:
-    """Rows (n, D) with the contexts (n, D order) that the user has for them."""
+    """Rows (n, D) joined with the contexts (n, D order) that the user gave."""
     if not family.lags:
         raise ValueError(
             f"context is for autoregressive families; {type(family).__name__} has none"
@@ -363,7 +363,7 @@ def _with_context(rows: Any, context: ArrayLike, family: BaseFamily, is_list: bo
 
 
 def lagged_names(names: Sequence[str] | None, lags: int) -> list[str] | None:
-    """Names of the columns of rows that carry their past."""
+    """Column names of rows that carry their past."""
     if names is None:
         return None
     past = [f"{name} {lag} before" for lag in range(1, lags + 1) for name in names]

@@ -1,4 +1,4 @@
-"""Tables as users pass them (arrays, data frames, CSR, memory maps, files) to rows of numbers."""
+"""From tables as users pass them (arrays, frames, CSR, memory maps, files) to rows of numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Names = tuple[str, ...] | None
 
 
 def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Table, Schema]:
-    """Checked rows and their schema, learned where it is None. Rows on disk are checked later."""
+    """Checked rows and their schema, learned if None. Rows on disk are checked later."""
     rows, found, is_checked = read_rows(given, family, schema)
     table = Table(rows)
     check_rows(table, family, found.names, is_checked=is_checked, is_new=schema is None)
@@ -36,7 +36,7 @@ def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple
 
 
 def open_rows(X: Rows, names: Sequence[str] | None = None, verbose: int = 0) -> Rows:
-    """Open a path, with the columns of these names where the file has names. All else stays."""
+    """Open a path, with the columns of these names if the file has names; else return X."""
     if not isinstance(X, str | Path):
         return X
     with Phase(f"reading {X}", bool(verbose)) as phase:
@@ -46,7 +46,7 @@ def open_rows(X: Rows, names: Sequence[str] | None = None, verbose: int = 0) -> 
 def check_rows(
     table: Table, family: BaseFamily, names: Sequence[str] | None, *, is_checked: bool, is_new: bool
 ) -> None:
-    """ValueError for rows that the family cannot read.
+    """Raise ValueError for rows that the family cannot read.
 
     is_checked : values that are not finite were refused already
     is_new : no fit has seen these columns
@@ -63,7 +63,7 @@ def check_rows(
 def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Any, Schema, bool]:
     """Rows as numbers, their schema, and whether values that are not finite were refused.
 
-    Rows are an array, a memory map or CSR. Those on disk are not read now.
+    Rows are an array, a memory map or CSR. Rows on disk are not read yet.
     """
     X: Any = open_rows(given.X, None if schema is None else schema.names, given.verbose)
     categories: Categories = {}
@@ -86,7 +86,7 @@ def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[
 
 
 def _read_columns(X: Any, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
-    """A data frame in numbers. Columns that are not those of the fit are left to scikit-learn."""
+    """A data frame in numbers. If its columns are not the fit's, it is left to scikit-learn."""
     n_columns, names = int(X.shape[1]), column_names(X)
     if schema is None:
         return read_frame(X, family.locate(names, n_columns).readers(n_columns), None)
@@ -96,7 +96,7 @@ def _read_columns(X: Any, family: BaseFamily, schema: Schema | None) -> tuple[An
 
 
 def _read_text(X: Array, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
-    """An array of strings in numbers. What has columns of no categories is left to scikit-learn."""
+    """An array of strings in numbers. Columns that take no categories are left to scikit-learn."""
     if X.ndim != 2 or X.shape[1] == 0 or (schema and X.shape[1] != schema.n_features):
         return X, {}
     readers = (family if schema else family.locate(None, X.shape[1])).readers(X.shape[1])
@@ -134,10 +134,10 @@ def _check_mapped(X: Array, schema: Schema | None, owner: str) -> tuple[Array, N
 def _check_array(
     X: Any, family: BaseFamily | None, schema: Schema | None, owner: str
 ) -> tuple[Any, Names]:
-    """Floats, as an array or CSR; finite, unless there is no family to say so.
+    """Floats, as an array or CSR; checked to be finite if a family is given.
 
-    A plain table of floats needs no more than a look. All else, and every complaint, is
-    scikit-learn's.
+    A plain table of floats is only inspected. Everything else, and every error message, is left to
+    scikit-learn.
     """
     is_plain = type(X) is np.ndarray and X.ndim == 2 and X.size > 0
     if is_plain and X.dtype in (np.float64, np.float32):
@@ -151,11 +151,11 @@ def _check_array(
 def validate(
     X: Any, schema: Schema | None, owner: str, is_sparse_fine: bool, finite: bool | str = True
 ) -> tuple[Any, Names]:
-    """scikit-learn's checks, in its words: values as floats, and the names of their columns."""
+    """scikit-learn's checks, with its messages: values as floats, and their column names."""
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import validate_data
 
-    known = type(owner, (BaseEstimator,), {})()  # whom its messages name
+    known = type(owner, (BaseEstimator,), {})()  # the name in its messages
     if schema is not None:
         known.n_features_in_ = schema.n_features
         if schema.names is not None:
@@ -173,8 +173,8 @@ def validate(
 
 
 def _is_readable(X: Array, family: BaseFamily) -> bool:
-    """Whether all values are finite, or NaN where the family knows missing entries."""
-    # infinities of both signs, and sums of large values, have no sum
+    """Whether all values are finite, or NaN if the family allows missing entries."""
+    # A sum of infinities of both signs, or of large values, is not finite.
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)):
             return True

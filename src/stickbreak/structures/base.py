@@ -1,8 +1,8 @@
 """The contract of a structure: from potentials and a block of units to expected counts.
 
-A structure must say how units are inferred (`infer`), what a labelling counts (`count`) and how
-probable a unit is (`log_evidence`). Everything else has a default that works, or one that says what
-to use instead. Where others must know beforehand what a structure can do, it declares it as data.
+A structure must define how units are inferred (`infer`), what a labelling counts (`count`) and how
+probable a unit is (`log_evidence`). Every other method has a working default, or one that names
+what to use instead. Capabilities that others must know beforehand are declared as class attributes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MIN_BLOCK", "BaseStructure", "Division", "Piece", "row_evidence"]
 
 BLOCK_NUMBERS = 1 << 19  # in a block's features and evidence: about 4 MB
-# larger blocks spend less time in Python, where threads wait for each other
+# Larger blocks spend less time in Python, where threads wait for each other.
 MIN_BLOCK, MAX_BLOCK = 64, 4096
 
 Piece = tuple[Batch, Batch, Local]
@@ -36,10 +36,10 @@ Piece = tuple[Batch, Batch, Local]
 class Division(NamedTuple):
     """How a birth divides a component's rows among newborns.
 
-    by : what is kept together: single "rows", "blocks" of rows in succession, or whole "units"
-    part : a trial makes n_newborn // part of them
-    n_more : nearest neighbors whose rows are divided along
-    keeps : whether the target lives on as the first of them
+    by : what stays together: single "rows", "blocks" of successive rows, or whole "units"
+    part : a trial makes n_newborn // part newborns
+    n_more : number of nearest neighbors whose rows are divided as well
+    keeps : whether the target survives as the first newborn
     """
 
     by: Literal["rows", "blocks", "units"]
@@ -78,29 +78,31 @@ class BaseStructure:
     """Whether the best labelling can be found: `infer_best`, `best`."""
 
     draws: ClassVar[bool] = False
-    """Whether labels can be drawn, counts and all: `infer_drawn`."""
+    """Whether labels can be drawn and counted: `infer_drawn`."""
 
     cuts_units: ClassVar[bool] = False
-    """Whether units that no block can hold are inferred in pieces: `infer_long` and its like."""
+    """Whether units too long for a block are inferred in pieces: `infer_long` and the like."""
 
     patience: ClassVar[float] = 3.0
-    """Times the passes that a trial needs if its gains go on shrinking as they do; inf for
-    structures whose tables take some passes to tell newborns apart.
+    """How many times the gain extrapolated from its last two passes a trial may need.
+
+    A trial that needs more ends early. inf for structures whose tables take some passes to tell
+    newborns apart.
     """
 
     names_components: ClassVar[bool] = False
-    """Whether the data name the components, as words of a vocabulary: no move or order edits them.
-    """
+    """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 
     births: ClassVar[tuple[Division, ...]] = (Division("rows"), Division("rows", 2, n_more=1))
-    """How births divide a component, one after the other as they fail."""
+    """How births divide a component: each failure moves on to the next entry."""
 
     # ------------------------------------------------------------------------------ local step
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Infer a prepared block. Adds the prior's counts to `out`, writes to `warm`.
 
-        The model collects the family's counts by the shares. warm None: a cold start, not kept.
+        The model collects the family's counts by the shares. If warm is None, starts cold and keeps
+        nothing.
         """
         raise NotImplementedError
 
@@ -117,7 +119,7 @@ class BaseStructure:
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
     ) -> Iterator[Piece]:
-        """As the local step, one unit in pieces; these come in any order."""
+        """As the local step, for one unit in pieces, which may come in any order."""
         self._refuse("a unit in pieces", "shorter units")
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
@@ -125,19 +127,20 @@ class BaseStructure:
         return None
 
     def revisit(self, visit: Revisit) -> tuple[Summary, Fields | None, bool]:
-        """Counts and values of units seen before, and whether to go on from `kept` from now on."""
+        """Counts and values of units seen before, and whether later visits continue from `kept`."""
         return *visit.infer(visit.kept), True
 
     def block_rows(self, width: int) -> int:
-        """Rows of a block, for rows whose features and evidence take `width` numbers."""
+        """Rows of a block, if the features and evidence of a row take `width` numbers."""
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
 
     # ------------------------------------------------------------------------------ labels, scores
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
-        """Add to `out` what labels (n,) determine of the prior's counts; -1 counts for nobody.
+        """Add to `out` the prior's counts that labels (n,) determine; rows labelled -1 are skipped.
 
-        Labels of words do not determine a tree, nor a document's own shares: such counts stay.
+        Labels of words determine neither a tree nor a document's own shares: such counts stay as
+        they are.
         """
         raise NotImplementedError
 
@@ -147,7 +150,7 @@ class BaseStructure:
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) component with the largest share of each row; ties go to the first."""
-        if block.repeats is not None:  # rows that do not count have a best component too
+        if block.repeats is not None:  # rows of weight zero need a label too
             block = replace(block, repeats=np.where(block.repeats > 0, block.repeats, 1.0))
         return np.asarray(self._infer_alone(potentials, block).shares).argmax(1)
 
@@ -164,11 +167,11 @@ class BaseStructure:
         shares = np.asarray(self._infer_alone(potentials, block).shares)
         ends = np.arange(block.n_rows + 1) if block.offsets is None else block.offsets
         sums = np.add.reduceat(np.vstack([shares, 0.0 * shares[:1]]), ends[:-1])
-        sums[np.diff(ends) == 0] = 1.0  # of a unit without rows nothing is known
+        sums[np.diff(ends) == 0] = 1.0  # uniform shares for a unit without rows
         return np.asarray(sums / sums.sum(1, keepdims=True))
 
     def _infer_alone(self, potentials: Potentials, block: Batch) -> Local:
-        """A block by itself, its counts dropped."""
+        """Infer one block and drop its counts."""
         return self.infer(potentials, block, None, dict(potentials.empty.empty().arrays))
 
     # ------------------------------------------------------------------------------ moves, sparsity
@@ -176,9 +179,9 @@ class BaseStructure:
     def merge_terms(
         self, potentials: Potentials, block: Batch, local: Local, pairs: Array, out: Out
     ) -> None:
-        """Add what merging each pair (M, 2) would do to the local bound.
+        """Add the change of the local bound if each pair (M, 2) were merged.
 
-        out : gain (M,), cross (M, M) for two pairs at once, and the merged value (M,) of every
+        out : gain (M,); cross (M, M) for two pairs at once; and the merged value (M,) of every
             tracked field
         """
         self._refuse("tracking merges", "trials")
@@ -192,14 +195,14 @@ class BaseStructure:
         local: Local,
         side: Summary,
     ) -> float:
-        """Share the mass of `proposal.taken` out anew. Adds the difference of counts to `side`.
+        """Redistribute the mass of `proposal.taken`. Adds the change of the counts to `side`.
 
-        Returns the difference of the local bound.
+        Returns the change of the local bound.
         """
         self._refuse("tracking births", "trials")
 
     def sparse(self, max_active: int | None, candidates: int | None) -> BaseStructure:
-        """The structure whose rows use at most max_active components (None: all).
+        """The same structure with at most max_active components per row (None: all).
 
         candidates : how many components, preselected in float32, to evaluate exactly
         """
@@ -215,8 +218,9 @@ class BaseStructure:
         local: Local,
         n_rows: int,
     ) -> tuple[int, float]:
-        """(checked, missed): rows evaluated by all components, at most n_rows of a block; expected
-        number of them with wrong components.
+        """(checked, missed): rows re-evaluated; expected number with wrong components.
+
+        Re-evaluates at most n_rows rows of a block, under all components.
         """
         return 0, 0.0
 
@@ -227,7 +231,7 @@ class BaseStructure:
         self._refuse("filtering", "predict_proba")
 
     def filter_long(self, unit: LongUnit) -> Iterator[tuple[Batch, tuple[Array, Array]]]:
-        """As `filter`, one unit in pieces, first to last."""
+        """As `filter`, for one unit in pieces, first to last."""
         self._refuse("filtering", "predict_proba")
 
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
@@ -235,17 +239,17 @@ class BaseStructure:
         self._refuse("the best path", "decode")
 
     def viterbi_long(self, unit: LongUnit) -> tuple[Array, Array]:
-        """As `viterbi`, one unit in pieces."""
+        """As `viterbi`, for one unit in pieces."""
         self._refuse("the best path", "decode")
 
     def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
-        """(n,) components of units not seen yet, offsets (units + 1,)."""
+        """(n,) components of new units, drawn from the prior; offsets (units + 1,)."""
         self._refuse("drawing units", "a structure of ordered rows")
 
     # ------------------------------------------------------------------------------ sweeps
 
     def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Zero counts of every unit, with axes "row" and "unit"; moves edit them like all else."""
+        """Zero counts of every unit, with axes "row" and "unit", which moves edit too."""
         self._refuse("collapsed inference", "BatchVB")
 
     def sweep(
@@ -259,7 +263,7 @@ class BaseStructure:
         out_live: Any,
         out: Out,
     ) -> float:
-        """Each unit of a lane in turn: counts out, potentials, infer, counts in.
+        """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
         Returns the sum of leave-one-out log predictives.
         """

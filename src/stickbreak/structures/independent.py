@@ -1,4 +1,4 @@
-"""Every row draws its component anew: mixtures."""
+"""Every row has a component of its own, independent of other rows: mixtures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Independent"]
 
-# a row's share that is not worth dealing out: what is left so folds into another component
+# Shares of a row below this are not redistributed; they fold into another component unchanged.
 NEXT_TO_NOTHING = 1e-8
 
 
 def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> tuple[Array, Array]:
-    """Values and components (n, most) of the largest of logits (K, n) + log_share, at most limits
-    (n,) of each row; -1 for none.
+    """The largest of logits (K, n) + log_share: values and components (n, most).
+
+    At most limits (n,) of each row; -1 marks unused entries.
     """
     n = logits.shape[1]
     values, index = np.empty((n, most)), np.empty((n, most), dtype=np.int32)
@@ -44,10 +45,9 @@ def choose(logits: Array, log_share: Array, limits: Array | int, most: int) -> t
 
 
 def soften(logits: Array, log_share: Array, weights: Array, limits: Array) -> tuple[float, Shares]:
-    """Sum of weights * log_z, and shares (n, K): weights * softmax over the limits (n,) best of
-    logits (K, n) + log_share.
+    """Sum of weights * log_z, and shares (n, K). Overwrites the logits.
 
-    Uses the logits up.
+    The shares are weights * softmax over the limits (n,) best of logits (K, n) + log_share.
     """
     most = min(len(logits), int(limits.max()))
     if most == len(logits) and (limits >= most).all():
@@ -62,8 +62,9 @@ def xlogx(x: Array) -> Array:
 
 
 def _left_alone(taken: Array, folded: int) -> float:
-    """Change of the entropy when the first `folded` shares (n, T) of rows that nobody deals out
-    join into one.
+    """Change of the entropy when the first `folded` shares (n, T) become one.
+
+    For rows that are not redistributed.
     """
     if folded < 2:
         return 0.0
@@ -73,7 +74,7 @@ def _left_alone(taken: Array, folded: int) -> float:
 def _counted(
     model: Model, side: Summary, scores: Any, prepared: Any, shares: Shares
 ) -> dict[str, Array]:
-    """Counts of rows dealt out by shares (n, J), with the axis of components as in the model."""
+    """Counts of rows with shares (n, J), with the component axis of the model."""
     out = dict(model.zeros(shares.shape[1]).restrict(side.index).arrays)
     scores.collect(prepared, shares, out)
     out["share"] += shares.sum(0)
@@ -81,7 +82,7 @@ def _counted(
 
 
 def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: float) -> None:
-    """Add counts of some components to those slots of a side, in place."""
+    """Add counts of some components to the given slots of a side, in place."""
     for name, declared in side.layout.items():
         if declared.additive:
             at = (slice(None),) * declared.axes.index("slot") + (slots,)
@@ -90,12 +91,11 @@ def _add_slots(side: Summary, counts: dict[str, Array], slots: slice, sign: floa
 
 @dataclass(frozen=True)
 class Independent(BaseStructure):
-    """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or over the best of each
-    row.
+    """q(z_n = k) = softmax(evidence_nk + log share_k), over all components or the best of each row.
 
-    max_active : components that a row may use: the best so many; None for all
-    candidates : components that are judged exactly for each row, the best so many by a rough
-        judgement; None for all
+    max_active : how many components a row may use, the best ones; None for all
+    candidates : how many components, preselected by a rough score, to evaluate exactly for each
+        row; None for all
     """
 
     tracks = frozenset({"merge", "redistribute"})
@@ -118,9 +118,7 @@ class Independent(BaseStructure):
         return Local(float(log_z), shares.T)
 
     def _infer_sparse(self, potentials: Potentials, block: Batch, out: Out) -> Local:
-        """Shares of the best components alone: the best of all posteriors that use no more
-        of them.
-        """
+        """Shares of the best components only: the best posterior that uses no more of them."""
         values, index = self._choose(potentials, block)
         log_z = softmax_sparse(values, index, block.repeats_or_ones())
         shares = SparseShares(values, index, len(potentials["share"]))
@@ -128,7 +126,7 @@ class Independent(BaseStructure):
         return Local(float(log_z), shares)
 
     def _choose(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
-        """Log weights and components (n, max_active) of the best of each row."""
+        """Log weights and components (n, max_active), the best of each row."""
         assert self.max_active is not None
         log_share = potentials["share"]
         if self.candidates is None or self.candidates >= len(log_share):
@@ -138,7 +136,7 @@ class Independent(BaseStructure):
         rough = np.asfortranarray(
             mask_illegal(potentials, block, potentials.scores.rough(block.rows))
         )
-        # so that ties go to the first
+        # sorted, so that ties go to the first component
         near = np.sort(choose(rough.T, log_share, self.candidates, self.candidates)[1], axis=1)
         logits = potentials.scores.evidence_at(block.rows, near) + log_share[near]
         if block.sets is not None and potentials.log_legal is not None:
@@ -226,9 +224,7 @@ class Independent(BaseStructure):
     def _draw(
         potentials: Potentials, block: Batch, uniforms: Array, repeats: Array
     ) -> tuple[Array, float]:
-        """A component (n,) of each row, never one that it may not have; and the sum of repeats *
-        log normalizer.
-        """
+        """A legal component (n,) for each row, and the sum of repeats * log normalizer."""
         shares = row_evidence(potentials, block).T
         log_z = softmax_rows(shares, potentials["share"], repeats)
         reached = shares.cumsum(0)
@@ -242,9 +238,7 @@ class Independent(BaseStructure):
         pairs: Array,
         out: Out,
     ) -> None:
-        """Gain (M,): the entropy that each pair of components would lose; pairs that share none do
-        not interact.
-        """
+        """Gain (M,): entropy lost if each pair is merged. Disjoint pairs do not interact."""
         if not isinstance(local.shares, SparseShares):
             merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
             return
@@ -264,11 +258,11 @@ class Independent(BaseStructure):
         local: Local,
         side: Summary,
     ) -> float:
-        """Rows of which the components `proposal.taken` hold more than next to nothing are dealt
-        out among the proposals.
+        """Divide the mass of the components `proposal.taken` among the proposals.
 
-        The local part of what is dealt out, log_z - <potentials, counts>, replaces that of what was
-        taken; the masses' own entropy changes when several components gave theirs.
+        Rows whose taken mass is negligible are left out. The local part of the new shares,
+        log_z - <potentials, counts>, replaces that of the shares taken. The entropy of the masses
+        themselves changes if several components gave theirs.
         """
         taken = local.shares[:, list(proposal.taken)]
         mass = taken.sum(1)
@@ -295,11 +289,11 @@ class Independent(BaseStructure):
         return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
 
     def _free(self, shares: Shares, rows: Array, taken: Sequence[int]) -> Array:
-        """(m,) how many components those rows (m,) may use that give up what they have of the
-        components `taken`.
+        """(m,) how many proposals each of the rows (m,) may use once it gives up `taken`.
 
-        As many as they give; and those that they may use but do not, if they give their best one.
-        Changes of a lap that take from different components then never exceed max_active together.
+        As many as the components it gives up. If those include its best component, also its unused
+        allowance. So changes in one lap that take from different components never exceed max_active
+        together.
         """
         if self.max_active is None:
             return np.full(len(rows), np.iinfo(np.int64).max)

@@ -1,4 +1,4 @@
-"""One unit that is too long to be held, a piece at a time."""
+"""One unit that is too long for memory, read in pieces."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["LongUnit"]
 
 
 class LongUnit:
-    """A unit as the user gave it, in pieces of n_rows; evidence is computed on demand, never held.
+    """A unit as given by the user, in pieces of n_rows. Evidence is computed on demand, not stored.
 
     bounds : first row of each piece, and the end
-    piece, prepared : the piece looked at last, as given and as the family reads it
+    piece, prepared : the last piece evaluated, as given and as prepared by the family
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Local steps: which posterior of its units a visit takes. A model holds one of these values."""
+"""Local steps: which posterior of its units a visit computes. A model holds one of these values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Expected:
         return structure.cold_start(batch, n, axis)
 
     def infer_by(self, structure: BaseStructure) -> Infer:
-        """The structure's method that infers a block in this way, see `BaseStructure.infer`."""
+        """The structure's method for this kind of inference, see `BaseStructure.infer`."""
         return structure.infer
 
 
@@ -46,8 +46,8 @@ class Best(Expected):
 class Drawn(Expected):
     """One labelling drawn from the posterior: Gibbs sampling.
 
-    Its random numbers, one a row, are made before the batch is cut into lanes and travel as warm
-    starts do. So the draws are the same for any number of workers.
+    The random numbers, one per row, are made before the batch is cut into lanes and travel like
+    warm starts. So the draws are the same for any number of workers.
     """
 
     rng: np.random.Generator
@@ -66,7 +66,7 @@ class Drawn(Expected):
         return infer
 
     def uniforms(self, block: Batch, warm: Fields | None) -> Array:
-        """Random numbers of a block's rows. Copies of a row would need labels of their own."""
+        """Random numbers of a block's rows. Weights are 0 or 1: a copy would need its own label."""
         assert warm is not None
         repeats = block.repeats_or_ones()
         bad = np.flatnonzero((repeats != 0) & (repeats != 1))

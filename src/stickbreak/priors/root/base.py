@@ -2,14 +2,14 @@
 
     u_k ~ Beta(1, concentration),   b_k = u_k prod_{l<k} (1 - u_l),   rest = prod_k (1 - u_k)
 
-Mean shares (K,) are stored, so that merging adds entries; the rest is what they leave to one. Slots
-that an edit appended are zero, and take their part of the rest. Sticks are broken in the order of
-size (`by_size`), whatever the order of the slots. Labels are exchangeable, so this is as valid as
-any order, and the bound does not change when slots trade places.
+Mean shares (K,) are stored, so that merging adds entries; the rest is one minus their sum. Slots
+appended by an edit are zero, and take their part of the rest. Sticks are broken in order of size
+(`by_size`), whatever the order of the slots. Labels are exchangeable, so this is as valid as any
+order, and the bound does not change when slots trade places.
 
-Both roots climb the same function: their own part, plus a Term of b that the caller knows (expected
-log shares of the groups). Newton steps in logits of u, each kept only if it raises that function: a
-solve never lowers the bound.
+Both kinds of root maximize the same function: their own part, plus a Term of b from the caller
+(expected log shares of the groups). They take Newton steps in logits of u, and keep a step only if
+it raises that function, so solving never lowers the bound.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = ["Own", "Pull", "Root", "fill_shares", "share_sticks", "top_posterior"
 
 Pull = Callable[[Array], Term]
 TINY = 1e-8  # sticks stay this far from 0 and 1: digamma(0) is infinite
-# of every share and of the rest: their sum with the others must still be told from one
+# Smallest share and smallest rest. Anything smaller would be lost when the shares are summed.
 FLOOR = 1e-10
-EDGE = 1e-5  # a stick beyond it is a poor place to begin: the closed form is tried as well
+EDGE = 1e-5  # a stick this near 0 or 1 is a poor start: the closed form is tried as well
 MAX_STEPS = 12
 MAX_MOVE = 4.0  # in logits, of one step
 SETTLED = 1e-6  # nats: a step that promises less is not taken
@@ -42,9 +42,9 @@ DAMPING = (0.0, 0.03, 0.3, 3.0, 30.0)
 
 
 class Own(NamedTuple):
-    """A sum over sticks: value, and first and second derivatives (K,) in u.
+    """The root's own part, a sum over sticks: value, and first and second derivatives (K,) in u.
 
-    scale (K,) : positive, in place of minus the second derivative.
+    scale (K,) : positive replacement for minus the second derivative.
     """
 
     value: float
@@ -54,9 +54,9 @@ class Own(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The function to climb at some logits: value, gradient (K,), bend (K, K) = minus the Hessian.
+    """The objective at some logits: value, gradient (K,), bend (K, K) = minus the Hessian.
 
-    scale (K,) : positive, in place of the diagonal of the bend.
+    scale (K,) : positive replacement for the diagonal of the bend.
     """
 
     value: float
@@ -109,8 +109,8 @@ def top_term(
 class Root:
     """Shares common to all groups.
 
-    concentration : of the sticks; a GammaPrior for one that is learned.
-    by_size : whether sticks are broken in the order of size, or of the slots.
+    concentration : of the sticks; a GammaPrior if it is learned.
+    by_size : whether sticks are broken in order of size, or in the order of the slots.
     """
 
     concentration: float | GammaPrior = 10.0
@@ -124,7 +124,7 @@ class Root:
         raise NotImplementedError
 
     def _outside(self, groups: Groups, surrogate: Surrogate, shares: Array) -> Term:
-        """What the groups' priors add as a function of b."""
+        """Contribution of the groups' priors, as a function of b."""
         raise NotImplementedError
 
     def _sticks(self, mean: Array) -> tuple[Array, Array]:
@@ -136,7 +136,7 @@ class Root:
         return _shares(np.ascontiguousarray(mean, dtype=float).tobytes(), self.by_size)
 
     def top(self, mean: Array, groups: Groups) -> float | GammaPrior:
-        """The concentration: as given, or its posterior where it is learned."""
+        """The concentration: the given value, or its posterior if it is learned."""
         if not isinstance(self.concentration, GammaPrior):
             return self.concentration
         u, _ = self._sticks(mean)
@@ -145,10 +145,10 @@ class Root:
         )
 
     def bound(self, mean: Array, groups: Groups) -> float:
-        """The root's part of the bound, and that of the groups' priors.
+        """The bound's part of the root and of the groups' priors.
 
-        E[log p(u) / q(u)], or log p of a point estimate, plus the groups' log normalizers, or what
-        bounds them from below.
+        E[log p(u) / q(u)], or log p of a point estimate, plus the groups' log normalizers, or a
+        lower bound on them.
         """
         u, order = self._sticks(mean)
         surrogate, shares = groups.surrogate(len(u)), _unsorted(share_sticks(u), order)
@@ -157,7 +157,7 @@ class Root:
     def solve(self, mean: Array, groups: Groups, pull: Pull) -> Array:
         """Mean shares (K,) that raise bound + pull(b).value; never lowers it.
 
-        Solved once more if the order of sizes has changed.
+        Solves a second time if the order of sizes has changed.
         """
         surrogate = groups.surrogate(len(mean))
 
@@ -174,7 +174,7 @@ class Root:
             reach = share_sticks(found)
             aim = _unsorted(reach, order)[:-1]
             is_in_order = not self.by_size or bool((np.diff(reach[:-1]) <= 0).all())
-            # what is stored is what was found: sums do not round
+            # Such shares survive storing unchanged: no sum rounds them away.
             if is_in_order and reach.min() > EDGE:
                 return aim
             better = self._toward(mean, aim, began, place)
@@ -186,10 +186,9 @@ class Root:
     def _toward(
         self, mean: Array, aim: Array, value: float, place: Callable[[Array, Array], Place]
     ) -> Array | None:
-        """The first of some shares on the way to `aim` that exceeds `value` in its own order.
+        """The first shares on the line to `aim` whose value, in their own order, exceeds `value`.
 
-        Nearly always `aim` itself: by size is mostly the best order of given shares, but not by
-        any law.
+        Nearly always `aim` itself: order of size is usually, but not always, the best order.
         """
         for part in (1.0, 0.5, 0.2, 0.05):
             tried = fill_shares(mean)[:-1] * (1.0 - part) + part * aim
@@ -222,7 +221,7 @@ class Root:
         where s and h are the slope and curvature of the term.
         """
         b = share_sticks(u)
-        if b.min() < FLOOR:  # outside: no share may be lost in the sum with the others
+        if b.min() < FLOOR:  # outside the domain: a smaller share would be lost in sums
             return Place(-np.inf, np.zeros_like(u), np.zeros((0, 0)), np.zeros_like(u))
         found, own, spread = term(_unsorted(b, order)), self._own(u, surrogate), u * (1.0 - u)
         drawn = b * _sorted(found.slope, order)
@@ -253,7 +252,7 @@ def _shares(mean: bytes, by_size: bool) -> Array:
     """Shares of a root; cached, because stochastic inference asks for them at every step."""
     u, order = _sticks(np.frombuffer(mean), by_size)
     shares = _unsorted(share_sticks(u), order)
-    shares.flags.writeable = False  # all who ask get this array
+    shares.flags.writeable = False  # cached, so all callers share it
     return shares
 
 
@@ -269,7 +268,7 @@ def _sorted(shares: Array, order: Array) -> Array:
 
 
 def _unsorted(placed: Array, order: Array) -> Array:
-    """Shares in the order of the sticks (K + 1,) put back in that of the slots."""
+    """Shares (K + 1,) in the order of the sticks, put back in the order of the slots."""
     out = np.empty_like(placed)
     out[order], out[-1] = placed[:-1], placed[-1]
     return out
@@ -286,7 +285,7 @@ def _sum(first: Term, second: Term) -> Term:
 
 
 def _newton(x: Array, at: Callable[[Array], Place]) -> tuple[Array, float, float]:
-    """Damped Newton steps with backtracking, uphill only: the end, and the first and last value."""
+    """Damped Newton ascent with backtracking: the end point, and the first and last value."""
     here = at(x)
     began = here.value
     for _ in range(MAX_STEPS):
@@ -306,7 +305,7 @@ def _newton(x: Array, at: Callable[[Array], Place]) -> tuple[Array, float, float
 
 
 def _direction(place: Place) -> Array:
-    """Newton's step; with as much of the scale added as it takes to bend down everywhere."""
+    """Newton's step, with enough of the scale added to make the bend positive definite."""
     for damping in DAMPING:
         bend = place.bend + np.diag(damping * place.scale) if damping else place.bend
         try:

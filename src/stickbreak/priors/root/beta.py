@@ -23,8 +23,8 @@ class BetaRoot(Root):
     It uses the surrogate bound of the groups. Empty components lower this bound, so it can choose
     their number.
 
-    precision : "rule", w_k as it would be without the groups' counts, c1_k + c0_k [H16, eq. 5.39];
-        or "best", at its optimum.
+    precision : "rule", the w_k that is right without the groups' counts, c1_k + c0_k
+        [H16, eq. 5.39]; or "best", the optimum.
     """
 
     precision: str = "rule"
@@ -68,7 +68,7 @@ class BetaRoot(Root):
         return w if self.precision == "rule" else self._best_precisions(u, surrogate, w)
 
     def _best_precisions(self, u: Array, surrogate: Surrogate, w: Array) -> Array:
-        """Fisher scoring in w, from the rule; (a, b) moves on a line through the origin."""
+        """Fisher scoring in w, started at the rule; (a, b) moves on a line through the origin."""
         c1 = surrogate.ones + 1.0
         for _ in range(60):
             a, b, all_of_it = u * w, (1.0 - u) * w, trigamma(w)

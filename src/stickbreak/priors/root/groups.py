@@ -1,12 +1,11 @@
-"""What hangs below an HDP root: groups whose Dirichlet priors are centered on the root's shares.
+"""Groups below an HDP root: their Dirichlet priors are centered on the root's shares.
 
-With b = (shares, rest), K + 1 numbers that sum to one, a group has the prior Dirichlet(c b), and
-the bound needs the logs of the priors' normalizers, lgamma(c) - sum_l lgamma(c b_l). As functions
-of b these are `normalizers`, which a point estimate uses. For sticks with a Beta posterior their
-expectation has no closed form; `surrogate` is a lower bound with one:
+With b = (shares, rest), K + 1 numbers that sum to one, a group has the prior Dirichlet(c b). The
+bound needs the logs of the priors' normalizers, lgamma(c) - sum_l lgamma(c b_l). As functions of b
+these are `normalizers`, which a point estimate uses. For sticks with a Beta posterior their
+expectation has no closed form; `surrogate` is a lower bound that has one:
 
-    lgamma(c) - sum_l lgamma(c b_l) >= K log c + sum_l log b_l        for every c > 0 [H16, eq.
-    5.24].
+    lgamma(c) - sum_l lgamma(c b_l) >= K log c + sum_l log b_l   for every c > 0 [H16, eq. 5.24].
 
 The gap lgamma(1 + c) - sum_l lgamma(1 + c b_l) is never negative, since lgamma(1 + x) is convex and
 zero at zero.
@@ -34,12 +33,13 @@ __all__ = [
     "truncated_slope",
 ]
 
-SMALL = 400  # numbers up to which scipy's trigamma is the faster
+SMALL = 400  # entries below which scipy's trigamma is faster
 
 
 class Term(NamedTuple):
-    """A function of b (K + 1,): its value, its partial derivatives (K + 1,), and its second ones,
-    which are diagonal (K + 1,).
+    """A function of b (K + 1,): its value, slope (K + 1,), and curvature (K + 1,).
+
+    The curvature is the diagonal of the second derivatives; the others are zero.
     """
 
     value: float
@@ -48,8 +48,9 @@ class Term(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """constant + sum_k ones_k log u_k + zeros_k log(1 - u_k) + linear . b, for sticks u (K,) in
-    their order.
+    """constant + sum_k ones_k log u_k + zeros_k log(1 - u_k) + linear . b.
+
+    For sticks u (K,) in their order.
     """
 
     ones: Array
@@ -65,7 +66,7 @@ class Groups(Protocol):
         """A lower bound on the sum of the groups' log normalizers."""
 
     def normalizers(self, shares: Array) -> Term:
-        """That sum itself, for shares b (K + 1,)."""
+        """The exact sum, for shares b (K + 1,)."""
 
 
 def linear_term(slope: Array, shares: Array) -> Term:
@@ -74,20 +75,20 @@ def linear_term(slope: Array, shares: Array) -> Term:
 
 
 def truncated_slope(active: Array, buckets: Array) -> Array:
-    """(K + 1,) slope of sum_k active_k b_k + sum_m buckets_m b_{>m}: documents that use m topics
-    see the later ones as one.
+    """(K + 1,) slope of sum_k active_k b_k + sum_m buckets_m b_{>m}.
 
-    active (K,), buckets (K + 1,) with m = 0, ..., K; b_{>m} = b_{m+1} + ... + b_K + rest.
+    Documents that use m topics see the later ones as one. active (K,), buckets (K + 1,) with
+    m = 0, ..., K; b_{>m} = b_{m+1} + ... + b_K + rest.
     """
     return np.r_[active, 0.0] + np.r_[buckets[:-1].cumsum(), buckets.sum()]
 
 
 def trigamma(x: Array) -> Array:
-    """Second derivative of lgamma for x > 0. For tables seven steps of the recurrence, then the
-    asymptotic series, good to 1e-12.
+    """Second derivative of lgamma for x > 0.
 
-    scipy's goes through the zeta function, which takes ten times as long; a table of it is made at
-    every step of a root.
+    Large tables use seven steps of the recurrence, then the asymptotic series, accurate to 1e-12.
+    scipy goes through the zeta function, which takes ten times as long, and every step of a root
+    needs such a table.
     """
     if x.size < SMALL:
         return np.asarray(zeta(2.0, x))
@@ -112,17 +113,18 @@ class ChainGroups:
 
     @property
     def pull(self) -> float:
-        """log((rows + stickiness) / stickiness): slope of the chord below log(rows b_j +
-        stickiness), from b_j = 0 to 1.
+        """log((rows + stickiness) / stickiness), or 0 without stickiness.
+
+        The slope of the chord below log(rows b_j + stickiness), from b_j = 0 to 1.
         """
         return float(np.log1p(self.rows / self.stickiness)) if self.stickiness else 0.0
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """K + 1 groups without stickiness; with it the own share of each row leaves the sum of logs
-        [H16, eq. 6.33].
+        """K + 1 groups; with stickiness, each row's own share leaves the sum of logs.
 
-        The bucket of unused states keeps K + 1 logs: hence the "+ 1" in the coefficient of log(1 -
-        u_k), which is missing in print, and without which this is no lower bound.
+        [H16, eq. 6.33]. The bucket of unused states keeps K + 1 logs. Hence the "+ 1" in the
+        coefficient of log(1 - u_k), which is missing in print; without it this is not a lower
+        bound.
         """
         K = n_components
         later = K - np.arange(K, dtype=float)  # K + 1 - k for k = 1, ..., K
@@ -133,7 +135,7 @@ class ChainGroups:
         return Surrogate(np.full(K, K + 1.0), (K + 1.0) * later, linear, constant)
 
     def normalizers(self, shares: Array) -> Term:
-        """Start row, K plain rows, and for each row what stickiness changes in its own entry."""
+        """Start row, K plain rows, and the change that stickiness makes to each row's own entry."""
         K, first, row = len(shares) - 1, self.start * shares, self.rows * shares
         log_row, log_first = gammaln(row), gammaln(first)
         value = (
@@ -155,17 +157,18 @@ class ChainGroups:
 class TopicGroups:
     """Documents Dirichlet(concentration b), each truncated at its own number of topics.
 
-    numbers (K + 1,) : how many documents use the first 0, 1, ..., K topics. Those that use m < K
-    see all later ones as one
-        bucket: a birth in one batch leaves the others as they were.
+    numbers (K + 1,) : how many documents use the first 0, 1, ..., K topics. Documents that use
+        m < K see all later topics as one bucket, so a birth in one batch leaves the others
+        unchanged.
     """
 
     concentration: float
     numbers: Array
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """Sum over documents, K_d topics each: log(c) K_d + sum_{k <= K_d} log u_k + (K_d + 1 - k)
-        log(1 - u_k).
+        """Sum over documents of the lower bound for the K_d topics that each uses.
+
+        log(c) K_d + sum_{k <= K_d} log u_k + (K_d + 1 - k) log(1 - u_k).
         """
         K, sizes = n_components, np.arange(n_components + 1.0)
         number, topics = (
@@ -180,7 +183,7 @@ class TopicGroups:
         )
 
     def normalizers(self, shares: Array) -> Term:
-        """For documents that use all topics; a point estimate knows no others."""
+        """For documents that all use all topics; a point estimate supports no others."""
         if self.numbers[:-1].any():
             raise ValueError(
                 "a point estimate of the root needs documents that all use the same "
@@ -195,18 +198,19 @@ class TopicGroups:
 
 @dataclass(frozen=True)
 class SegmentGroups:
-    """Semi-Markov: a start row, and K rows without their own entry, Dirichlet(rows b_l for l != j),
-    which sum to rows (1 - b_j).
+    """Semi-Markov: a start row, and K rows without their own entry.
+
+    Row j is Dirichlet(rows b_l for l != j), whose parameters sum to rows (1 - b_j).
     """
 
     start: float
     rows: float
 
     def surrogate(self, n_components: int) -> Surrogate:
-        """Each row has K entries: sum_{l != j} log b_l + (K - 1) log c, less log(1 - b_j), which is
-        at least zero and is left out.
+        """Lower bound for rows of K entries: sum_{l != j} log b_l + (K - 1) log c.
 
-        So every state has K logs, the bucket K + 1: as with stickiness.
+        The exact term -log(1 - b_j) is at least zero and is left out. So every state has K logs and
+        the bucket K + 1, as with stickiness.
         """
         K = n_components
         later = K - np.arange(K, dtype=float)
@@ -214,7 +218,7 @@ class SegmentGroups:
         return Surrogate(np.full(K, float(K)), K * later + 1.0, np.zeros(K + 1), constant)
 
     def normalizers(self, shares: Array) -> Term:
-        """As functions of all K + 1 shares with 1 - b_j for the total of row j."""
+        """Functions of all K + 1 shares, with 1 - b_j for the total of row j."""
         K, first, row, total = (
             len(shares) - 1,
             self.start * shares,

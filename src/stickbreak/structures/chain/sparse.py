@@ -1,8 +1,7 @@
-"""Chains whose rows use a few states each: q is the posterior over the paths that stay within every
-row's own states.
+"""Chains whose rows use a few states each: q is the posterior over paths within these states.
 
-The states are chosen afresh in each local step, by the potentials alone (`kernels.chain_choice`):
-nothing is remembered of a row.
+The states are chosen anew in each local step, from the potentials alone
+(`kernels/chain/support.py`). Nothing is remembered about a row.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ __all__ = [
 
 Evidence = Callable[[int, int], Array]  # (K, end - begin) of the rows begin to end
 
-# rows on each side of those that are checked, which help to judge them; at least so many are
-# checked
+# Rows of context on each side of the rows that are checked, and the least number checked.
 BUFFER = 16
-# of the rows that a watch may check, one in so many is: judging it by all states costs many times a
-# limited row
+# One in CHECKED of the rows allowed is checked: all states cost many times as much as a few.
 CHECKED = 4
 
 
 class Entering(NamedTuple):
-    """What the rows before a piece say: the states (L,) of the last of them, -1 for none, and log
-    p(state | rows so far) (L,).
+    """Message into a piece: the states (L,) of the row before it, and their log weights (L,).
+
+    support : -1 for none
+    log_weights : log p(state | rows so far)
     """
 
     support: Array
@@ -55,11 +54,10 @@ class Entering(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Rows with the states that they may use: evidence and support (n, L), -1 for none. A chain of
-    its own.
+    """A chain of rows with the states that they may use: evidence and support (n, L), -1 for none.
 
-    before : whether the first row is the one before a piece, whose states are given with weights;
-        it counts for nobody
+    before : whether the first row is the one before a piece. Its states are given with weights, and
+        it is not counted.
     """
 
     evidence: Array
@@ -84,17 +82,17 @@ class SparseRows(NamedTuple):
         )
 
     def own(self, values: Array) -> Array:
-        """Values (n, L) of the rows that count."""
+        """Values (n, L) without the row before the piece."""
         return values[int(self.before) :]
 
     def active(self, shares: Array) -> SparseShares:
-        """Shares (n, L) of the rows that count, as an (n, K) table."""
+        """Shares (n, L) as an (n, K) table, without the row before the piece."""
         return SparseShares(
             self.own(shares), np.maximum(self.own(self.support), 0), len(self.log_start)
         )
 
     def with_leaving(self, log_message: Array | None) -> SparseRows:
-        """The same with log p(rows after | state) (L,) of the last row added to its evidence."""
+        """The same rows, with log p(rows after | state) (L,) added to the last row's evidence."""
         if log_message is None:
             return self
         evidence = self.evidence.copy()
@@ -102,9 +100,7 @@ class SparseRows(NamedTuple):
         return self._replace(evidence=evidence)
 
     def merge_gains(self, weights: Array, pairs: Array) -> tuple[Array, Array]:
-        """What joining each pair (M, 2) of states does to the entropy of paths: gain (M,), cross
-        (M, M).
-        """
+        """Change of the entropy of paths if pairs (M, 2) join: gain (M,), cross (M, M)."""
         tables = self.log_start, self.log_transition, self.offsets, weights
         gain, cross = merge_gains_sparse(self.evidence, self.support, *tables, pairs)
         if self.before:  # the row before belongs to another piece
@@ -122,9 +118,7 @@ class SparseRows(NamedTuple):
 def choose_rows(
     evidence_t: Array, potentials: Potentials, offsets: Array, n_states: int, buffers: Buffers
 ) -> tuple[SparseRows, Array]:
-    """Whole sequences with the states that they may use, and log_z (S,) where it is known that
-    there is none, else 0.
-    """
+    """Whole sequences with the states that they may use; and log_z (S,) if not finite, else 0."""
     log_start, log_transition = potentials["start"], potentials["transition"]
     tables = linear_tables(log_start, log_transition)
     joint = buffers.take("joint", int(np.diff(offsets).max()), len(tables.start))
@@ -141,11 +135,10 @@ def choose_rows(
 def _rescue(
     evidence_t: Array, potentials: Potentials, offsets: Array, n_states: int
 ) -> tuple[Array, Array, Array]:
-    """Support and evidence (n, L) by the posterior over all states: the best path, and the best
-    others of each row.
+    """Support and evidence (n, L) from the posterior over all states.
 
-    Third: log_z (S,) over all states where that is no finite number, else 0: within the support it
-    then is finite too.
+    They contain the best path, and the best other states of each row. Third: log_z (S,) over all
+    states if it is not finite, else 0. If it is finite, it is finite within the support too.
     """
     tables, n = (potentials["start"], potentials["transition"], offsets), evidence_t.shape[1]
     log_z, shares = smooth(evidence_t, *tables, **_zeros(potentials))
@@ -156,7 +149,7 @@ def _rescue(
     return np.where(is_used, best, -1).T, evidence.T, np.where(np.isfinite(log_z), 0.0, log_z)
 
 
-# ---- one long sequence in pieces -----------------------------------------------------------------
+# ---- one long sequence, in pieces ----------------------------------------------------------------
 def _choose_piece(
     evidence_t: Array,
     entering: Entering | None,
@@ -164,11 +157,10 @@ def _choose_piece(
     n_states: int,
     buffers: Buffers,
 ) -> SparseRows | None:
-    """A piece of a long sequence, which begins with the row before it; None where the choice leaves
-    no path.
+    """A piece of a long sequence, preceded by the row before it; None if no path is left.
 
-    What enters and the piece's own rows decide: the rows after it do not, so that the same states
-    are chosen in every pass.
+    States are chosen from the entering message and the piece's own rows. Later rows have no part in
+    it, so every pass chooses the same states.
     """
     log_start, log_transition = potentials["start"], potentials["transition"]
     tables, n = linear_tables(log_start, log_transition), evidence_t.shape[1]
@@ -202,8 +194,9 @@ def _choose_piece(
 def forward_sparse_pieces(
     evidence: Evidence, bounds: list[int], potentials: Potentials, n_states: int, buffers: Buffers
 ) -> tuple[float, list[Entering | None]] | None:
-    """First pass over the pieces bounds[p] to bounds[p + 1]: log_z, and what enters each. None: the
-    choice leaves no path.
+    """First pass over the pieces bounds[p] to bounds[p + 1]: log_z, and what enters each piece.
+
+    None if the chosen states leave no path.
     """
     log_z = 0.0
     entering: list[Entering | None] = [None]
@@ -226,8 +219,9 @@ def smooth_sparse_pieces(
     messages: list[Entering | None],
     buffers: Buffers,
 ) -> Iterator[tuple[SparseRows, Array, dict[str, Array]]]:
-    """Second pass, from the last piece to the first: each with its shares (n, L) and its counts.
-    messages: what enters each.
+    """Second pass, last piece to first: each piece with its shares (n, L) and its counts.
+
+    messages : what enters each piece
     """
     leaving = None
     for p in range(len(bounds) - 2, -1, -1):
@@ -248,15 +242,14 @@ def _zeros(potentials: Potentials) -> dict[str, Array]:
     return {name: np.zeros_like(potentials[name]) for name in ("start", "transition")}
 
 
-# ---- what is lost --------------------------------------------------------------------------------
+# ---- posterior mass outside the chosen states ----------------------------------------------------
 def mass_outside(
     prepare: Callable[[Any], Any], potentials: Potentials, raw: Batch, rows: SparseRows, n_rows: int
 ) -> tuple[int, float]:
-    """Some rows in the middle of a block, and how many of them, on average, are in states that they
-    may not use.
+    """(checked, missed) for some rows in the middle of a block.
 
-    By the posterior over all states, given the rows around them: those of the block, BUFFER of them
-    at most on each side.
+    missed : expected number of checked rows in states that they may not use, by the posterior over
+        all states. Context is at most BUFFER rows of the block on each side.
     """
     assert raw.offsets is not None
     n = min(raw.n_rows, max(BUFFER, n_rows // CHECKED))
@@ -276,8 +269,9 @@ def mass_outside(
 
 
 def _smooth_part(evidence_t: Array, potentials: Potentials, offsets: Array) -> Array:
-    """Shares (K, n) of some rows of sequences with these offsets, which may begin before and end
-    after them.
+    """Shares (K, n) of some rows of sequences with these offsets.
+
+    The sequences may begin before these rows and end after them.
     """
     K, n = evidence_t.shape
     begins = offsets[(offsets >= 0) & (offsets < n)]
@@ -290,7 +284,7 @@ def _smooth_part(evidence_t: Array, potentials: Potentials, offsets: Array) -> A
     tables = linear_tables(nothing, transition)
     weights, message, future = np.empty((3, n, len(tables.start)))
     is_bad = np.empty(len(bounds) - 1, dtype=np.bool_)
-    # row by row: side by side, so few rows would not pay
+    # row by row: so few rows do not pay for the side-by-side kernel
     lines = tables.start, tables.transition, tables.transposed
     smooth_rows(evidence_t, *lines, bounds, weights, message, future, is_bad)
     if is_bad.any():

@@ -2,7 +2,7 @@
 
     q(z) = exp(start[z_1] + sum_t transition[z_t, z_(t + 1)] + sum_t evidence[t, z_t]) / Z
 
-Sequences are smoothed many at a time; one that is too long to hold is smoothed in pieces.
+Many sequences are smoothed at once; one that is too long for memory is smoothed in pieces.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .windows import smooth_windows
 
 __all__ = ["Chain"]
 
-# in a block's features and evidence, about 32 MB: many sequences side by side
+# In a block's features and evidence, about 32 MB: room for many sequences side by side.
 BLOCK_NUMBERS = 1 << 22
 
 
 class _Own(threading.local):
-    """Memory of one thread: fresh memory for every block costs more than the work on it."""
+    """Memory of one thread. Allocating it for every block costs more than the work on the block."""
 
     def __init__(self) -> None:
         self.buffers = Buffers()
@@ -57,16 +57,16 @@ def merged_entropy(x: Array, y: Array) -> Array:
 
 
 def _weights(block: Batch) -> Array:
-    """(S,) how often each sequence counts."""
+    """(S,) weight of each sequence."""
     assert block.offsets is not None
     return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
 
 
 @dataclass(frozen=True)
 class Chain(BaseStructure):
-    """The posterior of paths through the components, exact, by forward-backward.
+    """The exact posterior of paths through the components, by forward-backward.
 
-    max_active : components that a row may use, chosen by the rows before and after it; None for all
+    max_active : how many components a row may use, chosen by the rows around it; None for all
     """
 
     tracks = frozenset({"merge"})
@@ -89,12 +89,12 @@ class Chain(BaseStructure):
         return replace(self, max_active=max_active)
 
     def _limit(self, potentials: Potentials) -> int | None:
-        """Components that a row may use, None where that is all of them."""
+        """How many components a row may use; None if all."""
         is_limit = self.max_active is not None and self.max_active < len(potentials["start"])
         return self.max_active if is_limit else None
 
     def block_rows(self, width: int) -> int:
-        """Many: sequences are inferred side by side."""
+        """Large: sequences are inferred side by side."""
         return max(MIN_BLOCK, BLOCK_NUMBERS // width)
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
@@ -117,7 +117,7 @@ class Chain(BaseStructure):
     def _infer_sparse(
         self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: Out
     ) -> Local:
-        """As `infer`, over the paths that stay within a few components of every row."""
+        """As `infer`, over paths that stay within a few components of every row."""
         assert block.offsets is not None
         rows, none = choose_rows(logits, potentials, block.offsets, limit, _buffers())
         self._require_possible(none, block)
@@ -128,9 +128,9 @@ class Chain(BaseStructure):
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
     ) -> Iterator[Piece]:
-        """One long sequence; pieces of an expectation come from the last to the first.
+        """One long sequence. Pieces of an expectation come from the last to the first.
 
-        Their evidence is computed twice, and never held together.
+        Their evidence is computed twice, and never in memory all at once.
         """
         tables = unit.potentials["start"], unit.potentials["transition"]
         if isinstance(step, Best):
@@ -149,7 +149,7 @@ class Chain(BaseStructure):
         weight, limit, some = float(_weights(unit.raw)[0]), self._limit(potentials), None
         if limit is not None:
             some = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
-        if limit is None or some is None:  # where a few components do not lead through, all may
+        if limit is None or some is None:  # no sparse path: try all components
             known = forward_pieces(evidence, bounds, potentials["start"], potentials["transition"])
             self._require_possible(np.array([known.log_z]), unit.raw)
             found = self._all_pieces(evidence, bounds, potentials, known, weight, out)
@@ -198,7 +198,7 @@ class Chain(BaseStructure):
     ) -> Iterator[Piece]:
         """Pieces with the one-hot shares of a path, whose value stands for log_z.
 
-        Steps are counted when the path is complete.
+        Steps are counted once the path is complete.
         """
         path, is_first = np.empty(unit.raw.n_rows, dtype=np.int64), True
         for begin, end, part, value in found:
@@ -227,13 +227,13 @@ class Chain(BaseStructure):
 
     @staticmethod
     def _one_hot(path: Array, potentials: Potentials, block: Batch) -> Array:
-        """(n, K) shares that give each row to one component, as often as it counts."""
+        """(n, K) one-hot shares of a path, times the weight of each row."""
         shares = np.zeros((len(potentials["start"]), block.n_rows))
         shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
         return shares.T
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
-        """Starts of sequences and steps between neighbouring rows whose labels are known."""
+        """Starts of sequences, and steps between neighboring rows with known labels."""
         assert block.offsets is not None
         repeats, first = block.repeats_or_ones(), block.offsets[:-1]
         known = first[labels[first] >= 0]
@@ -252,9 +252,7 @@ class Chain(BaseStructure):
         pairs: Array,
         out: Out,
     ) -> None:
-        """Gain (M,) of the entropy of paths by joining each pair, and cross (M, M) for two pairs at
-        once.
-        """
+        """Change of the entropy of paths: gain (M,) of each pair, cross (M, M) of two at once."""
         weights, tables = _weights(block), (potentials["start"], potentials["transition"])
         if isinstance(local.shares, SparseShares):
             gain, cross = local.memo[0].merge_gains(weights, pairs)
@@ -273,9 +271,7 @@ class Chain(BaseStructure):
     def _merge_terms_of_piece(
         logits: Array, potentials: Potentials, memo: tuple[Any, ...], weight: float, pairs: Array
     ) -> tuple[Array, Array]:
-        """Those of the steps within a piece and of the one into it: a chain of its own, which
-        begins with the row before it.
-        """
+        """Terms of the steps within a piece and into it: a chain that begins one row earlier."""
         log_start, log_transition, (entering, leaving) = (
             potentials["start"],
             potentials["transition"],
@@ -333,7 +329,7 @@ class Chain(BaseStructure):
             evidence = unit.evidence(begin, end)
             found = filtered(evidence, start, transition, unit.piece.offsets)
             yield unit.piece, found
-            with np.errstate(divide="ignore"):  # states that cannot be
+            with np.errstate(divide="ignore"):  # impossible states
                 start = predict_step(np.log(found[0][-1]), transition)
 
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
@@ -357,7 +353,7 @@ class Chain(BaseStructure):
         return self.viterbi(potentials, block)[0]
 
     def walk(self, potentials: Potentials, offsets: Array, rng: np.random.Generator) -> Array:
-        """(n,) paths before any row is seen, of the lengths that offsets (S + 1,) have."""
+        """(n,) paths drawn from the prior, of the lengths given by offsets (S + 1,)."""
         n = int(offsets[-1])
         silent = np.zeros((len(potentials["start"]), n))
         return draw(silent, potentials["start"], potentials["transition"], offsets, rng.random(n))[

@@ -1,12 +1,11 @@
 """Windows of long chains: the posterior of their own rows and steps, given the rows around them.
 
-What enters a window is the message of the rows before it, and what leaves is that of the rows after
-it:
+A window receives the message of the rows before it, and the message of the rows after it:
 
     into first row    sum_i p(z_before = i | rows before) exp(transition[i, j])
     out of last row   sum_j exp(transition[i, j]) p(rows after | z_after = j)
 
-so that forward-backward runs over the window alone, and counts nothing else.
+So forward-backward runs over the window alone, and counts nothing else.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from stickbreak.protocols import Array, Potentials
 
 __all__ = ["smooth_windows"]
 
-LEAST_BUFFER = 8  # rows that adaptive buffers begin with
+LEAST_BUFFER = 8  # initial rows of adaptive buffers
 
 
 def smooth_windows(
     evidence_t: Array, potentials: Potentials, block: Batch, windows: Windows, out: dict[str, Array]
 ) -> tuple[Array, Array]:
-    """Log p(rows of the window | rows before) times weight (S,), and shares (K, n), 0 outside of
-    the windows; adds counts to `out`.
+    """Weighted log p(rows of the window | rows before) (S,), and shares (K, n).
 
-    evidence_t (K, n) of the units with their buffers.
+    The shares are 0 outside of the windows. Adds counts to `out`.
+
+    evidence_t (K, n) : of the units with their buffers
     """
     assert block.offsets is not None
     begins, ends = block.offsets[:-1] + windows.lead, block.offsets[1:] - windows.trail
@@ -60,9 +60,7 @@ def smooth_windows(
 
 
 class _Sides:
-    """The messages (S, K), logs, that the buffers of windows send to them; of adaptive ones, as
-    much as it takes.
-    """
+    """Log messages (S, K) from buffers to their windows; adaptive buffers use what they need."""
 
     def __init__(
         self,
@@ -88,8 +86,9 @@ class _Sides:
     def _settle(
         self, message: Callable[[Array, Array], Array], available: Array, edge: Array
     ) -> Array:
-        """The message of all available rows, or of twice as many until the edge row's posterior
-        given them has settled.
+        """The message of all available rows; of an adaptive buffer, as many as needed.
+
+        An adaptive buffer doubles until the posterior of the edge row has settled.
         """
         everyone = np.arange(len(available))
         if self.windows.edge_tol is None:
@@ -107,8 +106,9 @@ class _Sides:
         return found
 
     def _forward(self, which: Array, used: Array) -> Array:
-        """(m, K) from `used` (m,) rows before each window of `which`: where they begin, the chain
-        is anywhere, or at its start.
+        """(m, K) messages from `used` (m,) rows before each window of `which`.
+
+        The chain begins at its start if the rows reach back to it, else in any state.
         """
         is_start = self.windows.is_first[which] & (used == self.windows.lead[which])
         out = np.where(is_start[:, None], self.potentials["start"], self.potentials["window_start"])
@@ -122,9 +122,7 @@ class _Sides:
         return out
 
     def _backward(self, which: Array, used: Array) -> Array:
-        """(m, K) from `used` (m,) rows after each window of `which`, read from the last to the
-        first.
-        """
+        """(m, K) messages from `used` (m,) rows after each window of `which`, last row first."""
         out = np.zeros((len(which), len(self.evidence_t)))
         some = np.flatnonzero(used > 0)
         if len(some):

@@ -1,9 +1,8 @@
-"""Every unit has shares of the components of its own: topic models, and mixtures of vectors in
-groups.
+"""Every unit has its own shares of the components: topic models, mixtures of grouped vectors.
 
-q(pi_d) = Dirichlet, q(z_n) for every word, at a fixed point of each other: a local optimum, so a
-document that was seen before goes on from its counts. From the same counts a step never lowers the
-bound, whatever the globals have become.
+q(pi_d) is a Dirichlet, and q(z_n) is computed for every word, at a joint fixed point. This is a
+local optimum, so a document seen before continues from its counts. From the same counts a step
+never lowers the bound, whatever the globals have become.
 """
 
 from __future__ import annotations
@@ -26,14 +25,17 @@ from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 
 __all__ = ["Document"]
 
-FINE = 1e-4  # change at which documents end that are not part of a fit
-BLOCK_NUMBERS = 1 << 22  # numbers that a block's evidence may take, where it has no table
+FINE = 1e-4  # convergence tolerance of documents that are not part of a fit
+BLOCK_NUMBERS = 1 << 22  # size limit of a block's evidence, for evidence without a table
 
 
 class Found(NamedTuple):
-    """Documents at their fixed points: shares of the words; of each document (S,) the words' log
-    normalizers and what it adds to the bound besides; log_share (width + 1,): sum of E[log pi],
-    that of the rest last.
+    """Documents at their fixed points.
+
+    shares : of the words
+    log_z (S,) : the words' log normalizers, summed in each document
+    own (S,) : what each document adds to the bound besides
+    log_share (width + 1,) : sum of E[log pi], the rest last
     """
 
     shares: WordShares
@@ -46,11 +48,11 @@ class Found(NamedTuple):
 class Document(BaseStructure):
     """Shares of a document's components, and the component of each of its words, by mean field.
 
-    max_steps, tol : of the fixed point of a document; it ends when its counts change by less than
-        tol on average
-    restarts : how often a document may try to do without one of its components, the smallest first;
-        what is better is kept
-    least : words from which on a component is worth a restart
+    max_steps, tol : of the fixed point of a document, which ends when its counts change by less
+        than tol on average
+    restarts : component-removal restarts per document and visit, smallest component first; the
+        better result is kept
+    least : smallest component, in words, worth a restart
     """
 
     tracks = frozenset({"merge"})
@@ -62,13 +64,13 @@ class Document(BaseStructure):
     least: float = 0.1
 
     def block_rows(self, width: int) -> int:
-        """Many: a block of symbols has no features of its own."""
+        """Large: a block of symbols has no features of its own."""
         return max(MIN_BLOCK, BLOCK_NUMBERS // width)
 
     def revisit(self, visit: Revisit) -> tuple[Summary, Fields | None, bool]:
-        """Try a cold start first; keep it if the bound rises, else go on from the warm start.
+        """Try a cold start first; keep it if the bound rises, else use the warm start.
 
-        While topics still move, documents that go on from their counts stay stuck with them.
+        While topics still move, documents that continue from their counts can get stuck.
         """
         new, warm = visit.infer(None)
         if visit.improves(new):
@@ -76,7 +78,7 @@ class Document(BaseStructure):
         return *visit.infer(visit.kept), True
 
     def cold_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Counts (S, K) of the documents' components: zeros, which stand for the prior shares."""
+        """Counts (S, K) of the documents' components. Zeros stand for the prior shares."""
         return Fields(
             {"counts": Field(("unit", axis))}, {"counts": np.zeros((batch.n_spans, n_components))}
         )
@@ -133,8 +135,9 @@ class Document(BaseStructure):
         log_share: Array,
         found: Array,
     ) -> WordShares:
-        """Documents with a word whose sum of weights is lost, in logs; shares are then held word by
-        word.
+        """Infer documents in logs if the sum of a word's weights underflows.
+
+        The shares returned are stored word by word.
         """
         assert block.offsets is not None
         K, width = shares.n_components, shares.table.shape[1]
@@ -187,14 +190,14 @@ class Document(BaseStructure):
     def infer_best(
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
-        """Documents have no best labelling that a table of counts could hold."""
+        """Raise ValueError: a table of counts cannot hold a best labelling of documents."""
         raise ValueError(
             "HardEM is not for documents, whose shares are not labels; use EM, BatchVB or "
             "another engine"
         )
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
-        """Words of each component; labels of words do not determine E[log pi]."""
+        """Words of each component. Labels do not determine E[log pi]."""
         known = labels >= 0
         weights = block.repeats_or_ones() * self._times(block)
         out["share"] += np.bincount(
@@ -203,7 +206,7 @@ class Document(BaseStructure):
 
     @staticmethod
     def _times(block: Batch) -> Array:
-        """(n,) how often the document of each word counts."""
+        """(n,) weight of the document of each word."""
         assert block.offsets is not None
         return (
             np.ones(block.n_rows)
@@ -223,7 +226,7 @@ class Document(BaseStructure):
         return np.asarray((shares > (rng.random(block.n_rows) * shares[:, -1])[:, None]).argmax(1))
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
-        """(S,) a lower bound on the log probability of each document, which has no closed form."""
+        """(S,) lower bound on the log probability of each document, which has no closed form."""
         found, rest = (
             replace(self, tol=min(self.tol, FINE))._settle(potentials, block, None),
             float(potentials["rest"]),
@@ -245,10 +248,10 @@ class Document(BaseStructure):
         pairs: Array,
         out: Out,
     ) -> None:
-        """Gain (M,): change of the words' entropy and of the documents' own part; log_share (M,):
-        E[log pi] of both as one.
+        """Gain (M,), and log_share (M,): E[log pi] of each pair as one component.
 
-        All are sums over components, so that merges of different pairs do not touch each other.
+        The gain is the change of the words' entropy and of the documents' own part. All are sums
+        over components, so merges of different pairs do not interact.
         """
         shares = local.shares
         assert isinstance(shares, WordShares)
@@ -271,9 +274,7 @@ class Document(BaseStructure):
 
 
 def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
-    """Linear evidence as rows of a table (M, width), the row of each word (n,), and the log of each
-    row's scale (M,).
-    """
+    """Linear evidence table (M, width), the table row of each word (n,), log scales (M,)."""
     linear = potentials.scores.symbol_table if block.sets is None else None
     if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
         table, top = linear
@@ -299,8 +300,9 @@ def _finish(
     log_share: Array,
     times: float,
 ) -> tuple[float, float]:
-    """As the kernel of that name: log normalizers of the words, own part of the bound; adds E[log
-    pi] to log_share.
+    """As the kernel of that name: log normalizers of the words, own part of the bound.
+
+    Adds E[log pi] to log_share.
     """
     tokens, theta = repeats.sum(), counts + pseudo
     total = theta.sum() + rest
