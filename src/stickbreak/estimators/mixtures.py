@@ -219,7 +219,7 @@ class MixtureEstimator(Estimator):
         Returns
         -------
         (n, D) array, in which the entries that were there are unchanged. A CSR matrix cannot lack
-        entries and is returned as it is.
+        entries and is returned unchanged.
 
         Examples
         --------

@@ -59,7 +59,7 @@ class SequenceModel(SequenceEstimator):
         Returns
         -------
         (n,) array, or a list of (T,) arrays where X is a list. The first rows of an autoregression,
-        which are context only, get the state of the first row that is modelled.
+        which are context only, get the state of the first row that is modeled.
         """
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")

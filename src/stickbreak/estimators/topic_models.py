@@ -215,10 +215,7 @@ class TopicEstimator(Estimator):
 
     @property
     def components_(self) -> Array:
-        """(K, V) parameters of the topics' Dirichlet posteriors; scikit-learn's name.
-
-        Expected occurrences plus prior counts.
-        """
+        """(K, V) Dirichlet posteriors of topics: expected plus prior counts (scikit-learn name)."""
         counts = self._require_fitted().counts
         return np.ascontiguousarray((counts["emission"] + self.family_.concentration).T)
 

@@ -160,7 +160,7 @@ class EM(_MemoizedEngine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class HardEM(_MemoizedEngine):
-    """EM with the best labelling instead of the expectation: Bregman k-means with a prior.
+    """EM with the best labeling instead of the expectation: Bregman k-means with a prior.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class HardEM(_MemoizedEngine):
     """
 
     def rule(self) -> BaseRule:
-        """Modes of the best labelling."""
+        """Modes of the best labeling."""
         return Hard(Mode())
 
 

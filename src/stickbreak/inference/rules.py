@@ -165,7 +165,7 @@ class LogMean(BaseRule):
 
 @dataclass(frozen=True)
 class Hard(BaseRule):
-    """Wraps a rule: the best labelling instead of the expectation.
+    """Wraps a rule: the best labeling instead of the expectation.
 
     Hard(Mode()) is Bregman k-means.
     """
@@ -182,7 +182,7 @@ class Hard(BaseRule):
         return self.rule.pick(table)
 
     def local_model(self, model: Model) -> Model:
-        """The model whose local step takes the best labelling."""
+        """The model whose local step takes the best labeling."""
         return model.best_only()
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:

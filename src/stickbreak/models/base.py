@@ -65,7 +65,7 @@ class Model:
 
     axis : the axis that moves edit. Fields may have other named axes: those are fixed.
     learns : whether `learn` changes the family's hyperparameters
-    step : the local step: the expectation, the best labelling, or a drawn one
+    step : the local step: the expectation, the best labeling, or a drawn one
     """
 
     structure: BaseStructure
@@ -85,11 +85,11 @@ class Model:
     # ------------------------------------------------------------------------------ variants
 
     def best_only(self) -> Model:
-        """The same model whose local step takes the best labelling."""
+        """The same model whose local step takes the best labeling."""
         return replace(self, step=Best())
 
     def drawing(self, rng: np.random.Generator) -> Model:
-        """The same model whose local step draws a labelling."""
+        """The same model whose local step draws a labeling."""
         return replace(self, step=Drawn(rng))
 
     def for_draws(self) -> Model:
@@ -334,7 +334,7 @@ class Model:
     def best_paths(
         self, potentials: ModelPotentials, batch: Batch, pool: Pool = map
     ) -> tuple[Array, Array]:
-        """Most probable labelling (n,) of each unit, and its log weight (units,): ordered rows."""
+        """Most probable labeling (n,) of each unit, and its log weight (units,): ordered rows."""
         found = list(pool(partial(lanes.paths_lane, self, potentials), batch.lanes()))
         paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lanes.require_finite(float(values.sum()), potentials)

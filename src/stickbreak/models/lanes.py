@@ -196,7 +196,7 @@ def last_shares(found: Filtered, part: Batch, is_end: bool) -> Array:
 
 
 def paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[Array, Array]:
-    """Best labelling (n,) of each unit, and its log weight (units,)."""
+    """Best labeling (n,) of each unit, and its log weight (units,)."""
     found: list[tuple[Array, Array]] = []
     for part in held_or_long(model, potentials, lane):
         if isinstance(part, LongUnit):

@@ -117,8 +117,8 @@ class Birth(BaseMove):
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
         """For rows seen once: newborns beside the components, to compete for the new rows.
 
-        The components keep their counts. A newborn that its target explains as well, judging by the
-        target's counts of all earlier rows, is dropped as a copy of the target.
+        The components keep their counts. A newborn is dropped as a copy of its target if the
+        target, by its counts of all earlier rows, explains it as well.
         """
         model, newborns, taken, expected = scene.model, [], [], 0.0
         for target in self._targets(scene)[: self.max_targets]:

@@ -138,7 +138,7 @@ class Merge(BaseMove):
             require_whole(max_pairs=self.max_pairs)
 
     def plan(self, scene: Scene) -> list[Proposal]:
-        """Pairs that may belong together, judging by their counts alone; best first."""
+        """Pairs that may belong together, by their counts alone; best first."""
         # In a stream, the entropy of rows seen before is no longer known.
         if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:
             return []

@@ -98,7 +98,7 @@ class BasePrior:
         return self
 
     def redraw(self, total: Summary, params: Fields, rng: np.random.Generator) -> Fields:
-        """Stored parameters, drawn given the counts of a labelling and the present parameters."""
+        """Stored parameters, drawn given the counts of a labeling and the present parameters."""
         return params
 
     def for_modes(self) -> BasePrior:

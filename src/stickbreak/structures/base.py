@@ -1,6 +1,6 @@
 """The contract of a structure: from potentials and a block of units to expected counts.
 
-A structure must define how units are inferred (`infer`), what a labelling counts (`count`) and how
+A structure must define how units are inferred (`infer`), what a labeling counts (`count`) and how
 probable a unit is (`log_evidence`). Every other method has a working default, or one that names
 what to use instead. Capabilities that others must know beforehand are declared as class attributes.
 """
@@ -75,7 +75,7 @@ class BaseStructure:
     """Whether the rows of a unit have an order: `filter`, `viterbi`, `walk`."""
 
     has_best: ClassVar[bool] = False
-    """Whether the best labelling can be found: `infer_best`, `best`."""
+    """Whether the best labeling can be found: `infer_best`, `best`."""
 
     draws: ClassVar[bool] = False
     """Whether labels can be drawn and counted: `infer_drawn`."""
@@ -109,11 +109,11 @@ class BaseStructure:
     def infer_best(
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
-        """As `infer`, for the best single labelling of each unit."""
+        """As `infer`, for the best single labeling of each unit."""
         self._refuse("HardEM", "EM, BatchVB or another engine")
 
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
-        """As `infer`, for a labelling drawn from the posterior; uniforms (n,) in [0, 1)."""
+        """As `infer`, for a labeling drawn from the posterior; uniforms (n,) in [0, 1)."""
         self._refuse("Gibbs", "BatchVB or another engine")
 
     def infer_long(
@@ -137,7 +137,7 @@ class BaseStructure:
     # ------------------------------------------------------------------------------ labels, scores
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
-        """Add to `out` the prior's counts that labels (n,) determine; rows labelled -1 are skipped.
+        """Add to `out` the prior's counts that labels (n,) determine; rows labeled -1 are skipped.
 
         Labels of words determine neither a tree nor a document's own shares: such counts stay as
         they are.
@@ -155,7 +155,7 @@ class BaseStructure:
         return np.asarray(self._infer_alone(potentials, block).shares).argmax(1)
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
-        """(n,) best single labelling of each unit: what `infer_best` counts."""
+        """(n,) best single labeling of each unit: what `infer_best` counts."""
         self._refuse("the best labelling", "decode")
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
@@ -235,7 +235,7 @@ class BaseStructure:
         self._refuse("filtering", "predict_proba")
 
     def viterbi(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
-        """Best labelling (n,) of each unit, and its log weight (units,)."""
+        """Best labeling (n,) of each unit, and its log weight (units,)."""
         self._refuse("the best path", "decode")
 
     def viterbi_long(self, unit: LongUnit) -> tuple[Array, Array]:

@@ -238,7 +238,7 @@ class Independent(BaseStructure):
         pairs: Array,
         out: Out,
     ) -> None:
-        """Gain (M,): entropy lost if each pair is merged. Disjoint pairs do not interact."""
+        """Gain (M,): change of the entropy by each merge. Disjoint pairs do not interact."""
         if not isinstance(local.shares, SparseShares):
             merge_entropy(np.ascontiguousarray(local.shares.T), pairs, out["gain"])
             return

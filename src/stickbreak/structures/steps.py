@@ -35,16 +35,16 @@ class Expected:
 
 @dataclass(frozen=True)
 class Best(Expected):
-    """The best single labelling, whose entropy is zero: hard EM, Bregman k-means."""
+    """The best single labeling, whose entropy is zero: hard EM, Bregman k-means."""
 
     def infer_by(self, structure: BaseStructure) -> Infer:
-        """By the best labelling of every unit."""
+        """By the best labeling of every unit."""
         return structure.infer_best
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Expected):
-    """One labelling drawn from the posterior: Gibbs sampling.
+    """One labeling drawn from the posterior: Gibbs sampling.
 
     The random numbers, one per row, are made before the batch is cut into lanes and travel like
     warm starts. So the draws are the same for any number of workers.
@@ -58,7 +58,7 @@ class Drawn(Expected):
         return Fields({"uniform": Field(("row",))}, {"uniform": uniforms})
 
     def infer_by(self, structure: BaseStructure) -> Infer:
-        """By one drawn labelling of every unit."""
+        """By one drawn labeling of every unit."""
 
         def infer(potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
             return structure.infer_drawn(potentials, block, self.uniforms(block, warm), out)

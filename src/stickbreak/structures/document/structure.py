@@ -190,7 +190,7 @@ class Document(BaseStructure):
     def infer_best(
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
-        """Raise ValueError: a table of counts cannot hold a best labelling of documents."""
+        """Raise ValueError: a table of counts cannot hold a best labeling of documents."""
         raise ValueError(
             "HardEM is not for documents, whose shares are not labels; use EM, BatchVB or "
             "another engine"
