@@ -53,7 +53,7 @@ class Alone(BaseStructure):
     def best(self, potentials: Potentials, block: Batch) -> Array:
         return self._logits(potentials, block).argmax(1)
 
-    decode = best  # of one row, the best labelling is its best component
+    decode = best  # of one row, the best labeling is its best component
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         logits = self._logits(potentials, block)

@@ -50,7 +50,7 @@ def test_a_family_that_learns_backwards_is_caught():
 
 
 def enumerate_mixture(potentials, block):
-    """log_z of independent rows by summing over all labellings."""
+    """log_z of independent rows by summing over all labelings."""
     logits = potentials.scores.evidence(block.rows) + potentials["share"]
     n, K = logits.shape
     scores = [logits[np.arange(n), list(labels)].sum() for labels in product(range(K), repeat=n)]

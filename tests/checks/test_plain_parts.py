@@ -158,7 +158,7 @@ def test_a_part_of_no_base_class_is_refused() -> None:
         ({"is_ordered": True}, "must define filter, viterbi, walk"),
         ({"cuts_units": True}, "must define infer_long"),
         ({"log_evidence": lambda self, p, b: np.zeros(1)}, "log_evidence gave shape"),
-        ({"best": lambda self, p, b: np.zeros(5, dtype=int)}, "best must give the labelling"),
+        ({"best": lambda self, p, b: np.zeros(5, dtype=int)}, "best must give the labeling"),
     ],
 )
 def test_a_structure_that_declares_what_it_cannot_do_is_caught(changes: Any, words: str) -> None:

@@ -32,8 +32,8 @@ def check_structure(
     adds up over units, and unknown labels count for nobody.
 
     It must define what `BaseStructure` says; what it leaves to the base class is not checked.
-    Otherwise: the best labelling is no better than the sum over all, and `best` returns it; a drawn
-    labelling is one; filtered steps add up to log_z; and it can do what it declares.
+    Otherwise: the best labeling is no better than the sum over all, and `best` returns it; a drawn
+    labeling is one; filtered steps add up to log_z; and it can do what it declares.
 
     Parameters
     ----------
@@ -122,12 +122,12 @@ def _check_best(model: Model, potentials: Any, block: Batch, log_z: float) -> No
     warm = model.structure.cold_start(block, potentials.empty.size(model.axis), model.axis)
     best = model.structure.infer_best(potentials, block, warm, out)
     assert best.log_z <= log_z + 1e-9 * max(1.0, abs(log_z)), (
-        "the best labelling must not beat the sum over all"
+        "the best labeling must not beat the sum over all"
     )
     labels = model.structure.best(potentials, block)
     chosen = np.asarray(best.shares)[np.arange(len(labels)), labels]
     _assert_close(
-        chosen, block.repeats_or_ones(), 1e-12, "best must give the labelling of infer_best"
+        chosen, block.repeats_or_ones(), 1e-12, "best must give the labeling of infer_best"
     )
 
 

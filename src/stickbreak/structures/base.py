@@ -156,7 +156,7 @@ class BaseStructure:
 
     def best(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) best single labeling of each unit: what `infer_best` counts."""
-        self._refuse("the best labelling", "decode")
+        self._refuse("the best labeling", "decode")
 
     def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
         """(n,) components drawn from the posterior."""
