@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import stickbreak as sb
-from stickbreak.estimators.model_files import register
+from stickbreak.estimators import register
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.estimators.model_files import register
+from stickbreak.estimators import register
 from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model

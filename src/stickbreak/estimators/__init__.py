@@ -5,12 +5,11 @@ from stickbreak.comparison import ComparedModel, Comparison, compare
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
-from .model_files import load, register_part, resume
+from .model_files import load, register, register_part, resume
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
     "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
-    "HDPTopicModel",
-    "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "register_part",
-    "resume",
+    "HDPTopicModel", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load",
+    "register", "register_part", "resume",
 ]  # fmt: skip

@@ -333,8 +333,8 @@ class HDPTopicModel(TopicEstimator):
         `GammaPrior`. Default 10.
     root : "beta", whose bound can choose the number of topics, or "point", a point estimate as in
         older work, which cannot.
-    word_concentration, learn_prior, restarts, random_state, init, n_init, n_jobs, warm_start,
-        verbose : as in `LatentDirichletAllocation`.
+    word_concentration, learn_prior, restarts : as in `LatentDirichletAllocation`.
+    random_state, init, n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
     ----------
