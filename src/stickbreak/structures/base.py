@@ -55,6 +55,13 @@ def row_evidence(potentials: Potentials, block: Batch) -> Array:
     )
 
 
+def one_hot(labels: Array, n_components: int, block: Batch) -> Array:
+    """(n, K) shares that give each row to one component, times its repeats."""
+    shares = np.zeros((n_components, block.n_rows))
+    shares[labels, np.arange(block.n_rows)] = block.repeats_or_ones()
+    return shares.T
+
+
 def mask_illegal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
     """Evidence (n, K), -inf where a row may not use a component."""
     if block.sets is None or potentials.log_legal is None:

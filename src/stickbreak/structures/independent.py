@@ -16,7 +16,7 @@ from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softm
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
-from .base import BaseStructure, mask_illegal, row_evidence
+from .base import BaseStructure, mask_illegal, one_hot, row_evidence
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -183,11 +183,9 @@ class Independent(BaseStructure):
     ) -> Local:
         """One-hot shares of the best component."""
         best, value = self._best(potentials, block)
-        repeats = block.repeats_or_ones()
-        shares = np.zeros((len(potentials["share"]), len(best)))
-        shares[best, np.arange(len(best))] = repeats
         self.count(best, block, out)
-        return Local(float(repeats @ value), shares.T)
+        shares = one_hot(best, len(potentials["share"]), block)
+        return Local(float(block.repeats_or_ones() @ value), shares)
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Rows of each component."""
@@ -213,12 +211,9 @@ class Independent(BaseStructure):
 
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """One-hot shares of components drawn from the posterior."""
-        repeats = block.repeats_or_ones()
-        labels, log_z = self._draw(potentials, block, uniforms, repeats)
-        shares = np.zeros((len(potentials["share"]), len(labels)))
-        shares[labels, np.arange(len(labels))] = repeats
+        labels, log_z = self._draw(potentials, block, uniforms, block.repeats_or_ones())
         self.count(labels, block, out)
-        return Local(log_z, shares.T)
+        return Local(log_z, one_hot(labels, len(potentials["share"]), block))
 
     @staticmethod
     def _draw(

@@ -25,7 +25,7 @@ from stickbreak.kernels.chain.smooth import Buffers, smooth
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, SparseShares
 
-from ..base import MIN_BLOCK, BaseStructure, Division, Piece, row_evidence
+from ..base import MIN_BLOCK, BaseStructure, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
@@ -205,7 +205,7 @@ class Chain(BaseStructure):
             self._require_possible(np.array([value]), unit.raw)
             path[begin:end] = part
             log_z = float(_weights(unit.raw)[0]) * value if is_first else 0.0  # counts once
-            shares = self._one_hot(part, unit.potentials, unit.piece)
+            shares = one_hot(part, len(unit.potentials["start"]), unit.piece)
             yield unit.piece, unit.prepared, Local(log_z, shares)
             is_first = False
         self.count(path, unit.raw, out)
@@ -223,14 +223,8 @@ class Chain(BaseStructure):
     ) -> Local:
         """Counts and one-hot shares of a path; value (S,) stands for log_z."""
         self.count(path, block, out)
-        return Local(float(_weights(block) @ value), self._one_hot(path, potentials, block))
-
-    @staticmethod
-    def _one_hot(path: Array, potentials: Potentials, block: Batch) -> Array:
-        """(n, K) one-hot shares of a path, times the weight of each row."""
-        shares = np.zeros((len(potentials["start"]), block.n_rows))
-        shares[path, np.arange(block.n_rows)] = block.repeats_or_ones()
-        return shares.T
+        shares = one_hot(path, len(potentials["start"]), block)
+        return Local(float(_weights(block) @ value), shares)
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Starts of sequences, and steps between neighboring rows with known labels."""
