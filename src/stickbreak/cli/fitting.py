@@ -99,9 +99,8 @@ def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
         key: str(value) if isinstance(value, Path) else value for key, value in given.items()
     }
     if "moves" in known:
-        made["moves"] = (
-            (sb.Birth(), sb.Merge(), sb.Delete()) if given.get("moves", has_moves) else ()
-        )
+        moves = (sb.Birth(), sb.Merge(), sb.Delete())
+        made["moves"] = moves if given.get("moves", has_moves) else None
     engine = ENGINES[name](**made)
     engine.check()
     return engine

@@ -22,23 +22,26 @@ from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.names import FAMILIES, make_family
-from stickbreak.inference import BatchVB, Engine, MeanLog, MemoizedVB, Start, count_workers
+from stickbreak.inference import (
+    BaseMove,
+    BatchVB,
+    Engine,
+    MemoizedVB,
+    Start,
+    count_workers,
+)
 from stickbreak.models import Model
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_whole
-from stickbreak.priors import BasePrior, GammaPrior
+from stickbreak.priors import BasePrior
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_runs import (
-    Task,
-    fit_from_starts,
-    make_engine,
-    make_seed,
-    resume_fit,
-    stream,
+    Task, check_learning, count_first, fit_from_starts, make_seed, pick_engine, resume_fit, stream,
     suit_engine,
-)
+)  # fmt: skip
 from .fitted import Fitted, Learned
 from .model_files import save
 from .views import Labeled, make_dataset, summary_values
@@ -82,6 +85,8 @@ class Estimator(Learned):
     family: str | BaseFamily
     inference: str | Engine | None
     learn_prior: bool
+    max_iter: int | None = None
+    tol: float | None = None
     random_state: RandomState
     init: str
     n_init: int
@@ -112,14 +117,22 @@ class Estimator(Learned):
 
     def _default_engine(self, on_disk: bool) -> Engine:
         """The engine for `inference=None`."""
-        return MemoizedVB() if on_disk else BatchVB()
+        return MemoizedVB() if on_disk or self._is_unbounded else BatchVB()
+
+    def _recommended_moves(self) -> tuple[BaseMove, ...]:
+        """The moves of an engine with `moves="default"`."""
+        return (Birth(), Merge(), Delete()) if self._is_unbounded else ()
+
+    def _n_items(self, table: Table) -> int:
+        """How many rows or documents there are to explain."""
+        return table.n_rows
 
     def _check_arguments(self) -> None:
         """Raise ValueError for invalid arguments, before data are read."""
         require_whole(n_components=self.n_components, n_init=self.n_init)
         count_workers(self.n_jobs)
-        self._pick_engine(False).check()
-        self._check_learning()
+        pick_engine(self, False).check()
+        check_learning(self)
         if self.init not in self.INITS:
             raise ValueError(f"unknown init {self.init!r}; choose one of {', '.join(self.INITS)}")
 
@@ -146,12 +159,18 @@ class Estimator(Learned):
     def _given(self, X: Rows, y: Any = None, **more: Any) -> Given:
         return Given(X, y, owner=type(self).__name__, verbose=self.verbose, **more)
 
-    def _prepare(self, given: Given, previous: Fitted | None) -> Task:
-        """Checked arguments and data; `previous` is the fit to continue from."""
+    def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
+        """Checked arguments and data. previous : fit to continue; can_move : by engines that can"""
         self._check_arguments()
         family = self._make_family() if previous is None else previous.model.family
         table, schema = self._read(given, family, None if previous is None else previous.schema)
-        return self._limit(Task(table, schema, previous=previous), given)
+        n_first = self._count_first(table, previous, can_move)
+        return self._limit(Task(table, schema, n_first, previous=previous), given)
+
+    def _count_first(self, table: Table, previous: Fitted | None, can_move: bool) -> int:
+        if previous is not None:
+            return len(previous.ids)
+        return count_first(self, self._n_items(table), can_move)
 
     def _use(self, given: Given) -> tuple[Fitted, Any]:
         """The fitted model, and data for it."""
@@ -160,7 +179,7 @@ class Estimator(Learned):
 
     def _sets_of_labels(self, labels: Any, task: Task) -> tuple[Array, Array]:
         old = task.previous
-        n_ids = self.n_components if old is None else old.next_id
+        n_ids = task.n_components if old is None else old.next_id
         return legal_sets(labels, task.table.n_rows, n_ids, None if old is None else old.ids)
 
     def _with_sets(self, task: Task, sets: tuple[Array, Array]) -> Task:
@@ -183,7 +202,8 @@ class Estimator(Learned):
         return self._keep(*resume_fit(self, self._prepare(given, self._previous())))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
-        self._fitted = stream(self, self._prepare(given, self._fitted), total_samples)
+        task = self._prepare(given, self._fitted, can_move=total_samples is None)
+        self._fitted = stream(self, task, total_samples)
         return self
 
     def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
@@ -209,11 +229,8 @@ class Estimator(Learned):
         """The prior's arguments: the estimator's own, or those of a prior made from them."""
         return {name: getattr(owner, name) for name in self.PRIOR}
 
-    def _pick_engine(self, on_disk: bool) -> Engine:
-        return make_engine(self.inference, self._default_engine(on_disk))
-
     def _engine(self, on_disk: bool) -> Engine:
-        engine = self._pick_engine(on_disk)
+        engine = pick_engine(self, on_disk)
         if engine.checkpoint is not None and self.n_init > 1:
             raise ValueError(
                 f"a checkpoint holds one start; got n_init={self.n_init}: use "
@@ -221,30 +238,12 @@ class Estimator(Learned):
             )
         return engine
 
-    def _check_learning(self) -> None:
-        """Raise ValueError for a prior that the family or the engine cannot learn."""
-        if not isinstance(self.learn_prior, bool):
-            raise ValueError(f"learn_prior must be True or False; got {self.learn_prior!r}")
-        family, engine = self._make_family(), self._pick_engine(False)
-        if self.learn_prior and not family.can_learn:
-            raise ValueError(
-                f"{type(family).__name__} has no method `learn`, so its prior cannot be "
-                "learned; use learn_prior=False"
-            )
-        numbers = {n: v for n, v in self._prior_of(self).items() if isinstance(v, GammaPrior)}
-        learned = ["learn_prior=True"] * self.learn_prior + [f"{n}={numbers[n]!r}" for n in numbers]
-        if learned and not isinstance(engine.rule(), MeanLog):
-            raise ValueError(
-                f"{learned[0]} needs a variational engine (batch, memoized, stochastic); "
-                f"got {engine!r}"
-            )
-
     def _model_of(self, task: Task, engine: Engine) -> Model:
         """The model to fit: that of the previous fit with its priors, or a new one."""
         if task.previous is not None:
             old = task.previous.model
             return self._model_for(engine, old.family, self._prior_of(old.prior))
-        family = self._resolve(task.table, task.schema)
+        family = self._resolve(task)
         with columns_named(self._row_names(task.schema)):
             return self._model_for(engine, family, self._prior_of(self))
 
@@ -252,8 +251,9 @@ class Estimator(Learned):
         """The model in the form that the engine's rule can fit."""
         return suit_engine(self._make_model(family, prior), engine)
 
-    def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
+    def _resolve(self, task: Task) -> BaseFamily:
         """The family with every default prior set from the data's scale."""
+        table, schema = task.table, task.schema
         names = self._row_names(schema)
         family = self._make_family().locate(names, int(table.rows.shape[1]))
         with columns_named(names):
@@ -262,16 +262,17 @@ class Estimator(Learned):
         for label, values in schema.categories.items():  # a dtype may list more than were seen
             at = labels.index(label)
             largest[at] = max(largest[at], len(values) - 1)
-        self._warn_of_few(table.n_rows, "rows")
+        self._warn_of_few(task, "rows")
         with columns_named(names):
             return family.resolve(
                 replace(scale, largest=largest, names=None if names is None else tuple(names))
             )
 
-    def _warn_of_few(self, n: int, what: str) -> None:
-        if n < self.n_components:
+    def _warn_of_few(self, task: Task, what: str) -> None:
+        n = self._n_items(task.table)
+        if n < task.n_components:
             warnings.warn(
-                f"{n} {what} for {self.n_components} {self._noun}s: some will stay empty; a "
+                f"{n} {what} for {task.n_components} {self._noun}s: some will stay empty; a "
                 "smaller n_components would do",
                 DataWarning,
                 stacklevel=7,

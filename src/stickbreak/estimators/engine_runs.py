@@ -5,6 +5,7 @@ Each returns a `Fitted`. It reads the estimator's arguments and does not change 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
+from stickbreak.errors import StickbreakWarning
 from stickbreak.inference import (
     ENGINES,
     Accumulator,
     Draw,
     Engine,
     Hard,
+    MeanLog,
     Mode,
     Mover,
     MoveRecord,
@@ -36,6 +39,7 @@ from stickbreak.inference import (
 )
 from stickbreak.initialize import from_previous
 from stickbreak.models import Model
+from stickbreak.priors import GammaPrior
 from stickbreak.progress import Phase, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
@@ -48,8 +52,11 @@ if TYPE_CHECKING:
     from .base import Estimator
 
 __all__ = [
-    "Task", "fit_from_starts", "make_engine", "make_seed", "resume_fit", "stream", "suit_engine",
+    "Task", "check_learning", "count_first", "fit_from_starts", "make_seed", "pick_engine",
+    "resume_fit", "stream", "suit_engine",
 ]  # fmt: skip
+
+TRUNCATION = 25  # components of an unbounded model whose engine cannot add any
 
 
 @dataclass(frozen=True)
@@ -57,12 +64,14 @@ class Task:
     """Data to fit a model to.
 
     table, schema : checked rows, and their columns
+    n_components : how many components to begin with, where there is no previous fit
     legal : (S, K) which components each set of rows may have; None for all
     previous : the fit to continue from; None to begin
     """
 
     table: Table
     schema: Schema
+    n_components: int
     legal: Array | None = None
     previous: Fitted | None = None
 
@@ -70,6 +79,60 @@ class Task:
     def is_on_disk(self) -> bool:
         """Whether the rows stay in a file."""
         return is_on_disk(self.table.rows)
+
+
+def pick_engine(estimator: Estimator, on_disk: bool) -> Engine:
+    """The estimator's engine, with the moves and the laps that the estimator asks for."""
+    engine = make_engine(estimator.inference, estimator._default_engine(on_disk))
+    if estimator.max_iter is not None:
+        engine = replace(engine, max_iter=estimator.max_iter)
+    if estimator.tol is not None:
+        engine = replace(engine, tol=estimator.tol)
+    return engine.with_moves(estimator._recommended_moves())
+
+
+def count_first(estimator: Estimator, n_items: int, can_move: bool) -> int:
+    """How many components a fit begins with: n_components.
+
+    A model that would find their number from one, by moves, cannot without: it begins at a
+    truncation, and says so. n_items : rows or documents, which limit the truncation
+    """
+    n = int(estimator.n_components)
+    if can_move and pick_engine(estimator, False).mover().moves:
+        return n
+    if n > 1 or not estimator._is_unbounded:
+        return n
+    n_first, noun = max(1, min(TRUNCATION, n_items)), estimator._noun
+    engine = type(pick_engine(estimator, False)).__name__
+    what = f"{engine} has no moves and" if can_move else "A step of stochastic inference"
+    warnings.warn(
+        f"{what} cannot change the number of {noun}s, so the fit begins with {n_first} instead of "
+        f"n_components={n} and leaves those it does not need empty (n_effective_ counts the "
+        f"others). Give n_components to choose another truncation, or use an engine with moves: "
+        "inference=sb.MemoizedVB()",
+        StickbreakWarning,
+        stacklevel=6,
+    )
+    return n_first
+
+
+def check_learning(estimator: Estimator) -> None:
+    """Raise ValueError for a prior that the family or the engine cannot learn."""
+    learn_prior, family = estimator.learn_prior, estimator._make_family()
+    if not isinstance(learn_prior, bool):
+        raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
+    if learn_prior and not family.can_learn:
+        raise ValueError(
+            f"{type(family).__name__} has no method `learn`, so its prior cannot be "
+            "learned; use learn_prior=False"
+        )
+    prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
+    numbers = [f"{n}={v!r}" for n, v in prior.items() if isinstance(v, GammaPrior)]
+    learned = ["learn_prior=True"] * learn_prior + numbers
+    if learned and not isinstance(engine.rule(), MeanLog):
+        raise ValueError(
+            f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}"
+        )
 
 
 def make_engine(inference: Any, default: Engine) -> Engine:
@@ -226,7 +289,7 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     """
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
-    engine = estimator._pick_engine(True)
+    engine = pick_engine(estimator, True)
     model = estimator._model_of(task, engine)
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
@@ -240,7 +303,7 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
         if seen is None:
             rng = np.random.default_rng(make_seed(estimator.random_state))
             start = estimator._seed(model, task, rng, pool)
-            state = accumulator.begin(start, tuple(range(int(estimator.n_components))), 1)
+            state = accumulator.begin(start, tuple(range(task.n_components)), 1)
         else:
             state = _state_of(seen, model, task.legal)
         moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Engine, MemoizedVB
+from stickbreak.inference import BaseMove, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm
-from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, HDPRows
 from stickbreak.reading import Dictionary, Schema, make_dictionary
 from stickbreak.stats import Array, Fields
@@ -51,7 +50,8 @@ class HMM(SequenceModel):
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
         that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
         "k-means++" (Bregman, on rows: for states that change often) or "random" (random rows).
-    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
+    learn_prior, max_iter, tol, random_state : as in `Mixture`.
+    n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
     ----------
@@ -96,6 +96,8 @@ class HMM(SequenceModel):
         transition_prior: ArrayLike | None = None,
         allowed: Mapping[Any, Any] | None = None,
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         random_state: RandomState = None,
         init: str = "blocks",
         n_init: int = 1,
@@ -131,15 +133,15 @@ class HDPHMM(SequenceModel):
 
     All rows of the transition table are centered on the shares of one root. A fit begins with
     `n_components` and tries births, merges and deletes, each kept only if it raises the bound of
-    the whole data; `explain_moves` tells what happened. With an engine that has no moves, such as
-    `MemoizedVB()`, the number is a truncation: states that the data do not ask for stay empty, and
-    `n_effective_` counts those in use.
+    the whole data; `explain_moves` tells what happened. With an engine that has none, such as
+    `EM()` or `MemoizedVB(moves=None)`, the number is a truncation: states that the data do not ask
+    for stay empty, and `n_effective_` counts those in use.
 
     Parameters
     ----------
     n_components : number of states to begin with.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+        object; default `MemoizedVB()`, which has moves here.
     stickiness : extra prior count of staying in a state, 0 or at least 0.001.
     concentration : of the transition rows around the root's shares; small values give sparse rows
         that differ from each other.
@@ -151,7 +153,8 @@ class HDPHMM(SequenceModel):
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
         states; "point", a point estimate as in older work, whose bound cannot.
     family, init : as in `HMM`.
-    learn_prior, random_state, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
+    learn_prior, max_iter, tol, random_state : as in `Mixture`.
+    n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
     ----------
@@ -187,6 +190,8 @@ class HDPHMM(SequenceModel):
         top_concentration: float | GammaPrior = 10.0,
         root: str = "beta",
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         random_state: RandomState = None,
         init: str = "blocks",
         n_init: int = 1,
@@ -196,11 +201,9 @@ class HDPHMM(SequenceModel):
     ) -> None:
         self._store(locals())
 
-    def _default_engine(self, on_disk: bool) -> Engine:
+    def _recommended_moves(self) -> tuple[BaseMove, ...]:
         # The bound of a point estimate cannot choose the number of states.
-        return (
-            MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
-        )
+        return super()._recommended_moves() if self.root == "beta" else ()
 
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():

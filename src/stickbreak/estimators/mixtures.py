@@ -9,10 +9,9 @@ import numpy as np
 
 from stickbreak.data import Table, is_sparse
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Engine, MemoizedVB, Start, workers
+from stickbreak.inference import Engine, Start, workers
 from stickbreak.initialize import from_plusplus, from_random, from_scalable
 from stickbreak.models import Model, dp_mixture, finite_mixture
-from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_positive, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.priors.shares import ConcentrationPosterior
@@ -52,6 +51,8 @@ class MixtureEstimator(Estimator):
         inference: str | Engine | None = None,
         concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         random_state: RandomState = None,
         init: str = "k-means++",
         n_init: int = 1,
@@ -64,7 +65,7 @@ class MixtureEstimator(Estimator):
     plot = plot_mixture
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        table, K, legal = task.table, int(self.n_components), task.legal
+        table, K, legal = task.table, task.n_components, task.legal
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
         if self.init == "k-means||":
@@ -272,6 +273,8 @@ class Mixture(MixtureEstimator):
         concentration / n_components. A number, or a `GammaPrior` to learn it.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound
         (empirical Bayes).
+    max_iter, tol : laps at most; nats per row, a lap that gains less ends the fit. Default: those
+        of the engine.
     random_state : seed.
     init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all
         rows, in a few passes: finds rarer clusters of large tables) or "random" (random rows).
@@ -317,17 +320,18 @@ class DPMixture(MixtureEstimator):
 
     A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
     raises the bound of the whole data; `explain_moves` tells what happened. With an engine that has
-    no moves, such as `MemoizedVB()`, the number is a truncation: components are not split or
-    joined.
+    none, such as `EM()` or `MemoizedVB(moves=None)`, the number is a truncation: components are not
+    split or joined, and a fit that would begin with one begins with 25 and says so.
 
     Parameters
     ----------
     n_components : number of components to begin with.
     inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+        object; default `MemoizedVB()`, which has moves here.
     concentration : of the Dirichlet process; larger expects more components. A number, or a
         `GammaPrior` to learn it.
-    family, learn_prior, random_state, init, n_init, n_jobs, warm_start, verbose : as in `Mixture`.
+    family, learn_prior, max_iter, tol, random_state : as in `Mixture`.
+    init, n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
     ----------
@@ -354,6 +358,8 @@ class DPMixture(MixtureEstimator):
         inference: str | Engine | None = None,
         concentration: float | GammaPrior = 1.0,
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         random_state: RandomState = None,
         init: str = "k-means++",
         n_init: int = 1,
@@ -362,9 +368,6 @@ class DPMixture(MixtureEstimator):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
-
-    def _default_engine(self, on_disk: bool) -> Engine:
-        return MemoizedVB(moves=(Birth(), Merge(), Delete()))
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         concentration = _check_concentration(prior["concentration"])

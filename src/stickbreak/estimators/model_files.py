@@ -58,6 +58,7 @@ DAMAGE = (
 LEFT_OUT = {"callbacks"}  # objects that exist only in the running program
 # Settings that may differ between a fit and its resumption.
 NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
+NOT_FIT = {"verbose", "n_jobs", "max_iter", "tol"}  # the engine has the last two
 NUMBERS = ("local_bound", "log_z", "n_units")  # of a Summary, beside its arrays
 
 
@@ -296,7 +297,7 @@ def identify_fit(estimator: Estimator, task: Task, engine: Engine, seed: int) ->
     """Estimator, arguments and data, which a checkpoint and its resumed fit must share."""
     arrays: dict[str, Array] = {}
     given = estimator.get_params(deep=False)
-    params = {k: encode(v, k, arrays) for k, v in given.items() if k not in ("verbose", "n_jobs")}
+    params = {k: encode(v, k, arrays) for k, v in given.items() if k not in NOT_FIT}
     params["inference"] = encode(engine, "inference", arrays)
     for name in NOT_IDENTITY:
         params["inference"]["params"].pop(name, None)

@@ -79,7 +79,7 @@ class SequenceEstimator(Estimator):
         return fitted.schema.n_features * (1 + fitted.model.family.lags)
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        table, K, legal = task.table, int(self.n_components), task.legal
+        table, K, legal = task.table, task.n_components, task.legal
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
         if self.init == "k-means++":

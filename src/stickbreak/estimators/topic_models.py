@@ -15,10 +15,9 @@ from stickbreak.data import Batch, Documents, Table
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Engine, MemoizedVB, Start, workers
+from stickbreak.inference import BaseMove, Engine, Start, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, ModelPotentials, hdp_topics, lda
-from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_positive, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Pool
@@ -67,20 +66,25 @@ class TopicEstimator(Estimator):
     ) -> tuple[Documents, Schema]:
         return read_documents(given, schema)
 
-    def _prepare(self, given: Given, previous: Fitted | None) -> Task:
+    def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
         """For a fit that continues, adds new words at the end of the vocabulary."""
         self._check_arguments()
         if previous is None:
-            return Task(*read_documents(given, None))
+            documents, schema = read_documents(given, None)
+            return Task(documents, schema, self._count_first(documents, None, can_move))
         documents, schema = read_documents(given, previous.schema, grows=True)
-        return Task(documents, schema, previous=_with_words(previous, schema))
+        previous = _with_words(previous, schema)
+        return Task(documents, schema, len(previous.ids), previous=previous)
 
-    def _resolve(self, table: Table, schema: Schema) -> BaseFamily:
-        self._warn_of_few(table.n_spans, "documents")
-        return replace(self._make_family(), n_symbols=(schema.n_features,))
+    def _n_items(self, table: Table) -> int:
+        return table.n_spans
+
+    def _resolve(self, task: Task) -> BaseFamily:
+        self._warn_of_few(task, "documents")
+        return replace(self._make_family(), n_symbols=(task.schema.n_features,))
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        n_passes, K = 0 if self.init == "random" else 2, int(self.n_components)
+        n_passes, K = 0 if self.init == "random" else 2, task.n_components
         assert isinstance(task.table, Documents)
         return from_documents(model, task.table, K, rng, n_passes=n_passes, pool=pool)
 
@@ -267,6 +271,7 @@ class LatentDirichletAllocation(TopicEstimator):
     word_concentration : prior count of each word in a topic. Default 0.1.
     learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound
         (empirical Bayes).
+    max_iter, tol : as in `Mixture`.
     restarts : topic-removal restarts per document and visit; slower, with better optima of the
         documents. Default 0.
     random_state : seed.
@@ -300,6 +305,8 @@ class LatentDirichletAllocation(TopicEstimator):
         concentration: float | GammaPrior = 0.1,
         word_concentration: float = 0.1,
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         restarts: int = 0,
         random_state: RandomState = None,
         init: str = "documents",
@@ -321,19 +328,20 @@ class HDPTopicModel(TopicEstimator):
 
     A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
     raises the bound of the whole corpus; `explain_moves` tells what happened. With an engine that
-    has no moves, such as `MemoizedVB()`, the number is a truncation.
+    has none, such as `EM()` or `MemoizedVB(moves=None)`, the number is a truncation; a fit that
+    would begin with one topic begins with 25 and says so.
 
     Parameters
     ----------
     n_components : number of topics to begin with.
-    inference : engine; default `MemoizedVB(moves=(Birth(), Merge(), Delete()))`.
+    inference : engine; default `MemoizedVB()`, which has moves here.
     concentration : of documents around the shares that all have in common; small values give
         documents of few topics. A number, or a `GammaPrior` to learn it. Default 0.5.
     top_concentration : of those shares; large values expect many topics. A number or a
         `GammaPrior`. Default 10.
     root : "beta", whose bound can choose the number of topics, or "point", a point estimate as in
         older work, which cannot.
-    word_concentration, learn_prior, restarts : as in `LatentDirichletAllocation`.
+    word_concentration, learn_prior, max_iter, tol, restarts : as in `LatentDirichletAllocation`.
     random_state, init, n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
@@ -364,6 +372,8 @@ class HDPTopicModel(TopicEstimator):
         root: str = "beta",
         word_concentration: float = 0.1,
         learn_prior: bool = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
         restarts: int = 0,
         random_state: RandomState = None,
         init: str = "documents",
@@ -374,10 +384,9 @@ class HDPTopicModel(TopicEstimator):
     ) -> None:
         self._store(locals())
 
-    def _default_engine(self, on_disk: bool) -> Engine:
-        return (
-            MemoizedVB(moves=(Birth(), Merge(), Delete())) if self.root == "beta" else MemoizedVB()
-        )
+    def _recommended_moves(self) -> tuple[BaseMove, ...]:
+        # The bound of a point estimate cannot choose the number of topics.
+        return super()._recommended_moves() if self.root == "beta" else ()
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = hdp_topics(family, **prior, restarts=int(self.restarts))

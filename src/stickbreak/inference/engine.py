@@ -20,6 +20,7 @@ from stickbreak.stats import Fields, Summary
 
 from .accumulate import Accumulator
 from .mover import Mover
+from .proposals import BaseMove
 from .rules import BaseRule
 from .sparsity import SparsityWatch
 from .state import Info
@@ -146,6 +147,10 @@ class Engine(Parameters):
     def watches(self) -> list[Watch]:
         """What a fit collects besides its moves' watches: by default nothing."""
         return []
+
+    def with_moves(self, recommended: Sequence[BaseMove]) -> Engine:
+        """The engine with the moves that a model recommends; itself if it has none or was told."""
+        return self
 
     def mover(self) -> Mover:
         """The moves that change the number of components: by default none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,33 +53,39 @@ class _MemoizedEngine(Engine):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _MovingEngine(SparseEngine, _MemoizedEngine):
-    moves: Sequence[BaseMove] = ()
+    moves: Sequence[BaseMove] | str | None = "default"
 
     def check(self) -> None:
         """Check the moves too."""
         super().check()
+        if self.moves is None or self.moves == "default":
+            return
         if not isinstance(self.moves, list | tuple) or not all(
             isinstance(move, BaseMove) for move in self.moves
         ):
             raise ValueError(
-                "moves must be a list of objects such as sb.Birth(), sb.Merge(), "
-                f"sb.Delete(); got {self.moves!r}"
+                'moves must be "default", None, or a list of objects such as sb.Birth(), '
+                f"sb.Merge(), sb.Delete(); got {self.moves!r}"
             )
         for move in self.moves:
             move.check()
 
+    def with_moves(self, recommended: Sequence[BaseMove]) -> Engine:
+        """The engine with these moves, if it was left to its default."""
+        return replace(self, moves=tuple(recommended)) if self.moves == "default" else self
+
     def adapt(self, model: Model) -> Model:
         """The model itself; an error if there are moves but its components cannot be edited."""
-        if self.moves and model.structure.names_components:
+        if self.mover().moves and model.structure.names_components:
             raise ValueError(
                 f"the components of {type(model.structure).__name__} are named by the data: none "
-                "is born, merged or deleted; use moves=()"
+                "is born, merged or deleted; use moves=None"
             )
         return super().adapt(model)
 
     def mover(self) -> Mover:
-        """The moves, with their history."""
-        return Mover(tuple(self.moves))
+        """The moves, with their history. Those of a default that no estimator has set are none."""
+        return Mover(() if self.moves is None or isinstance(self.moves, str) else tuple(self.moves))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -97,7 +103,9 @@ class BatchVB(_MovingEngine):
     candidates : how many components, preselected in float32, to evaluate exactly for each row; at
         least max_active. `trace_.disagreement` is the part of the rows that would use others if all
         were evaluated. Default: all. Not for hidden Markov models.
-    moves : moves that change the number of components: `Birth()`, `Merge()`, `Delete()`.
+    moves : moves that change the number of components: a list of `Birth()`, `Merge()`, `Delete()`,
+        or None for none. "default" is what the model recommends: all three for models that find the
+        number of components, none for others.
     max_iter, tol : most laps; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
