@@ -22,7 +22,7 @@ MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 def plan() -> dict[str, Any]:
     """What is fitted, by name."""
     engine, moving = (
-        sb.MemoizedVB(n_batches=5, max_iter=LAPS),
+        sb.MemoizedVB(n_batches=5, max_iter=LAPS, moves=None),
         sb.MemoizedVB(n_batches=5, max_iter=LAPS, moves=MOVES),
     )
     shrinking = sb.MemoizedVB(n_batches=5, max_iter=LAPS, moves=MOVES[1:])

@@ -25,7 +25,7 @@ def hamming(truth: np.ndarray, labels: np.ndarray) -> float:
 def make(seed: int) -> sb.DPMixture:
     """The prior of the peers."""
     family = sb.Gaussian(mean=0.0, mean_strength=1e-4, dof=4.0, covariance=0.1)
-    engine = sb.MemoizedVB(max_iter=1000, tol=1e-7)
+    engine = sb.MemoizedVB(max_iter=1000, tol=1e-7, moves=None)
     return sb.DPMixture(25, family=family, concentration=5.0, inference=engine, random_state=seed)
 
 

@@ -50,7 +50,7 @@ def many_to_one(truth: np.ndarray, labels: np.ndarray) -> float:
 def make(seed: int, max_iter: int) -> sb.DPMixture:
     """The prior of the peers; `warm_start`, so that a fit may continue another."""
     family = sb.Gaussian(mean=0.0, mean_strength=1e-4, dof=52.0, covariance=0.5)
-    engine = sb.BatchVB(max_iter=max_iter, tol=1e-6)
+    engine = sb.BatchVB(max_iter=max_iter, tol=1e-6, moves=None)
     return sb.DPMixture(
         25, family=family, concentration=5.0, inference=engine, random_state=seed, warm_start=True
     )
@@ -128,7 +128,9 @@ def run_bits() -> tuple[list[Row], str]:
     truth = hold_out(data.target)[0]
     models = [
         fit(
-            sb.DPMixture(k, family="bernoulli", inference="memoized", n_init=5, random_state=0),
+            sb.DPMixture(
+                k, family="bernoulli", inference=sb.MemoizedVB(moves=None), n_init=5, random_state=0
+            ),
             train,
         )
         for k in SIZES

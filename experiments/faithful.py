@@ -28,7 +28,7 @@ def make(truncation: int, seed: int, n_init: int) -> sb.DPMixture:
     0.1 I, concentration 1.
     """
     family = sb.Gaussian(mean=0.0, mean_strength=1e-4, dof=4.0, covariance=0.1)
-    engine = sb.MemoizedVB(max_iter=1000, tol=1e-7)
+    engine = sb.MemoizedVB(max_iter=1000, tol=1e-7, moves=None)
     return sb.DPMixture(
         truncation,
         family=family,

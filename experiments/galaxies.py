@@ -23,7 +23,7 @@ def load() -> np.ndarray:
 
 def make(n_components: int, *, infinite: bool) -> sb.Mixture | sb.DPMixture:
     cls = sb.DPMixture if infinite else sb.Mixture
-    engine = sb.BatchVB(max_iter=2000, tol=1e-7)
+    engine = sb.BatchVB(max_iter=2000, tol=1e-7, moves=None)
     return cls(
         n_components, family=sb.Gaussian(**PRIOR), inference=engine, n_init=10, random_state=0
     )

@@ -65,9 +65,10 @@ NAMES = (
 CASES = {name: make_case(name) for name in NAMES}
 
 
-def fixed_dp(n_components: int, *, inference: Any = "memoized", **settings: Any) -> sb.DPMixture:
+def fixed_dp(n_components: int, *, inference: Any = None, **settings: Any) -> sb.DPMixture:
     """A DPMixture without moves: n_components is a truncation."""
-    return sb.DPMixture(n_components, inference=inference, **settings)
+    engine = sb.MemoizedVB(moves=None) if inference is None else inference
+    return sb.DPMixture(n_components, inference=engine, **settings)
 
 
 def blobs(n: int = 120, n_features: int = 2, n_groups: int = 2, seed: int = 0) -> Array:

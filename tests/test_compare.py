@@ -23,7 +23,7 @@ def rows() -> np.ndarray:
 def models(rows: np.ndarray) -> list[Any]:
     return [
         sb.Mixture(1, random_state=0).fit(rows),
-        sb.DPMixture(5, inference="memoized", random_state=0).fit(rows),
+        sb.DPMixture(5, inference=sb.MemoizedVB(moves=None), random_state=0).fit(rows),
     ]
 
 
@@ -72,7 +72,8 @@ def test_it_prints_as_an_aligned_table_with_the_best_marked(
 
 
 def test_it_fits_a_terminal_and_a_single_model_has_all_columns(models: list[Any]) -> None:
-    many = [sb.DPMixture(k, inference="memoized", random_state=0).fit(blobs(120)) for k in (1, 2)]
+    engine = sb.MemoizedVB(moves=None)
+    many = [sb.DPMixture(k, inference=engine, random_state=0).fit(blobs(120)) for k in (2, 3)]
     text = repr(sb.compare(many, blobs(30))).splitlines()
     assert text[0] == "DPMixture, Gaussian, 120 rows"
     assert max(map(len, text)) <= 80

@@ -97,10 +97,10 @@ def test_all_options_reach_the_model(data, command):  # noqa: F811
     model = sb.load("m.stickbreak")
     assert repr(model) == (
         "DPMixture(n_components=4, family='diagonal', inference=MemoizedVB(max_iter=150, "
-        "tol=0.0001, n_batches=2), "
+        "tol=0.0001, moves=None, n_batches=2), "
         "concentration=2.5, random_state=3, init='k-means||', n_init=2, n_jobs=2)"
     )
-    inference = sb.MemoizedVB(max_iter=150, tol=1e-4, n_batches=2)
+    inference = sb.MemoizedVB(max_iter=150, tol=1e-4, moves=None, n_batches=2)
     again = sb.DPMixture(
         4,
         family="diagonal",

@@ -143,6 +143,7 @@ def test_chains_with_few_states(sequences, engine, model):
     told.
     """
     settings = {"max_iter": 100, "tol": 1e-2}
+    settings |= {} if engine is sb.StochasticVB else {"moves": None}
     few, dense = (
         type(model)(
             **{**model.get_params(deep=False), "inference": engine(max_active=L, **settings)}

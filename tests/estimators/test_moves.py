@@ -5,6 +5,7 @@ sense.
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -34,8 +35,80 @@ def test_the_default_begins_with_one_component_and_has_all_moves():
     engine = model._engine(False)
     assert isinstance(engine, sb.MemoizedVB)
     assert [move.kind for move in engine.moves] == ["birth", "merge", "delete"]
-    assert sb.DPMixture(inference="memoized")._engine(False).moves == ()
     assert sb.Mixture()._engine(False).moves == ()
+
+
+CANNOT = {"stochastic": sb.StochasticVB, "em": sb.EM, "hard-em": sb.HardEM, "gibbs": sb.Gibbs}
+CAN = {
+    "batch": "batch",
+    "memoized": "memoized",
+    "max_iter": sb.MemoizedVB(max_iter=500),
+    "tol": sb.BatchVB(tol=1e-8),
+}
+TWO = blobs(100, n_groups=2, seed=0)
+WORDS = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
+
+
+@pytest.mark.parametrize("inference", CAN.values(), ids=CAN)
+@pytest.mark.parametrize(
+    ("cls", "data"), [(sb.DPMixture, TWO), (sb.HDPTopicModel, WORDS)], ids=["rows", "documents"]
+)
+def test_an_engine_by_name_or_with_other_settings_keeps_the_moves(cls, data, inference):
+    assert cls(inference=inference, random_state=0).fit(data).n_components_ == 2
+
+
+@pytest.mark.parametrize("cls", [sb.DPMixture, sb.HDPTopicModel, sb.HDPHMM])
+def test_laps_and_tolerance_of_the_estimator_go_before_those_of_the_engine(cls):
+    model = cls(inference=sb.MemoizedVB(max_iter=7, n_batches=2), max_iter=9, tol=1e-3)
+    engine = model._engine(False)
+    assert (engine.max_iter, engine.tol, engine.n_batches) == (9, 1e-3, 2)
+    assert [move.kind for move in engine.moves] == ["birth", "merge", "delete"]
+    assert model.inference.max_iter == 7  # the argument is left alone
+    with pytest.raises(ValueError, match="max_iter must be a whole number of at least 1; got 0"):
+        cls(max_iter=0).fit(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="tol must be zero or positive; got -1"):
+        cls(tol=-1).fit(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("moves", [None, ()])
+@pytest.mark.parametrize("cls", [sb.BatchVB, sb.MemoizedVB])
+def test_no_moves_are_made_if_none_are_wanted(cls, moves):
+    engine = sb.DPMixture(inference=cls(moves=moves))._engine(False)
+    assert not engine.mover().moves
+    assert not sb.Mixture(inference=cls())._engine(False).mover().moves
+    assert not sb.HDPHMM(root="point")._engine(False).mover().moves
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_an_engine_without_moves_begins_at_a_truncation_and_says_so(name):
+    engine = CANNOT[name](max_iter=20)
+    with pytest.warns(sb.StickbreakWarning) as caught:
+        model = sb.DPMixture(inference=engine, random_state=0).fit(TWO)
+    text = str(caught[0].message)
+    assert text.startswith(f"{type(engine).__name__} has no moves and cannot change the number")
+    assert "begins with 25 instead of n_components=1" in text
+    assert caught[0].filename == __file__
+    assert (model.n_components_, model.n_components) == (25, 1)
+    assert 2 <= model.n_effective_ < 25
+    # as many as there are rows, and no word if the number was chosen
+    with pytest.warns(sb.StickbreakWarning, match="begins with 4 instead"):
+        sb.DPMixture(inference=engine, random_state=0).fit(TWO[:4])
+    chosen = sb.DPMixture(3, inference=engine, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        assert chosen.fit(TWO).n_components_ == 3
+
+
+def test_steps_of_stochastic_inference_begin_at_a_truncation_too():
+    for cls, data in ((sb.DPMixture, TWO), (sb.HDPTopicModel, WORDS)):
+        model = cls(random_state=0)
+        with pytest.warns(sb.StickbreakWarning, match="A step of stochastic inference cannot"):
+            model.partial_fit(data, total_samples=1e4)
+        assert model.n_components_ == 25
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.partial_fit(data, total_samples=1e4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -150,14 +150,13 @@ def test_every_family_reads_from_disk(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_parts_of_one_component_add_up_to_the_whole(cls, name):
+def test_parts_of_one_component_add_up_to_the_whole(name):
     rows = CASES[name].rows
     rows = rows[np.argsort(rows.max(1))[::-1]]  # the first part has the largest symbol
-    parts = cls(1, family=name).partial_fit(rows[:50])
+    parts = sb.Mixture(1, family=name).partial_fit(rows[:50])
     family = parts.family_
     parts.partial_fit(rows[50:90]).partial_fit(rows[90:])
-    whole = cls(1, family=family).fit(rows)
+    whole = sb.Mixture(1, family=family).fit(rows)
     np.testing.assert_allclose(parts.counts_, whole.counts_, rtol=1e-12)
     assert parts.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-9)
     np.testing.assert_allclose(parts.score_samples(rows), whole.score_samples(rows), rtol=1e-8)
@@ -227,3 +226,46 @@ def test_weights_in_parts_are_repeats():
     X = CASES["gaussian"].rows
     model = sb.Mixture(1).partial_fit(X, sample_weight=np.full(len(X), 3.0))
     assert model.counts_.sum() == pytest.approx(3 * len(X), rel=1e-12)
+
+
+# ---- one cluster a piece: what is new is compared with what was seen, not with a fit to it ------
+ORDERS = [
+    (0, 1, 2, 3), (3, 2, 1, 0), (0, 2, 3, 1), (1, 0, 2, 3), (1, 2, 3, 0), (2, 0, 1, 3),
+    (2, 1, 3, 0), (3, 0, 1, 2), (3, 1, 2, 0), (1, 3, 0, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_each_piece_may_bring_a_cluster_of_its_own(order):
+    rng = np.random.default_rng(0)
+    pieces = [rng.normal(at, 1.0, (200, 2)) for at in [(0, 0), (8, 0), (0, 8), (8, 8)]]
+    model = sb.DPMixture(random_state=0)
+    for i in order:
+        model.partial_fit(pieces[i])
+    np.testing.assert_allclose(model.counts_, 200, atol=2)
+    found = np.concatenate([np.bincount(model.predict(piece), minlength=4) for piece in pieces])
+    assert sorted(found)[-4:] == [200] * 4
+
+
+def test_a_second_piece_far_away_is_a_second_component():
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(0, 1, (600, 1)), rng.normal(30, 1, (600, 1))
+    prior = sb.Gaussian(mean=15.0, covariance=56.0)  # the same for the stream and the whole
+    for pieces in ([near, far], [far, near], [near, near, far, near]):
+        model = sb.DPMixture(family=prior, random_state=0)
+        for piece in pieces:
+            model.partial_fit(piece)
+        whole = sb.DPMixture(family=prior, random_state=0).fit(np.concatenate(pieces))
+        assert model.n_components_ == whole.n_components_ == 2
+        assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-4)
+
+
+# the variance of the first piece is that of one cluster, and too small for a default
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "fixed-variance"])
+def test_clusters_of_every_family_come_one_a_piece(name):
+    case = CASES[name]
+    model = sb.DPMixture(family=name, random_state=0)
+    for group in np.unique(case.groups):
+        model.partial_fit(case.rows[case.groups == group])
+    alone = sb.DPMixture(family=name, random_state=0).fit(case.rows)
+    assert (model.counts_ > 2).sum() == (alone.counts_ > 2).sum()

@@ -114,7 +114,7 @@ def test_a_fit_with_moves_resumes_bit_for_bit(name, n_jobs, tmp_path):
 def test_components_that_the_data_name_refuse_moves(move):
     case = CASES["alignment"]
     with pytest.raises(
-        ValueError, match=r"components of Alignment are named by the data.*moves=\("
+        ValueError, match=r"components of Alignment are named by the data.*moves=None"
     ):
         run(case.model, BatchVB(moves=[move]), case.data, start_of(case, 1, 6))
     with pytest.raises(ValueError, match="max_active=2 is not for Alignment"):

@@ -82,11 +82,8 @@ def split_columns(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
-    """The engine that the options describe; an option that it does not have is refused.
-
-    has_moves : whether to use moves by default.
-    """
+def make_engine(options: dict[str, Any]) -> Any:
+    """The engine that the options describe; an option that it does not have is refused."""
     name = options["inference"] or "memoized"
     if name not in ENGINES:
         raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
@@ -98,9 +95,8 @@ def make_engine(options: dict[str, Any], has_moves: bool) -> Any:
     made: dict[str, Any] = {
         key: str(value) if isinstance(value, Path) else value for key, value in given.items()
     }
-    if "moves" in known:
-        moves = (sb.Birth(), sb.Merge(), sb.Delete())
-        made["moves"] = moves if given.get("moves", has_moves) else None
+    if "moves" in given:
+        made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given["moves"] else None
     engine = ENGINES[name](**made)
     engine.check()
     return engine
@@ -111,11 +107,8 @@ def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
     # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
-    # the bound of a point estimate cannot decide moves
-    has_moves = entry.has_moves and arguments.get("root", "beta") == "beta"
-    model = getattr(sb, entry.estimator)(
-        **arguments, inference=make_engine(options, has_moves), verbose=verbose
-    )
+    engine = make_engine(options)
+    model = getattr(sb, entry.estimator)(**arguments, inference=engine, verbose=verbose)
     model._check_arguments()
     return model
 

@@ -42,7 +42,6 @@ class ModelEntry:
 
     estimator : its public name. options : names in ESTIMATOR or TOPICS. defaults : texts for
     options whose default differs.
-    has_moves : whether the number of components is found, unless the user says otherwise
     reads : "rows", "sequences" (ordered rows, of one or several sequences) or "documents"
     """
 
@@ -52,7 +51,6 @@ class ModelEntry:
     example: tuple[str, ...]
     options: tuple[str, ...]
     defaults: dict[str, str] = field(default_factory=dict)
-    has_moves: bool = False
     reads: str = "rows"
 
 
@@ -252,7 +250,6 @@ MODELS = (
         ),
         MIXTURE_OPTIONS,
         {"n_components": "1, to begin with", "moves": "yes", "concentration": "1", "init": INITS},
-        has_moves=True,
     ),
     ModelEntry(
         "hmm",
@@ -295,7 +292,6 @@ MODELS = (
             "root": "beta",
             "init": CHAIN_INITS,
         },
-        has_moves=True,
         reads="sequences",
     ),
     ModelEntry(
@@ -339,7 +335,6 @@ MODELS = (
             "root": "beta",
             "init": TOPIC_INITS,
         },
-        has_moves=True,
         reads="documents",
     ),
 )

@@ -22,14 +22,7 @@ from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.names import FAMILIES, make_family
-from stickbreak.inference import (
-    BaseMove,
-    BatchVB,
-    Engine,
-    MemoizedVB,
-    Start,
-    count_workers,
-)
+from stickbreak.inference import BaseMove, BatchVB, Engine, MemoizedVB, Start, count_workers
 from stickbreak.models import Model
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_whole
@@ -39,9 +32,16 @@ from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_runs import (
-    Task, check_learning, count_first, fit_from_starts, make_seed, pick_engine, resume_fit, stream,
+    Task,
+    check_learning,
+    count_first,
+    fit_from_starts,
+    make_seed,
+    pick_engine,
+    resume_fit,
+    stream,
     suit_engine,
-)  # fmt: skip
+)
 from .fitted import Fitted, Learned
 from .model_files import save
 from .views import Labeled, make_dataset, summary_values

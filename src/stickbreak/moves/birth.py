@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from stickbreak.data import Table
 from stickbreak.errors import NumericalError
 from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
@@ -117,39 +118,47 @@ class Birth(BaseMove):
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
         """For rows seen once: newborns beside the components, to compete for the new rows.
 
-        The components keep their counts. A newborn is dropped as a copy of its target if the
-        target, by its counts of all earlier rows, explains it as well.
+        The new rows of some components are divided into clusters. A cluster that one of the
+        components, by its counts of all earlier rows, explains as well is a copy and is dropped;
+        the others are newborns. The components keep their counts.
         """
-        model, newborns, taken, expected = scene.model, [], [], 0.0
+        model, clusters, taken = scene.model, [], []
         for target in self._targets(scene)[: self.max_targets]:
-            counts, _ = self._shape(scene, (target,))
-            if counts is None:
-                continue
-            old = scene.total.permute(model.axis, [target] * counts.size(model.axis))
-            alike = _gain_together(model, old, counts)
-            new = np.flatnonzero(alike < 0)
-            expected -= float(alike[new].sum())
-            if len(new):
-                newborns.append(counts.permute(model.axis, new.tolist()))
+            counts = self._clusters(scene, (target,))
+            if counts is not None:
+                clusters.append(counts)
                 taken.append(target)
-        if not newborns:
+        if not clusters:
             return []
-        old = scene.total.permute(model.axis, taken)
-        table = rows_of(model, scene.sample, taken)
-        assert table is not None
-        # Fit all of them together, on the rows of all targets: parts of one cluster that two
-        # targets held can then merge.
-        together = side_by_side([old, *newborns], model.axis)
-        found = little_fit(model, table, together, self.n_passes, moves=(Merge(start=2),))
-        ids, sizes = np.array(found.ids), model.prior.sizes(found.counts)
-        new = np.flatnonzero((ids >= len(taken)) & (sizes >= 1.0))
+        if len(clusters) > 1:  # parts of one cluster that two targets held can now merge
+            together = side_by_side(clusters, model.axis)
+            joint = self._clusters(scene, tuple(taken), together)
+            clusters = [together if joint is None else joint]
+        old, found = scene.total.permute(model.axis, taken), clusters[0]
+        alike = np.array([_gain_together(model, old, found, k) for k in range(len(taken))])
+        new, copies = np.flatnonzero(alike.max(0) < 0), np.flatnonzero(alike.max(0) >= 0)
         if not len(new):
             return []
-        born = found.counts.permute(model.axis, new.tolist())
-        kept = np.array([sizes[ids == k].sum() for k in range(len(taken))])
-        counts = side_by_side([old, born], model.axis)
+        sizes = np.asarray(model.prior.sizes(found))
+        kept = np.bincount(alike[:, copies].argmax(0), sizes[copies], minlength=len(taken))
+        counts = side_by_side([old, found.permute(model.axis, new.tolist())], model.axis)
         watch = _watch(scene, tuple(taken), counts, 0, np.r_[np.maximum(kept, 1.0), sizes[new]])
+        expected = -float(alike.max(0)[new].sum())
         return [RedistributionProposal("birth", tuple(taken), watch, expected)]
+
+    def _clusters(
+        self, scene: Scene, taken: tuple[int, ...], start: Summary | None = None
+    ) -> Summary | None:
+        """Counts of clusters of the new rows of some components, one or more; None without rows."""
+        model, table = scene.model, rows_of(scene.model, scene.sample, taken)
+        if table is None:
+            return None
+        if start is None:
+            start = self._seed(scene, table, min(max(2, self.n_newborn), table.n_rows))
+        merge = Merge(start=3, allowance=self._price(scene))
+        found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
+        counts = _without_empty(model, found.counts)
+        return counts if counts.size(model.axis) else None
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [
@@ -177,10 +186,7 @@ class Birth(BaseMove):
             return None, -np.inf
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
-        n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
-        start = from_plusplus(
-            model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse
-        )
+        start = self._seed(scene, table, n_newborn)
         before = little_fit(
             model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
         )
@@ -188,13 +194,21 @@ class Birth(BaseMove):
         merge = Merge(start=3, allowance=price)
         goal = Goal(before.bound, n_free=n_free, price=price)
         found = little_fit(
-            model, table, start.seed, self.n_passes, goal=goal, moves=(merge,), reorder=True
+            model, table, start, self.n_passes, goal=goal, moves=(merge,), reorder=True
         )
         counts = _without_empty(model, found.counts)
         gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
         if gain > 0 and counts.size(model.axis) > 1:
             return counts, gain
         return None, 0.0 if counts.size(model.axis) <= n_free else gain
+
+    @staticmethod
+    def _seed(scene: Scene, table: Table, n_newborn: int) -> Summary:
+        model = scene.model
+        n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
+        return from_plusplus(
+            model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse
+        ).seed
 
     @staticmethod
     def _price(scene: Scene) -> float:
@@ -216,11 +230,12 @@ def _watch(
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
 
 
-def _gain_together(model: Model, first: Summary, second: Summary) -> Array:
-    """(J,) what the family gains if component j of both summaries is one component."""
-    together = model.family.log_marginal(first + second)
+def _gain_together(model: Model, old: Summary, found: Summary, k: int) -> Array:
+    """(J,) what the family gains if old component k and each found one are one component."""
+    first = old.permute(model.axis, [k] * found.size(model.axis))
+    together = model.family.log_marginal(first + found)
     return np.asarray(
-        together - model.family.log_marginal(first) - model.family.log_marginal(second)
+        together - model.family.log_marginal(first) - model.family.log_marginal(found)
     )
 
 
