@@ -15,8 +15,8 @@ import stickbreak as sb
 
 X = blobs(600, n_groups=3, seed=5)
 ENGINES = {
-    "batch": sb.BatchVB(tol=0.0),
-    "memoized": sb.MemoizedVB(n_batches=4, tol=0.0),
+    "batch": sb.BatchVB(tol=0.0, moves=None),
+    "memoized": sb.MemoizedVB(n_batches=4, tol=0.0, moves=None),
     "stochastic": sb.StochasticVB(batch_size=150, tol=0.0),
     "em": sb.EM(tol=0.0),
 }
@@ -158,9 +158,7 @@ def test_interrupted_at_any_moment_the_model_is_usable_or_not_fitted(engine):
         raise KeyboardInterrupt
 
     with pytest.warns(sb.ConvergenceWarning):  # kernels are loaded before the first signal
-        sb.DPMixture(6, inference=type(ENGINES[engine])(max_iter=2, tol=0.0), random_state=0).fit(
-            X
-        ).score(X)
+        sb.DPMixture(6, inference=ENGINES[engine], max_iter=2, random_state=0).fit(X).score(X)
     before = signal.signal(signal.SIGALRM, press)
     n_usable = 0
     try:

@@ -151,8 +151,8 @@ def test_a_weight_is_a_repeat_count(cls, name):
     rows = CASES[name].rows[:60]
     repeats = np.random.default_rng(5).integers(0, 4, len(rows))
     repeated = np.repeat(rows, repeats, axis=0)
-    by_weight = cls(1, family=name).fit(rows, sample_weight=repeats)
-    by_repeat = cls(1, family=name).fit(repeated)
+    by_weight = sb.Mixture(1, family=name).fit(rows, sample_weight=repeats)
+    by_repeat = sb.Mixture(1, family=name).fit(repeated)
     assert by_weight.lower_bound_ == pytest.approx(by_repeat.lower_bound_, rel=1e-10)
     first = cls(3, family=name, warm_start=True, random_state=0).fit(rows)
     second = copy.deepcopy(first)

@@ -134,11 +134,11 @@ def test_grid_search_in_a_pipeline():
     pipe = Pipeline(
         [
             ("scale", StandardScaler()),
-            ("mix", sb.DPMixture(2, inference=sb.MemoizedVB(moves=None), random_state=0)),
+            ("mix", sb.Mixture(inference=sb.MemoizedVB(), random_state=0)),
         ]
     )
     found = GridSearchCV(
-        pipe, {"mix__n_components": [2, 4], "mix__inference__n_batches": [1, 2]}, cv=2
+        pipe, {"mix__n_components": [1, 4], "mix__inference__n_batches": [1, 2]}, cv=2
     ).fit(X)
     assert found.best_params_["mix__n_components"] == 4
 

@@ -198,6 +198,7 @@ class Scale:
         mean of x**2.
     largest (D,) : largest value of each column. It includes rows without weight, which are read all
         the same.
+    is_whole (D,) : whether all its entries are whole numbers; False for columns of CSR matrices.
     A column without entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
     look_again : measures columns that are made from these; see `of`.
@@ -210,6 +211,7 @@ class Scale:
     variance: Array
     square: Array
     largest: Array
+    is_whole: Array
     names: tuple[Any, ...] | None = None
     look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(
         default=None, repr=False, compare=False
@@ -288,11 +290,14 @@ def _moments(
     """The scale of the columns that `change` makes from the rows."""
     n_columns = int(change(table.rows[:1]).shape[1])
     first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
-    seen = np.zeros_like(first)
+    seen, is_whole = np.zeros_like(first), np.full(n_columns, not is_sparse(table.rows))
     for lo, rows, repeats in _scan(table, change):
         missing = _find_missing(rows, lo, allow_missing)
         if check is not None:
             check(rows, lo)
+        if is_whole.any():
+            some = np.flatnonzero(is_whole)
+            is_whole[some] = _are_whole(rows[:, some])
         seen += repeats.sum() if missing is None else repeats @ ~missing
         first += _column_sums(_filled(rows, missing), repeats)
         highest = rows.max(axis=0) if missing is None else np.fmax.reduce(rows, axis=0)
@@ -318,6 +323,7 @@ def _moments(
         variance,
         square,
         largest,
+        is_whole,
         look_again=partial(_moments, table),
     )
 
@@ -344,6 +350,16 @@ def _scan(table: Table, change: Callable[[Any], Any] = _same) -> Any:
         rows = change(table.rows[lo : lo + size])
         repeats = np.ones(rows.shape[0]) if table.repeats is None else table.repeats[lo : lo + size]
         yield lo, rows, repeats
+
+
+def _are_whole(rows: Array) -> Array:
+    """(D,) whether the entries of each column, where they are present, are whole numbers."""
+    if rows.dtype.kind != "f":
+        return np.ones(rows.shape[1], dtype=bool)
+    is_whole = rows[:100] == np.floor(rows[:100])  # most columns are ruled out by a few rows
+    if not (is_whole | np.isnan(rows[:100])).all(0).any():
+        return np.zeros(rows.shape[1], dtype=bool)
+    return np.asarray(((rows == np.floor(rows)) | np.isnan(rows)).all(0))
 
 
 def _column_sums(rows: Any, repeats: Array) -> Array:

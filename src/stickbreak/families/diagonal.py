@@ -21,6 +21,7 @@ from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_pos
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, spread
+from .rounding import noise_of, prior_rounding
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
@@ -50,6 +51,9 @@ class DiagonalGaussian(ColumnMoments):
     dof : degrees of freedom of each column's precision, above 2. Default 4.
     variance : prior expected variance, a number or (D,). Default: a quarter of each column's
         variance.
+    rounding : step to which a column is rounded, a number or (D,); 0 for none. No component gets
+        narrower than its steps. Default: 1 for columns of whole numbers, unless `variance` is
+        given.
     center, scale : (D,) frame in which statistics are kept; set from the data. It only affects
         rounding.
     """
@@ -58,6 +62,7 @@ class DiagonalGaussian(ColumnMoments):
     mean_strength: float = 0.01
     dof: float = 4.0
     variance: Any = None
+    rounding: Any = None
     center: Any = None
     scale: Any = None
     draws = True
@@ -68,13 +73,15 @@ class DiagonalGaussian(ColumnMoments):
         require_positive(mean_strength=self.mean_strength)
         if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")
-        columns = column_spread(scale)
+        rounding = prior_rounding(self.rounding, self.variance, scale)
+        columns = column_spread(scale) + rounding**2 / 12.0
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
         require_positive(variance=float(variance.min()))
         return replace(
             self,
             mean=prior_vector("mean", self.mean, scale.mean),
             variance=variance,
+            rounding=rounding,
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(columns)),
         )
 
@@ -92,9 +99,12 @@ class DiagonalGaussian(ColumnMoments):
         strength, prior_mean, dof, prior_scatter = self._prior()
         n, first, second = self._moments(counts)
         mean, scatter, pull = spread(n, first, second, strength, prior_mean - counts["anchor"])
-        return NormalGamma(
-            n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"]
-        )
+        scatter = prior_scatter + n * self._noise + scatter + pull**2
+        return NormalGamma(n, strength + n, mean, dof + n, scatter, counts["anchor"])
+
+    @property
+    def _noise(self) -> Array:
+        return noise_of(self.rounding, self.scale)
 
     def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
         """(K, D) log-partition of each column."""
@@ -124,14 +134,18 @@ class DiagonalGaussian(ColumnMoments):
             0.5 * (digamma(0.5 * q.dof) - np.log(0.5 * q.scatter) - 1.0 / q.strength)
             + self._per_row()
         )
-        return ColumnScores.make(DiagonalForm(q.mean, q.dof / q.scatter, q.anchor), constant)
+        precision = q.dof / q.scatter
+        constant -= 0.5 * precision * self._noise
+        return ColumnScores.make(DiagonalForm(q.mean, precision, q.anchor), constant)
 
     def log_mean(self, counts: Counts) -> ColumnStudentScores:
         """Student t with `dof` degrees of freedom for each column."""
         q = self._posterior(counts)
-        precision = q.dof / q.scatter * (q.strength / (q.strength + 1.0))
+        scatter = q.scatter + self._noise  # of the row's own rounding too
+        precision = q.dof / scatter * (q.strength / (q.strength + 1.0))
         constant = (
-            gammaln(0.5 * (q.dof + 1.0))
+            0.5 * q.dof * np.log(q.scatter / scatter)
+            + gammaln(0.5 * (q.dof + 1.0))
             - gammaln(0.5 * q.dof)
             - 0.5 * np.log(q.dof * np.pi)
             - np.log(self.scale)
@@ -149,18 +163,16 @@ class DiagonalGaussian(ColumnMoments):
         """N(x | mean, scatter / (dof - 3)): the mode in natural coordinates."""
         q = self._posterior(counts)
         precision = self._rows_worth(q.dof) / q.scatter
-        return ColumnScores.make(
-            DiagonalForm(q.mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row()
-        )
+        constant = 0.5 * (np.log(precision) - precision * self._noise) + self._per_row()
+        return ColumnScores.make(DiagonalForm(q.mean, precision, q.anchor), constant)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> ColumnScores:
         """N(x | mean, precision) at parameters drawn from the posterior of each column."""
         q = self._posterior(counts)
         precision = rng.gamma(np.broadcast_to(0.5 * q.dof, q.mean.shape)) * 2.0 / q.scatter
         mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.strength * precision)
-        return ColumnScores.make(
-            DiagonalForm(mean, precision, q.anchor), 0.5 * np.log(precision) + self._per_row()
-        )
+        constant = 0.5 * (np.log(precision) - precision * self._noise) + self._per_row()
+        return ColumnScores.make(DiagonalForm(mean, precision, q.anchor), constant)
 
     def log_mode(self, counts: Counts) -> Array:
         """(dof - 3) / 2 (log precision - 1) at the mode, plus the constants of the rows.
@@ -260,9 +272,8 @@ class DiagonalGaussian(ColumnMoments):
         """(n,) KL from each row's smoothed Gaussian to that of row `index`."""
         strength, prior_mean, dof, scatter = self._prior()
         away = rows[1 : 1 + self.n_features] - prior_mean[:, None]
-        variance = (scatter[:, None] + strength / (strength + 1.0) * away**2) / self._rows_worth(
-            dof + 1.0
-        )
+        scatter = (scatter + self._noise)[:, None] + strength / (strength + 1.0) * away**2
+        variance = scatter / self._rows_worth(dof + 1.0)
         mean = away / (strength + 1.0)
         at = slice(index, index + 1)
         return np.maximum(

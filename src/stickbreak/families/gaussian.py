@@ -25,6 +25,7 @@ from . import learning, quadratic, wishart
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, FullMoments, cholesky, spread
+from .rounding import add_noise, noise_of, prior_rounding, trace_with
 
 __all__ = ["Gaussian"]
 
@@ -48,9 +49,13 @@ class Gaussian(FullMoments):
     ----------
     mean : prior mean, a number or (D,). Default: the columns' means.
     mean_strength : how many rows the prior mean is worth. Default 0.01.
-    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3.
+    dof : degrees of freedom of the Wishart prior, above D + 1. Default D + 3, or
+        2 D - 4 if that is more: wide covariances need more than a few rows' worth of prior.
     covariance : prior expected covariance, a number (times the identity), (D,) variances or (D, D).
         Default: diagonal, a quarter of each column's variance.
+    rounding : step to which a column is rounded, a number or (D,); 0 for none. No component gets
+        narrower than its steps. Default: 1 for columns of whole numbers, unless `covariance` is
+        given.
     center, scale : (D,) frame in which statistics are kept; set from the data. It only affects
         rounding.
 
@@ -65,20 +70,25 @@ class Gaussian(FullMoments):
     mean_strength: float = 0.01
     dof: float | None = None
     covariance: Any = None
+    rounding: Any = None
     center: Any = None
     scale: Any = None
     draws = True
     learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:
-        """Prior mean = column means; covariance = diag(0.25 * column variances); dof = D + 3."""
+        """Set defaults: column means, a quarter of their variances, dof = max(D + 3, 2 D - 4)."""
         require_positive(mean_strength=self.mean_strength)
-        variance = column_spread(scale)
+        D = scale.n_features
+        wishart.warn_of_width(D, scale.n_units)
+        rounding = prior_rounding(self.rounding, self.covariance, scale)
+        variance = column_spread(scale) + rounding**2 / 12.0
         default = DEFAULT_SHARE * variance
         return replace(
             self,
+            rounding=rounding,
             mean=prior_vector("mean", self.mean, scale.mean),
-            dof=wishart.prior_dof(self.dof, scale.n_features + 3.0, scale.n_features),
+            dof=wishart.prior_dof(self.dof, max(D + 3.0, 2.0 * D - 4.0), D),
             covariance=wishart.prior_matrix("covariance", self.covariance, default),
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
@@ -97,11 +107,16 @@ class Gaussian(FullMoments):
         )
         return self.mean_strength, (self.mean - self.center) / self.scale, self.dof, inverse_scale
 
+    @property
+    def _noise(self) -> Array:
+        return noise_of(self.rounding, self.scale)
+
     def _posterior(self, counts: Counts) -> NormalWishart:
         strength, prior_mean, dof, inverse_scale = self._prior()
         n, first, second = self._moments(counts)
         anchor = counts["anchor"]
         mean, scatter, pull = spread(n, first, second, strength, prior_mean - anchor)
+        np.einsum("kdd->kd", scatter)[...] += n * self._noise
         factor = cholesky(inverse_scale + scatter, np.einsum("kdd->kd", second))
         # Not added to the scatter: a long pull would drown the other directions.
         update_factors(factor, pull)
@@ -129,6 +144,7 @@ class Gaussian(FullMoments):
         q, D = self._posterior(counts), self.n_features
         log_precision = wishart.expected_log_det(q.dof, q.log_det, D)
         constant = 0.5 * (log_precision - D * LOG_2PI - D / q.strength) + self._log_jacobian()
+        constant -= 0.5 * q.dof * trace_with(self._noise, q.factor)
         return quadratic.QuadraticScores.make(
             quadratic.FullForm(q.mean, q.factor, q.dof, q.anchor), constant
         )
@@ -136,12 +152,14 @@ class Gaussian(FullMoments):
     def log_mean(self, counts: Counts) -> quadratic.StudentScores:
         """Student t with dof + 1 - D degrees of freedom.
 
-        Its shape is B (strength + 1) / (strength (dof + 1 - D)).
+        Its shape is B (strength + 1) / (strength (dof + 1 - D)), where B includes the noise of
+        the row's own rounding.
         """
         q, D = self._posterior(counts), self.n_features
         dof = q.dof + 1.0 - D
         weight = q.strength * dof / (q.strength + 1.0)
-        log_det = q.log_det - D * np.log(weight)
+        factor, grown = add_noise(q.factor, self._noise)
+        log_det = q.log_det + (1.0 + q.dof) * grown - D * np.log(weight)
         power = 0.5 * (dof + D)
         constant = (
             gammaln(power)
@@ -151,7 +169,7 @@ class Gaussian(FullMoments):
             + self._log_jacobian()
         )
         return quadratic.StudentScores(
-            quadratic.FullForm(q.mean, q.factor, weight, q.anchor), constant, power, dof
+            quadratic.FullForm(q.mean, factor, weight, q.anchor), constant, power, dof
         )
 
     def _rows_worth(self, dof: Array) -> Array:
@@ -166,6 +184,7 @@ class Gaussian(FullMoments):
         q, D = self._posterior(counts), self.n_features
         worth = self._rows_worth(q.dof)
         constant = 0.5 * (D * np.log(worth) - q.log_det - D * LOG_2PI) + self._log_jacobian()
+        constant -= 0.5 * worth * trace_with(self._noise, q.factor)
         return quadratic.QuadraticScores.make(
             quadratic.FullForm(q.mean, q.factor, worth, q.anchor), constant
         )
@@ -176,6 +195,7 @@ class Gaussian(FullMoments):
         factor, log_det = wishart.draw_factors(q.dof, q.factor, rng)
         mean = q.mean + wishart.draw_deviations(factor, rng) / np.sqrt(q.strength)[:, None]
         constant = -0.5 * (log_det + self.n_features * LOG_2PI) + self._log_jacobian()
+        constant -= 0.5 * trace_with(self._noise, factor)
         return quadratic.DrawnScores.make(
             quadratic.FullForm(mean, factor, np.ones(len(mean)), q.anchor), constant
         )
@@ -241,7 +261,8 @@ class Gaussian(FullMoments):
     def _whiten(self, rows: Array) -> tuple[Array, float, float]:
         """Whitened z - prior mean (D, n), the prior's strength, and `_rows_worth` of one row."""
         strength, prior_mean, dof, inverse_scale = self._prior()
-        white = wishart.whiten(inverse_scale, rows[1 : 1 + self.n_features] - prior_mean[:, None])
+        scatter, away = inverse_scale + np.diag(self._noise), rows[1 : 1 + self.n_features]
+        white = wishart.whiten(scatter, away - prior_mean[:, None])
         return white, strength, float(self._rows_worth(np.asarray(dof + 1.0)))
 
     def divergence(self, rows: Array, index: int) -> Array:

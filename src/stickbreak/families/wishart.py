@@ -6,6 +6,7 @@ posterior is given by dof (K,), a lower Cholesky factor of B (K, D, D) and log d
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import digamma, multigammaln
 
+from stickbreak.errors import DataWarning
 from stickbreak.protocols import Array, Counts
 
 from . import learning
@@ -21,8 +23,10 @@ from .moments import EMPTY
 __all__ = [
     "covariances", "draw_deviations", "draw_factors", "expected_log_det", "expected_precision",
     "gaussian_divergence", "learn_covariance", "log_partition", "prior_dof", "prior_matrix",
-    "spiked_divergence", "spiked_divergences", "whiten",
+    "spiked_divergence", "spiked_divergences", "warn_of_width", "whiten",
 ]  # fmt: skip
+
+WIDE = 10  # columns, from which on few rows are worth a warning
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:
@@ -52,6 +56,19 @@ def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns")
             f"dof must be above the number of {what} plus one ({n_columns + 1}); got {dof}"
         )
     return dof
+
+
+def warn_of_width(n_columns: int, n_rows: float) -> None:
+    """Warn of full covariances that have more numbers than there are rows."""
+    size = n_columns * (n_columns + 3) // 2
+    if n_columns >= WIDE and n_rows < size:
+        warnings.warn(
+            f"{n_rows:,.0f} rows for means and full covariances of {n_columns} columns, {size:,} "
+            'numbers a component: small components will be missed. Use family="diagonal", or fewer '
+            "columns (their principal components, say)",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def log_partition(dof: Any, log_det: Any, n_features: int) -> Any:
