@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
 from stickbreak.kernels.tables import linear_rows, scatter_words
@@ -175,6 +176,21 @@ class Categorical(BaseFamily):
     def fields(self, axis: str) -> dict[str, Field]:
         """Emission (V, K) over the symbols of all columns; emission_total (D, K)."""
         return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}
+
+    def live(self, counts: Counts) -> LiveTable:
+        """Counts of one column, copied, for a sweep."""
+        if len(self.n_symbols) != 1:
+            raise ValueError(
+                f"collapsed sweeps take one column of symbols; this family has "
+                f"{len(self.n_symbols)}: use BatchVB"
+            )
+        table, total = counts["emission"].copy(), counts["emission_total"][0].copy()
+        concentration = float(self.concentration)
+        return LiveTable(table, total, concentration, concentration * self.n_symbols[0])
+
+    def settle(self, live: LiveTable) -> dict[str, Array]:
+        """Fields from live counts."""
+        return {"emission": live.counts, "emission_total": live.totals[None]}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Empty counts."""

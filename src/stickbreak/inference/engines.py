@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stickbreak.data import Documents
+
 from .accumulate import Accumulator, Memoized
+from .collapsed import ExcludeOwn
 from .engine import Data, Engine, SparseEngine, Visits
 from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
 from .rules import BaseRule, Draw, Hard, MeanLog, Mode
 from .stochastic_engines import StochasticVB, SubchainVB
-from .stopping import AllLaps, BoundStopping, Stopping
+from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -24,12 +27,23 @@ __all__ = [
     "EM",
     "ENGINES",
     "BatchVB",
+    "CollapsedVB",
     "Gibbs",
     "HardEM",
     "MemoizedVB",
     "StochasticVB",
     "SubchainVB",
 ]
+
+
+N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
+
+
+def check_batches(n_batches: int | str) -> None:
+    """Raise ValueError unless it is "auto" or a whole number of at least 1."""
+    is_whole = isinstance(n_batches, int | np.integer) and not isinstance(n_batches, bool)
+    if n_batches != "auto" and (not is_whole or int(n_batches) < 1):
+        raise ValueError(f'n_batches must be "auto" or at least 1; got {n_batches!r}')
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -135,10 +149,7 @@ class MemoizedVB(_MovingEngine):
     def check(self) -> None:
         """Check n_batches too."""
         super().check()
-        if self.n_batches != "auto" and (
-            not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1
-        ):
-            raise ValueError(f'n_batches must be "auto" or at least 1; got {self.n_batches!r}')
+        check_batches(self.n_batches)
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -179,6 +190,53 @@ class HardEM(_MemoizedEngine):
     def rule(self) -> BaseRule:
         """Modes of the best labeling."""
         return Hard(Mode())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CollapsedVB(_MemoizedEngine):
+    """Collapsed variational inference: parameters integrated out, each unit given all others.
+
+    Documents are swept word by word (CVB0). For other data the units are the batches: each batch is
+    inferred under the posterior predictive of all others.
+
+    There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
+    `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
+    row, no longer rises.
+
+    Parameters
+    ----------
+    n_batches : number of batches; "auto" is one for documents, 20 for other data.
+    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic.
+    max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    n_batches: int | str = "auto"
+    memory_limit: int = 1 << 30
+
+    def check(self) -> None:
+        """Check n_batches too."""
+        super().check()
+        check_batches(self.n_batches)
+
+    def rule(self) -> BaseRule:
+        """Predictives given all other units."""
+        return ExcludeOwn()
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """Total - old + new."""
+        return Memoized(self.memory_limit)
+
+    def plan(self, data: Data) -> Visits:
+        """Fixed batches, always in the same order."""
+        n = self.n_batches
+        if n == "auto":
+            n = 1 if isinstance(data, Documents) else max(1, min(N_BLOCKS, data.n_spans))
+        return FixedBatches(data.batches(n))
+
+    def stopping(self) -> Stopping:
+        """By the leave-one-out predictive: the bound may fall."""
+        return MonitorStopping(self.tol)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

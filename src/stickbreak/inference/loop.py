@@ -81,7 +81,10 @@ def step(
     """
     old, counts = state.recall(batch), state.counts.restrict(batch.symbols)
     kept = state.warm_of(batch, old)
-    if old is None or kept is None or state.seed is not None or batch.id in state.settled:
+    if state.seed is None and old is not None:
+        counts = rule.others(model, counts, old.summary)
+    is_settled = rule.continues or state.seed is not None or batch.id in state.settled
+    if old is None or kept is None or is_settled:
         new, warm = rule.visit(model, counts, state.params, batch, kept, watches, pool)
     else:
 
@@ -302,6 +305,7 @@ def _begin(
         return loop
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
+    state.warm = plan.share_out(start.warm)
     for edit in model.upkeep(state.counts):
         state.edit(edit)
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ __all__ = ["BaseRule", "Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMean
 class BaseRule:
     """How counts become potentials, which local step a visit takes, and which bound applies."""
 
+    continues: ClassVar[bool] = False
+    """Whether units always continue from their values, and never begin afresh."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""
@@ -42,6 +45,11 @@ class BaseRule:
     def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
         """The model's potentials under this rule."""
         return model.potentials(counts, params, self)
+
+    def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
+        """The counts that a batch's potentials are made from, given its last ones. By default all.
+        """
+        return counts
 
     def local_model(self, model: Model) -> Model:
         """The model whose local step the rule takes."""

@@ -18,11 +18,17 @@ __all__ = ["Info", "Start", "State"]
 
 @dataclass(frozen=True)
 class Start:
-    """Where a fit begins: seed counts, parameters, and the permanent ids of the components."""
+    """Where a fit begins.
+
+    seed, params : counts and parameters
+    ids : permanent ids of the components
+    warm : values of every unit, in the order of the data; None for cold units
+    """
 
     seed: Summary
     params: Fields
     ids: tuple[int, ...] | None = None
+    warm: Fields | None = None
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,9 @@ class BaseStructure:
     newborns apart.
     """
 
+    sweeps: ClassVar[bool] = False
+    """Whether units take part in collapsed sweeps one by one: `own_counts`, `sweep`."""
+
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 
@@ -255,6 +258,12 @@ class BaseStructure:
 
     # ------------------------------------------------------------------------------ sweeps
 
+    def random_own(
+        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+    ) -> Fields:
+        """Random posteriors of every unit, as own counts."""
+        self._refuse("collapsed inference", "BatchVB")
+
     def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
         """Zero counts of every unit, with axes "row" and "unit", which moves edit too."""
         self._refuse("collapsed inference", "BatchVB")
@@ -269,10 +278,18 @@ class BaseStructure:
         own: Fields,
         out_live: Any,
         out: Out,
-    ) -> float:
+        *,
+        is_part: bool,
+        moves: bool = True,
+    ) -> tuple[float, float]:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
-        Returns the sum of leave-one-out log predictives.
+        live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
+        own : of the lane's units, replaced
+        is_part : whether own counts are part of the live ones; if not, these stay as they are
+        moves : whether units are inferred at all, or only counted as they are
+
+        Returns the sum of leave-one-out log predictives, and the lane's part of the bound.
         """
         self._refuse("collapsed inference", "BatchVB")
 

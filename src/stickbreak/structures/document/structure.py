@@ -8,7 +8,7 @@ never lowers the bound, whatever the globals have become.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln, xlogy
@@ -22,6 +22,7 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Revisit
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from .collapsed import sweep_words
 
 __all__ = ["Document"]
 
@@ -56,6 +57,7 @@ class Document(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
+    sweeps = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -239,6 +241,38 @@ class Document(BaseStructure):
         expected = digamma(theta) - digamma(theta.sum(1, keepdims=True))
         normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
         return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
+
+    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Shares (n, K) of the words, none yet."""
+        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
+        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+
+    def random_own(
+        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+    ) -> Fields:
+        """Uniformly random shares of every word."""
+        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
+        shares /= shares.sum(1, keepdims=True)
+        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+
+    def sweep(
+        self,
+        live: Any,
+        tables: Out,
+        pseudo: Any,
+        lane: Batch,
+        legal: Array | None,
+        own: Fields,
+        out_live: Any,
+        out: Out,
+        *,
+        is_part: bool,
+        moves: bool = True,
+    ) -> tuple[float, float]:
+        """Every word once, given all others (CVB0); documents' posteriors follow from them."""
+        return sweep_words(
+            live, pseudo, lane, legal, own, out_live, out, is_part=is_part, moves=moves
+        )
 
     def merge_terms(
         self,

@@ -1,0 +1,120 @@
+"""Collapsed variational inference: each unit is inferred from the counts of all others.
+
+Parameters are integrated out, and a unit's own counts are removed before its potentials, the
+posterior predictives, are made. Structures with a compiled sweep do so word by word, row by row or
+sequence by sequence, and keep each unit's own counts; for others the unit is the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Pool, Watch
+from stickbreak.stats import Fields, Summary, Tally, join
+
+from .rules import BaseRule
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+__all__ = ["ExcludeOwn", "count_own"]
+
+
+@dataclass(frozen=True)
+class ExcludeOwn(BaseRule):
+    """Posterior predictive given all other units.
+
+    Its bound is the variational one at the posteriors found: valid, but not what sweeps maximize,
+    so it may fall. `log_z` of a lap is the sum of leave-one-out log predictives.
+    """
+
+    continues = True
+
+    @property
+    def objective(self) -> str:
+        """The bound on the log evidence."""
+        return "bound"
+
+    def pick(self, table: Any) -> Callable[..., Any]:
+        """`log_mean` of a family or table."""
+        return table.log_mean
+
+    def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
+        """The counts without the batch's own; sweeps remove them unit by unit instead."""
+        return counts if old is None or model.structure.sweeps else counts - old
+
+    def visit(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
+        if not model.structure.sweeps:
+            return super().visit(model, counts, params, batch, warm, watches, pool)
+        return _sweep(model, counts, params, batch, warm, pool)
+
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
+        """The variational bound at the posteriors of the sweep."""
+        return float(model.bound(total, params))
+
+
+def _sweep(
+    model: Model,
+    counts: Summary,
+    params: Fields,
+    batch: Batch,
+    own: Fields | None,
+    pool: Pool = map,
+    *,
+    moves: bool = True,
+) -> tuple[Summary, Fields]:
+    is_part = own is not None
+    if own is None:
+        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
+    job = partial(_sweep_lane, model, counts, params, is_part, moves)
+    found = list(pool(job, jobs))
+    total = Tally(found[0][0])
+    for summary, _ in found[1:]:
+        total.add(summary)
+    return total.summary(), join([part for _, part in found])
+
+
+def _sweep_lane(
+    model: Model,
+    counts: Summary,
+    params: Fields,
+    is_part: bool,
+    moves: bool,
+    job: tuple[Batch, Fields],
+) -> tuple[Summary, Fields]:
+    """One lane, on its own copy of the counts."""
+    lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1].copy()
+    new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
+    tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
+    fresh = model.family.live(new)
+    out = {name: np.array(array) for name, array in new.arrays.items()}
+    log_z, local_bound = model.structure.sweep(
+        model.family.live(counts), tables, pseudo, lane, params.get("legal"), own, fresh, out,
+        is_part=is_part, moves=moves,
+    )  # fmt: skip
+    arrays = {**out, **model.family.settle(fresh)}
+    found = replace(new, arrays=arrays, local_bound=local_bound, log_z=log_z, n_units=lane.n_units)
+    return found, own
+
+
+def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
+    """Counts of a batch whose units have these own counts."""
+    empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
+    return _sweep(model, empty, params, batch, own, pool, moves=False)[0]

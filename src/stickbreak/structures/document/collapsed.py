@@ -1,0 +1,69 @@
+"""Collapsed sweeps of documents: the shares of every word, and what follows from them.
+
+Given the words' shares, a document's posterior is Dirichlet(counts + pseudo), as in variational
+Bayes. So the counts of a sweep have the same fields as those of a local step, and the bound at the
+sweep's shares is the variational one; sweeps do not maximize it, and it may fall.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from stickbreak.data import Batch
+from stickbreak.kernels.collapsed import LiveTable, count_documents, sweep_documents
+from stickbreak.protocols import Array, Out
+from stickbreak.stats import Fields
+
+__all__ = ["sweep_words"]
+
+
+def sweep_words(
+    live: LiveTable,
+    pseudo: tuple[Array, float],
+    lane: Batch,
+    legal: Array | None,
+    own: Fields,
+    out_live: LiveTable,
+    out: Out,
+    *,
+    is_part: bool,
+    moves: bool,
+) -> tuple[float, float]:
+    """See `BaseStructure.sweep`; own: shares (n, K) of the words, float32."""
+    assert lane.offsets is not None
+    (topics, rest), shares, log_z = pseudo, own["shares"], 0.0
+    words = (
+        np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64),
+        lane.repeats_or_ones(),
+        lane.offsets,
+        np.ones(lane.n_spans) if lane.times is None else lane.times,
+    )
+    if moves:
+        has_sets = lane.sets is not None and legal is not None
+        sets = np.asarray(lane.sets, dtype=np.int64) if has_sets else np.zeros(0, dtype=np.int64)
+        allowed = np.asarray(legal, dtype=float) if has_sets else np.ones((1, len(topics)))
+        log_z = sweep_documents(*live, *words, topics, rest, sets, allowed, shares, is_part)
+    counts = np.empty((lane.n_spans, shares.shape[1]))
+    entropy = count_documents(*words, shares, out_live.counts, counts)
+    held = words[3] @ counts
+    out_live.totals[...] += held
+    out["share"] += held
+    return float(log_z), float(entropy) + _finish(counts, words[3], topics, rest, out)
+
+
+def _finish(counts: Array, times: Array, pseudo: Array, rest: float, out: Out) -> float:
+    """Add E[log pi] of documents with counts (S, K); returns what they add to the bound.
+
+    This is -E[log q(pi)] + E[log p(z | pi)], less what the prior's bound has.
+    """
+    theta = counts + pseudo
+    total = theta.sum(1) + rest
+    expected = digamma(theta) - digamma(total)[:, None]
+    own = gammaln(theta).sum(1) - gammaln(total) - expected @ pseudo
+    out["log_share"] += times @ expected
+    if rest > 0:
+        log_rest = digamma(rest) - digamma(total)
+        own += gammaln(rest) - rest * log_rest
+        out["log_rest"] += times @ log_rest
+    return float(times @ own)
