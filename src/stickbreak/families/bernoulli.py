@@ -8,11 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, digamma
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
+from stickbreak.stats import (
+    Field,
+    Shares,
+    log_gamma_draws,
+    log_gamma_rise,
+    log_mode_beta,
+    weigh,
+)
 
 from . import learning
 from .base import (
@@ -149,18 +156,24 @@ class Bernoulli(BaseFamily):
 
     # ------------------------------------------------------------------------------------ posterior
 
-    def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Beta parameters (K, D).
+    def _seen(self, counts: Counts) -> tuple[Array, Array]:
+        """Ones and zeros (K, D).
 
         Rounding of a subtraction may leave slightly more ones than rows, so zeros are clamped.
         """
-        zeros = np.maximum(counts["rows"][:, None] - counts["missing"] - counts["ones"], 0.0)
-        return self.on + counts["ones"], self.off + zeros
+        ones = counts["ones"]
+        return ones, np.maximum(counts["rows"][:, None] - counts["missing"] - ones, 0.0)
+
+    def _posterior(self, counts: Counts) -> tuple[Array, Array]:
+        """Beta parameters (K, D)."""
+        ones, zeros = self._seen(counts)
+        return self.on + ones, self.off + zeros
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Beta log-partition differences, summed over columns."""
-        a, b = self._posterior(counts)
-        return (betaln(a, b) - betaln(self.on, self.off)).sum(1)
+        ones, zeros = self._seen(counts)
+        rise = log_gamma_rise(self.on, ones) + log_gamma_rise(self.off, zeros)
+        return np.asarray((rise - log_gamma_rise(self.on + self.off, ones + zeros)).sum(1))
 
     def mean_log(self, counts: Counts) -> BinaryScores:
         """Scores from E[log p] and E[log(1 - p)]."""
@@ -186,8 +199,7 @@ class Bernoulli(BaseFamily):
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) log joint at the mode in natural coordinates."""
-        a, b = self._posterior(counts)
-        return (a * np.log(a) + b * np.log(b) - (a + b) * np.log(a + b)).sum(1)
+        return log_mode_beta(np.stack(self._posterior(counts), axis=-1)).sum(1)
 
     def learn(self, counts: Counts) -> Bernoulli:
         """Learn `on` and `off`: first their sum, then their odds."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 from . import learning
 from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
@@ -96,14 +97,6 @@ class DiagonalGaussian(ColumnMoments):
             n, strength + n, mean, dof + n, prior_scatter + scatter + pull**2, counts["anchor"]
         )
 
-    def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
-        """(K, D) log-partition of each column."""
-        return (
-            0.5 * (LOG_2PI - np.log(strength))
-            + gammaln(0.5 * dof)
-            - 0.5 * dof * np.log(0.5 * scatter)
-        )
-
     def _per_row(self) -> Array:
         """(D,) constants of a row's density in the user's units, by column."""
         return -np.log(self.scale) - 0.5 * LOG_2PI
@@ -112,10 +105,9 @@ class DiagonalGaussian(ColumnMoments):
         """(K,) log-partition of the posterior minus that of the prior, summed over columns."""
         q = self._posterior(counts)
         strength, _, dof, scatter = self._prior()
-        rise = self._log_partition(q.strength, q.dof, q.scatter) - self._log_partition(
-            strength, dof, scatter
-        )
-        return (rise + self._per_row() * q.n).sum(1)
+        rise = log_gamma_rise(0.5 * dof, 0.5 * q.n) - 0.5 * np.log1p(q.n / strength)
+        away = 0.5 * (q.n * np.log(0.5 * q.scatter) + dof * np.log(q.scatter / scatter))
+        return (rise - away + self._per_row() * q.n).sum(1)
 
     def mean_log(self, counts: Counts) -> ColumnScores:
         """E[log N(x | mean, precision)]."""
@@ -131,10 +123,7 @@ class DiagonalGaussian(ColumnMoments):
         q = self._posterior(counts)
         precision = q.dof / q.scatter * (q.strength / (q.strength + 1.0))
         constant = (
-            gammaln(0.5 * (q.dof + 1.0))
-            - gammaln(0.5 * q.dof)
-            - 0.5 * np.log(q.dof * np.pi)
-            - np.log(self.scale)
+            log_gamma_rise(0.5 * q.dof, 0.5) - 0.5 * np.log(q.dof * np.pi) - np.log(self.scale)
         )
         return ColumnStudentScores(
             DiagonalForm(q.mean, precision, q.anchor),

@@ -90,9 +90,7 @@ class FixedVarianceGaussian(ColumnMoments):
         The sum of log(strength / (strength + n)) / 2 - scatter / (2 variance) + constants.
         """
         strength, _, _ = self._posterior(counts)
-        return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(
-            1
-        )
+        return (self._log_rows(counts) + 0.5 * np.log(self.mean_strength / strength)).sum(1)
 
     def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Any) -> ColumnScores:
         precision = np.broadcast_to(1.0 / (self._variance() * widen), mean.shape)

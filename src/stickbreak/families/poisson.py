@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
+from stickbreak.stats import Field, Shares, log_gamma_draws, log_gamma_rise, weigh
 
 from . import learning
 from .base import (
@@ -205,9 +205,10 @@ class Poisson(BaseFamily):
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Gamma log-partition differences, summed over columns, plus the rows' constants."""
-        a, b = self._posterior(counts)
-        rise = gammaln(a) - a * np.log(b) - gammaln(self.shape) + self.shape * np.log(self.rate)
-        return rise.sum(1) + counts["base"]
+        events, (_, b) = counts["events"], self._posterior(counts)
+        rows = column_counts(counts["rows"], counts["missing"])
+        rise = log_gamma_rise(self.shape, events) - events * np.log(b)
+        return (rise - self.shape * np.log1p(rows / self.rate)).sum(1) + counts["base"]
 
     def mean_log(self, counts: Counts) -> RateScores:
         """Scores from E[log rate] and E[rate]."""
@@ -243,7 +244,7 @@ class Poisson(BaseFamily):
         """
         a, b = self._posterior(counts)
         events, log_rate = a - self.shape, np.log(b).reshape(len(b), -1) - np.log(self.rate)
-        value = lambda shape: (gammaln(shape + events) - gammaln(shape) - shape * log_rate).sum(0)
+        value = lambda shape: (log_gamma_rise(shape, events) - shape * log_rate).sum(0)
         shape = learning.climb(value, self.shape, 1e-6, np.inf)
         better = learning.keep_better(self, replace(self, shape=shape), counts)
         if learning.occupied(b - self.rate) < 2:

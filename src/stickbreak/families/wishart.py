@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import digamma, multigammaln
+from scipy.special import digamma
 
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 from . import learning
 from .moments import EMPTY
 
 __all__ = [
     "covariances", "draw_deviations", "draw_factors", "expected_log_det", "expected_precision",
-    "gaussian_divergence", "learn_covariance", "log_partition", "prior_dof", "prior_matrix",
+    "gaussian_divergence", "learn_covariance", "log_partition_rise", "prior_dof", "prior_matrix",
     "spiked_divergence", "spiked_divergences", "whiten",
 ]  # fmt: skip
 
@@ -54,12 +55,14 @@ def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns")
     return dof
 
 
-def log_partition(dof: Any, log_det: Any, n_features: int) -> Any:
-    """Log normalizer of Wishart densities; a number, or (K,)."""
-    D = n_features
-    return (
-        0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
-    )
+def log_partition_rise(
+    prior_dof: float, prior_log_det: float, rows: Array, log_det: Array, n_features: int
+) -> Array:
+    """(K,) log normalizer of Wishart(prior_dof + rows) minus that of the prior."""
+    D, half = n_features, 0.5 * rows
+    rise = log_gamma_rise(0.5 * (prior_dof - np.arange(D)), half[:, None]).sum(1)
+    away = 0.5 * prior_dof * (log_det - prior_log_det)
+    return np.asarray(rise + half * (D * np.log(2.0) - log_det) - away)
 
 
 def expected_precision(dof: Array, factor: Array) -> Array:

@@ -93,16 +93,11 @@ class RowCounts(BasePrior):
 
         Only for rows without unused mass.
         """
-        prior, rise = self.pseudo(params, len(total["start"])), 0.0
-        for name in ("start", "transition"):
-            pseudo = getattr(prior, name)
-            rise += float(
-                (
-                    ROWS.log_partition(total[name], pseudo)
-                    - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
-                ).sum()
-            )
-        return rise
+        prior = self.pseudo(params, len(total["start"]))
+        return sum(
+            float(ROWS.log_rise(total[name], getattr(prior, name)).sum())
+            for name in ("start", "transition")
+        )
 
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each state: starts plus steps into it."""
