@@ -13,7 +13,7 @@ from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_plusplus, from_random, from_scalable
 from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.parameters import require_positive, require_whole
+from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.priors.shares import ConcentrationPosterior
 from stickbreak.progress import Phase
@@ -34,7 +34,7 @@ def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrio
     if isinstance(concentration, GammaPrior):
         concentration.check()
     else:
-        require_positive(concentration=concentration)
+        require_prior_count(concentration=concentration)
     return concentration
 
 

@@ -19,7 +19,7 @@ from stickbreak.inference import Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, ModelPotentials, hdp_topics, lda
 from stickbreak.moves import Birth, Delete, Merge
-from stickbreak.parameters import require_positive, require_whole
+from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read_documents
@@ -48,7 +48,7 @@ class TopicEstimator(Estimator):
     top_words = top_words
 
     def _make_family(self) -> Categorical:
-        require_positive(word_concentration=self.word_concentration)
+        require_prior_count(word_concentration=self.word_concentration)
         return Categorical(float(self.word_concentration))
 
     def _check_arguments(self) -> None:

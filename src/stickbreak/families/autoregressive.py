@@ -36,7 +36,8 @@ from .base import (
     find_missing,
     prior_frame,
     prior_vector,
-    require_positive,
+    require_moderate,
+    require_prior_count,
 )
 from .lagged import LaggedMoments, prior_coefficients
 from .moments import DEFAULT_SHARE, cholesky, spread
@@ -108,9 +109,10 @@ class AutoregressiveGaussian(LaggedMoments):
         dof = D + 2: the prior covariance is worth one row.
         """
         require_whole(order=self.order)
-        require_positive(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
+        require_prior_count(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
         D, E = self._sizes(scale.n_features)
         own = replace(self, mean=prior_coefficients(self.mean, D, E))
+        require_moderate(scale)
         found = own._measure(scale)
         typical = (
             column_spread(found)

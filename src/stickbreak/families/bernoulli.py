@@ -29,7 +29,7 @@ from .base import (
     features_of,
     fill_missing,
     find_missing,
-    require_positive,
+    require_prior_count,
 )
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
@@ -106,7 +106,7 @@ class Bernoulli(BaseFamily):
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Keep the prior counts; set n_features."""
-        require_positive(on=self.on, off=self.off)
+        require_prior_count(on=self.on, off=self.off)
         return replace(self, n_features=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:

@@ -18,10 +18,18 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
 
 from . import learning
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .base import (
+    LOG_2PI,
+    column_spread,
+    prior_frame,
+    prior_vector,
+    require_positive,
+    require_prior_count,
+)
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, spread
+from .wishart import check_largest_dof
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
@@ -66,9 +74,10 @@ class DiagonalGaussian(ColumnMoments):
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:
         """Prior mean = column means; prior variance = 0.25 * column variances."""
-        require_positive(mean_strength=self.mean_strength)
+        require_prior_count(mean_strength=self.mean_strength)
         if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")
+        check_largest_dof(self.dof)
         columns = column_spread(scale)
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
         require_positive(variance=float(variance.min()))

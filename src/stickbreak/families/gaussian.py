@@ -22,7 +22,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
 
 from . import learning, quadratic, wishart
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, FullMoments, cholesky, spread
 
@@ -72,7 +72,7 @@ class Gaussian(FullMoments):
 
     def resolve(self, scale: Scale) -> Gaussian:
         """Prior mean = column means; covariance = diag(0.25 * column variances); dof = D + 3."""
-        require_positive(mean_strength=self.mean_strength)
+        require_prior_count(mean_strength=self.mean_strength)
         variance = column_spread(scale)
         default = DEFAULT_SHARE * variance
         return replace(

@@ -23,7 +23,7 @@ from .base import (
     fill_missing,
     find_missing,
     prior_vector,
-    require_positive,
+    require_prior_count,
 )
 from .multinomial import check_counts, log_factorial_rows
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
@@ -144,10 +144,11 @@ class Poisson(BaseFamily):
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean; a column without events counts as half an event per row."""
-        require_positive(rate=self.rate)
+        require_prior_count(rate=self.rate)
         mean = np.where(scale.mean > 0, scale.mean, 0.5)
         shape = prior_vector("shape", self.shape, self.rate * mean)
-        require_positive(shape=float(shape.min()))
+        for value in (shape.min(), shape.max()):
+            require_prior_count(shape=float(value))
         return replace(self, shape=shape)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:

@@ -20,10 +20,13 @@ from . import learning
 from .moments import EMPTY
 
 __all__ = [
-    "covariances", "draw_deviations", "draw_factors", "expected_log_det", "expected_precision",
-    "gaussian_divergence", "learn_covariance", "log_partition_rise", "prior_dof", "prior_matrix",
-    "spiked_divergence", "spiked_divergences", "whiten",
+    "check_largest_dof", "covariances", "draw_deviations", "draw_factors", "expected_log_det",
+    "expected_precision", "gaussian_divergence", "learn_covariance", "log_partition_rise",
+    "prior_dof", "prior_matrix", "spiked_divergence", "spiked_divergences", "whiten",
 ]  # fmt: skip
+
+
+MOST_DOF = 1e6  # the bound has a term dof / 2 log det, whose rounding grows with it
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:
@@ -36,13 +39,19 @@ def prior_matrix(name: str, value: Any, default: Array) -> Array:
         matrix = np.diag(np.broadcast_to(matrix, D))
     if matrix.shape != (D, D):
         raise ValueError(f"{name} has shape {matrix.shape} but the data have {D} columns")
-    if (
-        not np.isfinite(matrix).all()
-        or not np.allclose(matrix, matrix.T)
-        or np.linalg.eigvalsh(matrix)[0] <= 0
-    ):
+    if not np.isfinite(matrix).all() or not _is_positive_definite(matrix):
         raise ValueError(f"{name} must be symmetric and positive definite")
     return matrix
+
+
+def _is_positive_definite(matrix: Array) -> bool:
+    """Whether a matrix is, and is symmetric; columns may be of any scale."""
+    variance = np.diag(matrix)
+    if not (variance > 0).all():
+        return False
+    width = np.sqrt(variance)
+    correlation = matrix / width[:, None] / width
+    return np.allclose(correlation, correlation.T) and np.linalg.eigvalsh(correlation)[0] > 0
 
 
 def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns") -> float:
@@ -52,7 +61,17 @@ def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns")
         raise ValueError(
             f"dof must be above the number of {what} plus one ({n_columns + 1}); got {dof}"
         )
+    check_largest_dof(dof)
     return dof
+
+
+def check_largest_dof(dof: float) -> None:
+    """Raise ValueError for so many degrees of freedom that rounding drowns the data's part."""
+    if not dof <= MOST_DOF:
+        raise ValueError(
+            f"dof must be at most {MOST_DOF:g}; got {dof:g}: for variances that are known use "
+            "FixedVarianceGaussian"
+        )
 
 
 def log_partition_rise(

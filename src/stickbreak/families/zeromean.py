@@ -16,7 +16,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, log_gamma_rise
 
 from . import quadratic, wishart
-from .base import LOG_2PI, BaseFamily, prior_frame
+from .base import LOG_2PI, BaseFamily, prior_frame, require_moderate
 from .moments import cholesky, n_full, prepare_full, prepare_standardized, unpack_symmetric
 from .partial import PartialRows
 
@@ -48,6 +48,7 @@ class ZeroMeanGaussian(BaseFamily):
 
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
+        require_moderate(scale)
         square = np.where(scale.square > 0, scale.square, 1.0)
         return replace(
             self,
