@@ -180,7 +180,8 @@ class TopicEstimator(Estimator):
         share_k probability_kw at posterior means.
         """
         documents = self._use(self._given(X))[1]
-        return score_completion(documents, self.topic_word_, self.transform)
+        with workers(self.n_jobs):  # its sums must not depend on the threads of BLAS
+            return score_completion(documents, self.topic_word_, self.transform)
 
     def perplexity(self, X: Rows) -> float:
         """exp(-score(X)): lower is better."""
@@ -204,7 +205,8 @@ class TopicEstimator(Estimator):
         require_whole(n_samples=n_samples, length=length)
         rng = self._rng(random_state)
         shares = rng.dirichlet(fitted.predictive()["pseudo"], n_samples)
-        return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
+        with workers(self.n_jobs):
+            return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
 
     # ------------------------------------------------------------------------------------ readers
 

@@ -17,7 +17,14 @@ from stickbreak.stats import Field, log_gamma_rise
 
 from . import quadratic, wishart
 from .base import LOG_2PI, BaseFamily, prior_frame, require_moderate
-from .moments import cholesky, n_full, prepare_full, prepare_standardized, unpack_symmetric
+from .moments import (
+    cholesky,
+    n_full,
+    prepare_full,
+    prepare_standardized,
+    require_near,
+    unpack_symmetric,
+)
 from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
@@ -66,6 +73,10 @@ class ZeroMeanGaussian(BaseFamily):
     def n_columns(self) -> int:
         """Columns of a row."""
         return self.n_features
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Rows must not be so large that their density is no number."""
+        require_near(np.asarray(rows), 0.0, self.scale, first)
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Moments [n, sum z, sum z z' (upper triangle)]; the first moments are not used."""
