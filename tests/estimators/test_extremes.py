@@ -86,6 +86,45 @@ def test_there_are_as_many_extremes_as_we_know():
     assert len(CASES) >= 109
 
 
+LIMITS = {
+    "mixture": (mixture(concentration=1e31), r"concentration must be from 1e-100 to 1e.30; got"),
+    "tiny": (mixture(concentration=1e-101), r"concentration must be from 1e-100 .*got 1e-101"),
+    "mean strength": (mixture(sb.Gaussian(mean_strength=1e31)), r"mean_strength must be from"),
+    "diagonal dof": (mixture(sb.DiagonalGaussian(dof=2e6)), r"dof must be at most 1e.06; got 2e"),
+    "rows": (
+        hmm(transition_prior=np.full((3, 3), 1e31)),
+        r"transition_prior must hold numbers of at most 1e.30; the largest is 1e.31",
+    ),
+    "root": (
+        hdp_hmm(concentration=sb.GammaPrior(1e3, 1e-5)),
+        r"concentration=GammaPrior.* has the mean 1e.08, above 1e.06; use a larger rate",
+    ),
+    "symbol": (mixture("categorical"), r"column 0 has symbol \d+; recode symbols"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_are_named(name):
+    estimator, sentence = LIMITS[name]
+    rows = np.full((60, 1), 1e300) if name == "symbol" else groups()
+    with pytest.raises(ValueError, match=sentence) as caught:
+        estimator().fit(rows)
+    assert "\n" not in str(caught.value)
+
+
+def test_learned_concentrations_stay_below_the_limit():
+    """Documents that are all alike want a concentration without end."""
+    alike = np.full((40, 6), 500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        model = sb.LatentDirichletAllocation(
+            2, concentration=sb.GammaPrior(1e3, 1e-2), random_state=0,
+            inference=sb.BatchVB(max_iter=15, tol=0.0),
+        ).fit(alike)  # fmt: skip
+    assert model.concentration_ <= 1e6 * (1 + 1e-9)
+    assert_never_drops(model, 0.0)
+
+
 @pytest.mark.parametrize(
     ("small", "large", "settings"),
     [

@@ -18,6 +18,11 @@ from .fields import Array
 __all__ = ["log_beta", "log_gamma_rise", "log_mode_beta"]
 
 
+# From here on the largest parameter is paired with the total, so that only the log gammas of the
+# others are added up. Below, rounding takes 2e-9 nats at most, and the plain sum is faster.
+HUGE = 1e6
+
+
 def log_gamma_rise(a: Any, x: Any) -> Array:
     """lgamma(a + x) - lgamma(a) for a > 0 and x >= 0, broadcast.
 
@@ -32,20 +37,25 @@ def log_gamma_rise(a: Any, x: Any) -> Array:
 
 
 def log_beta(alpha: Array) -> Array:
-    """Sum lgamma(alpha) - lgamma(sum alpha) over the last axis; all alpha > 0.
-
-    The largest entry is paired with the total, so only the others' log gammas are added up.
-    """
+    """Sum lgamma(alpha) - lgamma(sum alpha) over the last axis; an alpha of 0 is left out."""
+    if alpha.max() < HUGE:
+        return np.asarray(_log_gammas(alpha).sum(-1) - gammaln(alpha.sum(-1)))
     largest, others, rest = _set_apart(alpha)
-    each = np.where(others > 0, gammaln(np.where(others > 0, others, 1.0)), 0.0)
-    return np.asarray(each.sum(-1) - log_gamma_rise(largest, rest))
+    return np.asarray(_log_gammas(others).sum(-1) - log_gamma_rise(largest, rest))
 
 
 def log_mode_beta(alpha: Array) -> Array:
     """Sum alpha log(alpha / sum alpha) over the last axis, 0 log 0 = 0: `log_beta` at the mode."""
+    if alpha.max() < HUGE:
+        total = alpha.sum(-1)
+        return np.asarray(xlogy(alpha, alpha).sum(-1) - xlogy(total, total))
     largest, others, rest = _set_apart(alpha)
     each = xlogy(others, others / (largest + rest)[..., None])
     return np.asarray(each.sum(-1) - largest * np.log1p(rest / largest))
+
+
+def _log_gammas(alpha: Array) -> Array:
+    return np.asarray(gammaln(np.where(alpha > 0, alpha, 1.0)))  # lgamma(1) = 0
 
 
 def _set_apart(alpha: Array) -> tuple[Array, Array, Array]:
