@@ -305,6 +305,7 @@ def _concentrations() -> dict[str, Extreme]:
         )
     return {
         **found,
+        "prior bits 1e-6, bernoulli": Extreme(mixture(sb.Bernoulli(on=1e-6, off=1e-6)), bits),
         "degrees of freedom 1e12, gaussian": Extreme(mixture(sb.Gaussian(dof=1e12)), groups),
         "word concentration 1e12, lda": Extreme(lda(word_concentration=1e12), documents),
     }
@@ -343,6 +344,7 @@ REFUSALS = (
         r"(?<!word )concentration 1e1[267], (hdp|lda)",
         r"concentration must be from 1e-100 to 1e.06; got 1.*: beyond, rounding",
     ),
+    (r"prior bits 1e-12", r"on must be from 1e-06 to 1e.30; got 1e-12: beyond, rounding"),
     (r"degrees of freedom", r"dof must be at most 1e.06; got 1e.12: .*FixedVarianceGaussian"),
 )
 

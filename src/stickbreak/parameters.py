@@ -28,13 +28,13 @@ def require_positive(**values: Any) -> None:
             raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 
-def require_prior_count(most: float = MOST, **values: Any) -> None:
+def require_prior_count(least: float = LEAST, most: float = MOST, **values: Any) -> None:
     """Raise ValueError for a prior count (a concentration, a strength) that is out of range."""
     require_positive(**values)
     for name, value in values.items():
-        if not LEAST <= value <= most:
+        if not least <= value <= most:
             raise ValueError(
-                f"{name} must be from {LEAST:g} to {most:g}; got {value!r}: beyond, rounding would "
+                f"{name} must be from {least:g} to {most:g}; got {value!r}: beyond, rounding would "
                 "drown what the data say"
             )
 

@@ -35,6 +35,10 @@ from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, si
 
 __all__ = ["Bernoulli"]
 
+# Prior counts. Zeros are rows less ones, which leaves rounding errors; their log probability may
+# be minus one over the prior count.
+LEAST = 1e-6
+
 
 @dataclass(frozen=True)
 class BinaryScores(BaseScores):
@@ -106,7 +110,7 @@ class Bernoulli(BaseFamily):
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Keep the prior counts; set n_features."""
-        require_prior_count(on=self.on, off=self.off)
+        require_prior_count(LEAST, on=self.on, off=self.off)
         return replace(self, n_features=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
@@ -216,15 +220,16 @@ class Bernoulli(BaseFamily):
     # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Probability (K, D) of a one."""
+        """Probability (K, D) of a one, and of a zero: one minus the other may round to nothing."""
         a, b = self._posterior(counts)
-        return {"probability": a / (a + b)}
+        return {"probability": a / (a + b), "of_zero": b / (a + b)}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL, summed over columns."""
-        p, q = first["probability"], second["probability"]
-        entropy = (p * np.log(p) + (1 - p) * np.log1p(-p)).sum(1)
-        return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
+        one, zero = (first[name] for name in ("probability", "of_zero"))
+        entropy = (one * np.log(one) + zero * np.log(zero)).sum(1)
+        cross = one @ np.log(second["probability"]).T + zero @ np.log(second["of_zero"]).T
+        return np.asarray(entropy[:, None] - cross)
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL of smoothed rows: a constant for each column that differs, by direction.
@@ -235,9 +240,10 @@ class Bernoulli(BaseFamily):
             (1.0 + self.on) / (1.0 + self.on + self.off),
             self.on / (1.0 + self.on + self.off),
         )
-        gap = np.log(high / low) - np.log((1 - high) / (1 - low))
-        up = high * gap + np.log((1 - high) / (1 - low))  # KL(high || low)
-        down = -low * gap - np.log((1 - high) / (1 - low))  # KL(low || high)
+        of_zeros = np.log(self.off / (1.0 + self.off))  # log of (1 - high) / (1 - low)
+        gap = np.log(high / low) - of_zeros
+        up = high * gap + of_zeros  # KL(high || low)
+        down = -low * gap - of_zeros  # KL(low || high)
         there = rows[:, index : index + 1]
         return ((rows > there) * up + (rows < there) * down).sum(0)
 

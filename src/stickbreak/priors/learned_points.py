@@ -26,7 +26,7 @@ MOST = 1e6
 def check_concentration(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a number in range, or a GammaPrior with such a mean."""
     if not isinstance(value, GammaPrior):
-        require_prior_count(MOST, **{name: value})
+        require_prior_count(most=MOST, **{name: value})
         return
     value.check()
     if value.mean > MOST:
