@@ -288,6 +288,17 @@ def _moments(
     allow_missing: bool = True,
 ) -> Scale:
     """The scale of the columns that `change` makes from the rows."""
+    # What overflows becomes infinite: families that need squares refuse it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _sum_moments(table, change, check, allow_missing)
+
+
+def _sum_moments(
+    table: Table,
+    change: Callable[[Any], Any],
+    check: Callable[[Any, int], None] | None,
+    allow_missing: bool,
+) -> Scale:
     n_columns = int(change(table.rows[:1]).shape[1])
     first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
     seen, is_whole = np.zeros_like(first), np.full(n_columns, not is_sparse(table.rows))

@@ -18,7 +18,7 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, Engine, Start, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, ModelPotentials, hdp_topics, lda
-from stickbreak.parameters import require_positive, require_whole
+from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read_documents
@@ -47,7 +47,7 @@ class TopicEstimator(Estimator):
     top_words = top_words
 
     def _make_family(self) -> Categorical:
-        require_positive(word_concentration=self.word_concentration)
+        require_prior_count(word_concentration=self.word_concentration)
         return Categorical(float(self.word_concentration))
 
     def _check_arguments(self) -> None:
@@ -184,7 +184,8 @@ class TopicEstimator(Estimator):
         share_k probability_kw at posterior means.
         """
         documents = self._use(self._given(X))[1]
-        return score_completion(documents, self.topic_word_, self.transform)
+        with workers(self.n_jobs):  # its sums must not depend on the threads of BLAS
+            return score_completion(documents, self.topic_word_, self.transform)
 
     def perplexity(self, X: Rows) -> float:
         """exp(-score(X)): lower is better."""
@@ -208,7 +209,8 @@ class TopicEstimator(Estimator):
         require_whole(n_samples=n_samples, length=length)
         rng = self._rng(random_state)
         shares = rng.dirichlet(fitted.predictive()["pseudo"], n_samples)
-        return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
+        with workers(self.n_jobs):
+            return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
 
     # ------------------------------------------------------------------------------------ readers
 

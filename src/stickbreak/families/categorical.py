@@ -18,7 +18,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
-from .base import BaseFamily, BaseScores, find_missing, require_positive
+from .base import BaseFamily, BaseScores, find_missing, require_prior_count
 from .multinomial import Multinomial
 from .single_precision import single
 
@@ -115,8 +115,8 @@ class Categorical(BaseFamily):
 
         Its default 0.5 is Jeffreys' choice.
         """
-        require_positive(concentration=self.concentration)
-        seen = np.maximum(scale.largest.astype(int) + 1, 1)
+        require_prior_count(concentration=self.concentration)
+        seen = np.maximum(np.minimum(scale.largest, 2.0**62).astype(int) + 1, 1)
         wanted = (
             seen
             if self.n_symbols is None

@@ -66,7 +66,8 @@ def count_documents(
         check_counts(counts)
     except ValueError as error:
         # scikit-learn's estimator checks look for these words
-        raise ValueError(f"Negative values in data: {error}") from None
+        prefix = "Negative values in data: " if "negative" in str(error) else ""
+        raise ValueError(f"{prefix}{error}") from None
     return counts, found
 
 

@@ -23,6 +23,9 @@ from .schema import Categories, Given, Rows, Schema
 __all__ = ["check_rows", "check_weights", "open_rows", "read_rows", "read_table", "validate"]
 
 Names = tuple[str, ...] | None
+# A component whose rows coincide has a scatter of the size of the prior's, among squares of the
+# size of its weight: rounding takes 1e-16 of that, and the bound counts it once for each row.
+MOST_WEIGHT = 1e10
 
 
 def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Table, Schema]:
@@ -182,7 +185,7 @@ def _is_readable(X: Array, family: BaseFamily) -> bool:
 
 
 def check_weights(sample_weight: ArrayLike, rows: Any) -> Array:
-    """(n,) weights of the rows as floats; ValueError if negative, infinite or too few."""
+    """(n,) weights of the rows as floats; ValueError if negative, too large or too few."""
     from sklearn.utils.validation import _check_sample_weight
 
     weights = np.asarray(
@@ -190,4 +193,9 @@ def check_weights(sample_weight: ArrayLike, rows: Any) -> Array:
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    if not weights.sum() <= MOST_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():g}, of which rounding drowns the prior and "
+            f"the rows of small weight; divide it so that it adds up to at most {MOST_WEIGHT:g}"
+        )
     return weights
