@@ -297,7 +297,7 @@ class Estimator(Learned):
     def to_xarray(self) -> Any:
         """Posterior summaries, weights and trace as an `xarray.Dataset` (extra `xarray`).
 
-        Named axes: `component` (permanent ids), `feature` (names of the columns, or their
+        Named axes: `component` (0..K-1), `feature` (names of the columns, or their
         positions), `lap`; `other_feature` for the columns of covariances, `symbol` for those of
         categorical tables, `value` and `context` for autoregressions. Topic models have the axes
         `topic` and `word` instead of `component` and `feature`.

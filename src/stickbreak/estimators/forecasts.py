@@ -1,14 +1,12 @@
-"""Answers about unseen data: forecasts, gaps, drawn sequences, held-out words."""
+"""Answers about unseen data: forecasts, gaps, drawn sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from stickbreak.data import Documents
 from stickbreak.kernels.chain.paths import filter_step
 from stickbreak.models import ModelPotentials
 from stickbreak.parameters import require_whole
@@ -20,10 +18,7 @@ from .fitted import Fitted
 
 __all__ = [
     "Filtered", "Forecast", "OnlineFilter", "draw_sequences", "fill_gaps", "forecast_rows",
-    "score_completion",
 ]  # fmt: skip
-
-CHUNK = 1 << 16  # words whose probabilities are computed at once
 
 
 class Forecast(NamedTuple):
@@ -139,47 +134,6 @@ def _draw_successors(
         path = found.draw_path(states[shape.offsets[s] : shape.offsets[s + 1]], context, rng)
         parts += [context.reshape(-1, D)[::-1], path]
     return np.concatenate(parts)
-
-
-def score_completion(
-    documents: Documents, topic_word: Array, transform: Callable[[Any], Array]
-) -> float:
-    """Mean log probability of the words in one half of each document, given the other half.
-
-    topic_word : (K, V) probability of each word in each topic
-    transform : counts (S, V) to the shares (S, K) of the topics
-    """
-    known, held_out = _deal_words(documents, topic_word.shape[1])
-    shares, probability = transform(known), np.ascontiguousarray(topic_word.T)
-    rows, total = np.repeat(np.arange(documents.n_spans), np.diff(held_out.indptr)), 0.0
-    for lo in range(0, len(held_out.data), CHUNK):
-        at = slice(lo, lo + CHUNK)
-        found = np.einsum("nk,nk->n", shares[rows[at]], probability[held_out.indices[at]])
-        total += float(held_out.data[at] @ np.log(found))
-    weight = float(held_out.data.sum())
-    if weight == 0:
-        raise ValueError(
-            "no document has two occurrences of words, one to learn its topics "
-            "from and one to score"
-        )
-    return total / weight
-
-
-def _deal_words(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:
-    """Distribute occurrences of words at random to two matrices (S, V).
-
-    The fractional part of a count goes to one of them.
-    """
-    rng = np.random.default_rng(seed)
-    assert documents.repeats is not None
-    whole = np.floor(documents.repeats)
-    rest = documents.repeats - whole
-    second = rng.binomial(whole.astype(np.int64), 0.5) + rest * rng.integers(2, size=len(whole))
-    made = []
-    for values in (documents.repeats - second, second):
-        parts: Any = values, documents.rows[:, 0], documents.offsets
-        made.append(sparse.csr_array(parts, shape=(documents.n_spans, n_symbols)))
-    return made[0], made[1]
 
 
 class OnlineFilter:
