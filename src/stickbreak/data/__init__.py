@@ -9,6 +9,7 @@ from .runs import Runs, find_runs, join_runs
 from .sequences import Sequences, span_rows
 from .spool import Shelf, scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
+from .words import WordsError
 
 __all__ = [
     "Batch",
@@ -22,6 +23,7 @@ __all__ = [
     "Shelf",
     "Table",
     "Windows",
+    "WordsError",
     "check_table",
     "compact",
     "find_runs",

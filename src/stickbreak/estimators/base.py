@@ -125,7 +125,7 @@ class Estimator(Learned):
 
     def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:
         """Open a path; if the file has column names, read the columns with these names."""
-        return open_rows(X, names, self.verbose)
+        return open_rows(X, names, self.verbose, self._make_family())
 
     def _row_names(self, schema: Schema) -> Sequence[str] | None:
         """Names of the columns that the family reads."""

@@ -11,7 +11,7 @@ from stickbreak.kernels.chain.paths import filter_step
 from stickbreak.models import ModelPotentials
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
-from stickbreak.reading import Dictionary, Shape, Stack, read_text
+from stickbreak.reading import Dictionary, Shape, Stack, read_row
 from stickbreak.stats import Array
 
 from .fitted import Fitted
@@ -167,9 +167,10 @@ class OnlineFilter:
 
         Parameters
         ----------
-        x : (D,) values, NaN where missing; a single symbol may be given as it is. The first rows of
-            an autoregression, as many as its order, are context only: probabilities stay those of
-            the start, and log_predictive is NaN.
+        x : (D,) values, NaN where missing; a single symbol may be given as it is. A row of a data
+            frame or file may hold words: a tuple, list, dict, Series or frame of one row. The
+            first rows of an autoregression, as many as its order, are context only: probabilities
+            stay those of the start, and log_predictive is NaN.
 
         Returns
         -------
@@ -194,17 +195,11 @@ class OnlineFilter:
 
     def _read(self, x: Any) -> Array:
         """(1, D) the row as numbers."""
-        row = np.asarray(x, dtype=object if isinstance(x, str) else None).reshape(1, -1)
-        if row.shape[1] != self._schema.n_features:
-            raise ValueError(
-                f"the row has {row.shape[1]} values, but the model expects "
-                f"{self._schema.n_features}"
-            )
-        if row.dtype.kind in "OUT":
-            row, _ = read_text(
-                row, self._family.readers(self._schema.n_features), self._schema.categories
-            )
-        row = row.astype(float)
+        n = self._schema.n_features
+        if isinstance(x, np.ndarray) and x.dtype.kind in "fiu" and x.size == n:
+            row = x.reshape(1, -1).astype(float)
+        else:
+            row = read_row(x, self._family.readers(n), self._schema)
         if np.isinf(row).any() or (self._family.missing == "refused" and np.isnan(row).any()):
             raise ValueError(f"the row holds {row[~np.isfinite(row)][0]}; values must be finite")
         return row
