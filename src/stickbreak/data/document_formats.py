@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from stickbreak.errors import DataWarning
+from stickbreak.errors import DataWarning, quoted
 
 from .limits import limit, refusal
 from .lines import LineReader, Report
@@ -212,6 +212,7 @@ def read_texts(
     parts, n_empty = [], 0
     for line, piece in LineReader(path, file).pieces(report, WORD_BYTES):
         text = piece.removeprefix(MARK) if line == 1 else piece
+        _check_empty(path, text.count(b"\n\n"))  # before a loop over them
         _require_utf8(path, text, line)
         parts.append(_count_piece(text, ids, left_out))
         if known is None and len(ids) > limit("SYMBOLS"):
@@ -239,10 +240,9 @@ def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
     """Ids of the words of a vocabulary."""
     ids: dict[bytes, int] = {}
     for i, word in enumerate(known or ()):
-        if ids.setdefault(word.encode("utf-8"), i) != i:
-            raise ValueError(
-                f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}"
-            )
+        first = ids.setdefault(word.encode("utf-8"), i)
+        if first != i:
+            raise ValueError(f"the vocabulary has {quoted(word)} twice, as words {first} and {i}")
     return ids
 
 
@@ -281,7 +281,7 @@ def _count_piece(
 
 
 def _warn_of_others(path: Path, words: set[bytes]) -> None:
-    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (
+    shown = ", ".join(quoted(word.decode("utf-8")) for word in sorted(words)[:3]) + (
         ", ..." if len(words) > 3 else ""
     )
     message = f"{len(words)} words of {path} are not in the vocabulary and are left out: {shown}"
