@@ -160,6 +160,7 @@ BAD = {
     "a huge id": ("docs.ldac", "1 0:1\n1 99999999999999999999:1\n",
     "line 2 has the word 9,223,372,036,854,775,807 or more; the limit is 1,000,000, and "
     "STICKBREAK_MAX_SYMBOLS"),
+    "numbers of two lines of LDA-C": ("docs.ldac", "1 0:1 1\n0:1\n", "line 1 is '1 0:1 1'"),
     "an empty line": ("docs.ldac", "1 0:1\n\n1 0:1\n", "line 2 is ''"),
     "a Windows file": ("docs.ldac", "1 0:1\r\n2 0:1\r\n", "line 2 is '2 0:1'"),
     "a long line": ("docs.ldac", "1 0:1\n" + "1:1 " * 20 + "\n", r"line 2 is '1:1 1:1 .*\.\.\.'"),

@@ -18,7 +18,7 @@ LIMITS: dict[str, tuple[int, str]] = {
     "SYMBOLS": (1_000_000, "words of a vocabulary, or symbols of all categorical columns"),
     "COUNT": (1_000_000_000, "occurrences of a word in a document"),
     "EMPTY_DOCUMENTS": (100_000, "documents without words"),
-    "EXPANSION": (100, "times the size of a .gz that it may expand to, beyond the first 16 MB"),
+    "EXPANSION": (100, "times the size of a .gz that it may expand to, beyond the limit of a line"),
     "MEMBERS": (10_000, "arrays of a .npz file"),
     "HEADER": (10_000, "bytes of the header of an array in a .npy or .npz file"),
 }
