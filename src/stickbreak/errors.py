@@ -17,6 +17,7 @@ __all__ = [
     "StickbreakWarning",
     "columns_named",
     "in_one_line",
+    "quoted",
     "rows_named",
 ]
 
@@ -27,6 +28,11 @@ _ROW = re.compile(r"\brow (\d+)\b")
 def in_one_line(error: BaseException) -> str:
     """The start of an error's message, which may quote values or a file at length."""
     return " ".join(str(error).split())[:400] or type(error).__name__
+
+
+def quoted(word: str, most: int = 40) -> str:
+    """A word of the data in quotes, for messages: the start of a long one."""
+    return repr(word if len(word) <= most else word[:most] + "...")
 
 
 class StickbreakWarning(UserWarning):

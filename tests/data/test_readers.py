@@ -5,6 +5,7 @@ clear error.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -383,17 +384,22 @@ def test_a_bad_cell_far_down_is_named(tmp_path, monkeypatch):
 
 def test_sizes_are_capped(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "CHUNK", 100)
-    monkeypatch.setattr(text, "MAX_RECORD", 1000)
-    monkeypatch.setattr(text, "MAX_COLUMNS", 50)
-    assert "row 2 has more than 1,000 bytes, or a quote" in refused(
-        write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000)
-    )
-    assert "has 60 columns; at most 50" in refused(
+    monkeypatch.setenv("STICKBREAK_MAX_LINE", "1000")
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "50")
+    line = refused(write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000))
+    assert re.search(r"row 2 has 1,\d+ bytes or more, or a quote .* the limit is 1,000", line)
+    line = refused(write(tmp_path / "rows.csv", "1" * 1001 + "\n"))
+    assert "the first row of" in line
+    assert "has more than 1,000 bytes; the limit is 1,000, and STICKBREAK_MAX_LINE" in line
+    assert sb.open_table(write(tmp_path / "rows.csv", "1," * 49 + "1" * 902 + "\n")).n_rows == 1
+    assert "has 60 columns; the limit is 50, and STICKBREAK_MAX_COLUMNS" in refused(
         write(tmp_path / "rows.csv", ",".join(f"a{i}" for i in range(60)) + "\n")
     )
-    monkeypatch.setattr("stickbreak.data.archives.MAX_COLUMNS", 2)
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "2")
     np.savez(tmp_path / "rows.npz", ROWS)
-    assert "has 3 columns; at most 2" in refused(tmp_path / "rows.npz")
+    assert "has 3 columns; the limit is 2" in refused(tmp_path / "rows.npz")
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "many")
+    assert "STICKBREAK_MAX_COLUMNS must be a whole number" in refused(tmp_path / "rows.npz")
 
 
 def test_missing_columns_and_options_that_do_not_apply(files):

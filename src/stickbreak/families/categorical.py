@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.data.limits import limit
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
 from stickbreak.kernels.tables import linear_rows, scatter_words
@@ -23,9 +24,6 @@ from .multinomial import Multinomial
 from .single_precision import single
 
 __all__ = ["Categorical", "TableScores"]
-
-# limit of a column, unless n_symbols asks for more: a larger table is rarely intended
-MAX_SYMBOLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class Categorical(BaseFamily):
 
     concentration: float = 0.5
     n_symbols: Any = None
-    max_categories = MAX_SYMBOLS
+    max_categories = 1 << 31  # what `resolve` says is below
     missing_category = -1.0
     draws = True
     learned = ("concentration",)
@@ -116,6 +114,7 @@ class Categorical(BaseFamily):
         Its default 0.5 is Jeffreys' choice.
         """
         require_prior_count(concentration=self.concentration)
+        self._refuse_many(scale)
         seen = np.maximum(np.minimum(scale.largest, 2.0**62).astype(int) + 1, 1)
         wanted = (
             seen
@@ -125,13 +124,17 @@ class Categorical(BaseFamily):
         if (wanted < seen).any():
             d = int(np.flatnonzero(wanted < seen)[0])
             raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
-        if self.n_symbols is None and seen.max() > MAX_SYMBOLS:
-            d = int(np.argmax(seen))
-            raise ValueError(
-                f"column {d} has symbol {seen[d] - 1}; recode symbols as 0, 1, 2, ... "
-                "or give n_symbols"
-            )
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
+
+    def _refuse_many(self, scale: Scale) -> None:
+        """Raise ValueError for a table of all symbols that is larger than anyone intended."""
+        total, d = float(np.maximum(scale.largest + 1, 1).sum()), int(np.argmax(scale.largest))
+        if self.n_symbols is None and total > limit("SYMBOLS"):
+            raise ValueError(
+                f"column {d} has symbol {scale.largest[d]:.0f}, all columns have {total:.0f} "
+                f"symbols, and the limit is {limit('SYMBOLS'):,}; recode them as 0, 1, 2, ..., "
+                "give n_symbols, or raise STICKBREAK_MAX_SYMBOLS in the environment"
+            )
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Symbols must be whole numbers from -1 (missing, like NaN) to n_symbols - 1, if known."""

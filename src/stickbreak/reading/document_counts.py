@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from stickbreak.data import Corpus, Documents, is_sparse, read_corpus
-from stickbreak.errors import DataWarning
+from stickbreak.errors import DataWarning, quoted
 from stickbreak.families.multinomial import check_counts
 from stickbreak.progress import Phase
 
@@ -129,7 +129,7 @@ def _add_words(words: Iterable[str], schema: Schema, grows: bool) -> Schema:
     if new and grows:
         return schema.with_names(new)
     if new:
-        shown = ", ".join(map(repr, new[:3])) + (", ..." if len(new) > 3 else "")
+        shown = ", ".join(map(quoted, new[:3])) + (", ..." if len(new) > 3 else "")
         warnings.warn(
             f"{len(new)} words are not in the vocabulary and are left out: {shown}",
             DataWarning,
