@@ -7,7 +7,8 @@ from .lags import lag_rows
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
 from .sequences import Sequences, span_rows
-from .spool import Shelf, scratch
+from .spill import Shelf, Spill, Spilled
+from .spool import scratch
 from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "Scale",
     "Sequences",
     "Shelf",
+    "Spill",
+    "Spilled",
     "Table",
     "Windows",
     "check_table",
