@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +19,12 @@ import stickbreak as sb
 from stickbreak.data import room
 from stickbreak.inference import MemoizedVB, read_checkpoint
 
+KILLER = Path(__file__).parent / "killed_spills.py"
+NAMES = [
+    f"{engine}-{kind}"
+    for engine in ("batch", "memoized")
+    for kind in ("mixture", "hmm", "hdp-hmm", "topics")
+]
 RNG = np.random.default_rng(4)
 ROWS = RNG.normal(size=(600, 6)) + 4 * RNG.normal(size=(4, 6))[RNG.integers(0, 4, 600)]
 WORDS = RNG.multinomial(40, RNG.dirichlet(np.full(60, 0.1), 5)[RNG.integers(0, 5, 120)].squeeze())
@@ -159,3 +169,21 @@ def test_starts_after_one_that_finds_no_room_are_not_tried(
             model = sb.Mixture(3, n_init=3, inference=inference, random_state=0).fit(ROWS)
     assert len(caught) == 1
     assert model.n_iter_ == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_killed_on_a_small_disk_and_resumed_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    """SIGKILL at twenty random moments after the first checkpoint, two threads."""
+    with mounted(tmp_path / "small", 4 * SIZE) as disk:
+        done = subprocess.run(
+            [sys.executable, str(KILLER), str(tmp_path), str(disk), "20", name],
+            env={**os.environ, "TMPDIR": str(disk), "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["killed"], found["same"], found["left"]) == (20, 20, [])

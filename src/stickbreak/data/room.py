@@ -66,7 +66,9 @@ def require_room(n_bytes: int, what: str) -> None:
         )
 
 
-def require_memory(n_bytes: int, what: str, error: OSError) -> None:
+def require_memory(
+    n_bytes: int, what: str, error: OSError, folder: str | Path | None = None
+) -> None:
     """Raise NoRoomError if what could not be written to disk does not fit into memory either.
 
     Half of the available memory is left to the fit itself.
@@ -74,20 +76,26 @@ def require_memory(n_bytes: int, what: str, error: OSError) -> None:
     free = available_memory()
     if 2 * n_bytes > free:
         raise NoRoomError(
-            f"no room for {what}: the temporary folder {spool_folder()} fails "
-            f"({error.strerror}), and {n_bytes:,} bytes are too many for the {free:,.0f} of "
-            f"memory that are available; {REMEDY}"
+            f"no room for {what}: {_failure(error, folder)}, and {n_bytes:,} bytes are too many "
+            f"for the {free:,.0f} of memory that are available; {REMEDY}"
         )
 
 
-def warn_full(what: str, error: OSError) -> None:
+def warn_full(what: str, error: OSError, folder: str | Path | None = None) -> None:
     """Say that something stays in memory because the disk is full."""
     warnings.warn(
-        f"the temporary folder {spool_folder()} fails ({error.strerror}), so {what} stay in "
-        f"memory; {REMEDY}",
+        f"{_failure(error, folder)}, so {what} stay in memory; {REMEDY}",
         StickbreakWarning,
         stacklevel=4,
     )
+
+
+def _failure(error: OSError, folder: str | Path | None) -> str:
+    try:
+        where = f"the temporary folder {folder or spool_folder()}"
+    except FileNotFoundError:  # Python finds no folder that it can write to
+        where = "every temporary folder"
+    return f"{where} fails ({error.strerror or error})"
 
 
 def available_memory() -> float:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from .room import open_temporary, require_memory, spool_folder, warn_full, write_all
+from .room import open_temporary, require_memory, warn_full, write_all
 
 __all__ = ["Shelf", "Spill", "Spilled"]
 
@@ -60,11 +60,11 @@ class Spill:
             self._write(array, pages)
         except OSError as error:
             self._free += reversed(pages)  # the first of them have space now: take them first
-            require_memory(array.nbytes, self._what, error)
+            require_memory(array.nbytes, self._what, error, self._folder)
             found = Spilled(array.shape, array.dtype, None, array)
             if not self._has_warned:
                 self._has_warned = True
-                warn_full(self._what, error)
+                warn_full(self._what, error, self._folder)
             return found
         return Spilled(array.shape, array.dtype, tuple(pages))
 
@@ -150,7 +150,7 @@ def _read_into(file: IO[bytes], payload: Any) -> None:
     while len(payload):
         count = raw.readinto(payload)
         if not count:
-            raise OSError(f"a temporary file in {spool_folder()} has lost its end")
+            raise OSError("a temporary file has lost its end")
         payload = payload[count:]
 
 
