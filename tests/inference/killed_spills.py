@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from killed_fits import Slow, kill_when_due
 
 import stickbreak as sb
 from stickbreak.inference import checkpoints, read_checkpoint
 from stickbreak.persist import read_file
+from tests.inference.killed_fits import Slow, kill_when_due
 
 LAPS = 8
 
