@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ConvergenceWarning,
         DataWarning,
         ModelFileError,
+        NoRoomError,
         NumericalError,
         StickbreakWarning,
     )
@@ -65,8 +66,8 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOMES = {
     "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
     "errors": (
-        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError",
-        "StickbreakWarning",
+        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
+        "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
         "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
@@ -129,6 +130,7 @@ __all__ = [
     "Mixture",
     "ModelFileError",
     "Multinomial",
+    "NoRoomError",
     "NumericalError",
     "OnlineFilter",
     "Poisson",

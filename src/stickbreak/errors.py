@@ -13,6 +13,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataWarning",
     "ModelFileError",
+    "NoRoomError",
     "NumericalError",
     "StickbreakWarning",
     "columns_named",
@@ -57,6 +58,10 @@ class ModelFileError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, damaged, or belongs to other data or settings."""
+
+
+class NoRoomError(OSError, ValueError):
+    """Neither the temporary folder nor memory has room for what a fit must keep."""
 
 
 @contextmanager

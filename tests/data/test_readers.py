@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import stickbreak as sb
-from stickbreak.data import find_runs, is_on_disk, open_like, read_runs, spool, text
+from stickbreak.data import find_runs, is_on_disk, open_like, read_runs, room, spool, text
 
 NAMES = ("height", "weight", "age")
 ROWS = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 1e9, 1e-9]
@@ -85,7 +85,7 @@ def test_pieces_add_up_to_the_table_and_need_no_temporary_file(files, kind, monk
     monkeypatch.setattr("stickbreak.data.archives.PIECE_VALUES", 64)
     monkeypatch.setattr("stickbreak.data.parquet.PIECE_VALUES", 64)
     monkeypatch.setattr("stickbreak.data.readers.PIECE_ROWS", 70)
-    monkeypatch.setattr(spool, "spool_folder", lambda: pytest.fail("a temporary file"))
+    monkeypatch.setattr(room, "spool_folder", lambda: pytest.fail("a temporary file"))
     pieces = list(
         sb.read_pieces(files[kind], columns=[0, 1, 2])
         if kind != "npy"
@@ -293,21 +293,21 @@ def test_nothing_is_left_of_a_temporary_table_even_after_sigkill(files, tmp_path
 
 
 def test_the_folder_for_temporary_tables(monkeypatch, tmp_path):
-    monkeypatch.setattr(spool.tempfile, "tempdir", None)
+    monkeypatch.setattr(room.tempfile, "tempdir", None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert spool.spool_folder() == str(tmp_path)
+    assert room.spool_folder() == str(tmp_path)
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(spool, "LARGE_FILES", str(tmp_path))
-    assert spool.spool_folder() == str(tmp_path)
-    monkeypatch.setattr(spool, "LARGE_FILES", str(tmp_path / "none"))
-    monkeypatch.setattr(spool.tempfile, "tempdir", None)
-    assert Path(spool.spool_folder()).is_dir()
+    monkeypatch.setattr(room, "LARGE_FILES", str(tmp_path))
+    assert room.spool_folder() == str(tmp_path)
+    monkeypatch.setattr(room, "LARGE_FILES", str(tmp_path / "none"))
+    monkeypatch.setattr(room.tempfile, "tempdir", None)
+    assert Path(room.spool_folder()).is_dir()
 
 
 def test_a_full_disk_is_a_clear_error(files, monkeypatch):
     monkeypatch.setattr(
-        spool.shutil, "disk_usage", lambda _: spool.shutil._ntuple_diskusage(10**9, 10**9, 100)
+        room.shutil, "disk_usage", lambda _: room.shutil._ntuple_diskusage(10**9, 10**9, 100)
     )
     assert "needs 12,000 bytes of temporary space" in refused(files["npz"])
 

@@ -8,7 +8,8 @@ from .readers import FileTable, open_like, open_table, read_names, read_pieces, 
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
-from .spool import Shelf, scratch
+from .spill import Shelf, Spill, Spilled
+from .spool import scratch
 from .table import Table, compact, is_on_disk, is_sparse
 from .words import WordsError
 
@@ -22,6 +23,8 @@ __all__ = [
     "Scale",
     "Sequences",
     "Shelf",
+    "Spill",
+    "Spilled",
     "Table",
     "Windows",
     "WordsError",

@@ -205,7 +205,7 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
             )
             if best is None or found.bound > best.bound:
                 best = found
-            if found.is_interrupted:
+            if found.is_interrupted or found.is_out_of_room:
                 break
         assert best is not None
         return _finish(estimator, best, engine, task, pool), found.is_interrupted
