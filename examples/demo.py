@@ -37,7 +37,7 @@ def show(console: Console, model: sb.DPMixture) -> None:
     table = Table("component", "rows", "weight", "mean of x", "mean of y", title="What was found")
     for k in np.flatnonzero(model.counts_ >= 1):
         numbers = f"{model.weights_[k]:.3f}", *(f"{mean:.2f}" for mean in model.means_[k])
-        table.add_row(str(model.component_ids_[k]), f"{model.counts_[k]:,.0f}", *numbers)
+        table.add_row(str(k), f"{model.counts_[k]:,.0f}", *numbers)
     console.print(table)
 
 

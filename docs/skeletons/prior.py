@@ -50,7 +50,7 @@ class FlatShares(BasePrior):
 
     def bound(self, total: Summary, params: Fields) -> float:
         pseudo = self._pseudo(total)
-        rise = ROWS.log_partition(total["share"], pseudo) - ROWS.log_partition(0.0 * pseudo, pseudo)
+        rise = ROWS.log_rise(total["share"], pseudo)
         return float(rise)
 
     def log_mode(self, total: Summary, params: Fields) -> float:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ConvergenceWarning,
         DataWarning,
         ModelFileError,
+        NoRoomError,
         NumericalError,
         StickbreakWarning,
     )
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         EM,
         BatchVB,
         Callback,
+        CollapsedVB,
         Gibbs,
         HardEM,
         MemoizedVB,
@@ -65,8 +67,8 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOMES = {
     "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
     "errors": (
-        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError",
-        "StickbreakWarning",
+        "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
+        "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
         "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
@@ -78,8 +80,10 @@ _HOMES = {
         "FixedVarianceGaussian", "Gaussian",
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
-    "inference": ("EM", "BatchVB", "Callback", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB",
-    "SubchainVB"),
+    "inference": (
+        "EM", "BatchVB", "Callback", "CollapsedVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB",
+        "SubchainVB",
+    ),
     "moves": ("Birth", "Delete", "Merge"),
     "priors": ("GammaPrior",),
 }  # fmt: skip
@@ -110,6 +114,7 @@ __all__ = [
     "Callback",
     "Categorical",
     "CheckpointError",
+    "CollapsedVB",
     "Comparison",
     "ConvergenceWarning",
     "DPMixture",
@@ -129,6 +134,7 @@ __all__ = [
     "Mixture",
     "ModelFileError",
     "Multinomial",
+    "NoRoomError",
     "NumericalError",
     "OnlineFilter",
     "Poisson",

@@ -13,10 +13,12 @@ __all__ = [
     "ConvergenceWarning",
     "DataWarning",
     "ModelFileError",
+    "NoRoomError",
     "NumericalError",
     "StickbreakWarning",
     "columns_named",
     "in_one_line",
+    "quoted",
     "rows_named",
 ]
 
@@ -27,6 +29,11 @@ _ROW = re.compile(r"\brow (\d+)\b")
 def in_one_line(error: BaseException) -> str:
     """The start of an error's message, which may quote values or a file at length."""
     return " ".join(str(error).split())[:400] or type(error).__name__
+
+
+def quoted(word: str, most: int = 40) -> str:
+    """A word of the data in quotes, for messages: the start of a long one."""
+    return repr(word if len(word) <= most else word[:most] + "...")
 
 
 class StickbreakWarning(UserWarning):
@@ -51,6 +58,10 @@ class ModelFileError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, damaged, or belongs to other data or settings."""
+
+
+class NoRoomError(OSError, ValueError):
+    """Neither the temporary folder nor memory has room for what a fit must keep."""
 
 
 @contextmanager

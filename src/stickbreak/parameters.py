@@ -7,7 +7,11 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, Self
 
-__all__ = ["Parameters", "require_positive", "require_whole"]
+__all__ = ["Parameters", "require_positive", "require_prior_count", "require_whole"]
+
+# Prior counts (concentrations, strengths). Beyond these limits their digammas and eighth powers
+# leave the range of floats.
+LEAST, MOST = 1e-100, 1e30
 
 
 def require_whole(**values: Any) -> None:
@@ -22,6 +26,17 @@ def require_positive(**values: Any) -> None:
     for name, value in values.items():
         if not (isinstance(value, Real) and 0 < float(value) < math.inf):
             raise ValueError(f"{name} must be a positive number; got {value!r}")
+
+
+def require_prior_count(least: float = LEAST, most: float = MOST, **values: Any) -> None:
+    """Raise ValueError for a prior count (a concentration, a strength) that is out of range."""
+    require_positive(**values)
+    for name, value in values.items():
+        if not least <= value <= most:
+            raise ValueError(
+                f"{name} must be from {least:g} to {most:g}; got {value!r}: beyond, rounding would "
+                "drown what the data say"
+            )
 
 
 class Parameters:

@@ -19,16 +19,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load as _load_tensors
-from safetensors.numpy import save as _save_tensors
 
 from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.stats import Field, Fields, Summary
 
 __all__ = [
-    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_arrays", "read_file", "replacing",
-    "unpack_fields", "unpack_summary",
-    "write_arrays", "write_bytes", "write_file",
+    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_file", "replacing",
+    "unpack_fields", "unpack_summary", "write_bytes", "write_file",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -89,16 +86,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
-    """Write arrays alone, for our own scratch files (no fsync: they end with the process)."""
-    Path(path).write_bytes(_save_tensors(dict(arrays)))
-
-
-def read_arrays(path: str | Path) -> dict[str, Array]:
-    """Arrays of a file that `write_arrays` made."""
-    return _load_tensors(Path(path).read_bytes())
 
 
 def write_file(

@@ -20,8 +20,12 @@ class Done:
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """A function that runs a command in a folder of its own."""
+    """A function that runs a command in a folder of its own.
+
+    Reading says nothing, however slow the machine is: after a second it would add a line to stderr.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("stickbreak.progress.PAUSE", 1e9)
 
     def act(*arguments: object) -> Done:
         capsys.readouterr()

@@ -411,7 +411,7 @@ BAD = {
     "documents for a mixture": (("predict", "mixture.stickbreak", "docs.ldac"),
     "files of kind '.ldac' are not read"),
     "nothing to score": (("score", "m.stickbreak", "zeros.ldac"),
-    "no document has two occurrences of words"),
+    "no document has 5 distinct words"),
     "out without rows": (("score", "m.stickbreak", "docs.ldac", "--out", "a.csv"),
     "give --per-row too"),
     "other documents": (("resume", "c", "beyond.ldac"), "is not in a vocabulary of 12"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from stickbreak.data import document_formats, read_words
+from stickbreak.data import document_formats, lines, read_words
 
 WORDS = ("cat", "dog", "pan", "soup")
 COUNTS = np.array([[2, 1, 0, 0], [0, 0, 0, 0], [0, 0, 3, 1], [1, 0, 0, 2]])
@@ -76,7 +76,8 @@ def test_pieces_are_joined_at_lines(name, tmp_path, monkeypatch):
     text = as_words(counts, words) if name == "docs.txt" else FORMATS[name](counts)
     path, told = write(tmp_path / name, text), []
     for size in (7, 64, 1 << 20):
-        monkeypatch.setattr(document_formats, "PIECE_BYTES", size)
+        monkeypatch.setattr(lines, "PIECE_BYTES", size)
+        monkeypatch.setattr(document_formats, "WORD_BYTES", size)
         found = sb.read_corpus(path, report=lambda done, total: told.append((done, total)))
         np.testing.assert_array_equal(found.counts.toarray(), counts)
     assert told[-1] == (len(text), len(text))
@@ -156,7 +157,10 @@ BAD = {
     "a negative id": ("docs.ldac", "1 0:1\n1 -1:1\n", "line 2 is '1 -1:1'"),
     "a negative count": ("docs.ldac", "1 0:1\n1 1:-1\n", "line 2 is '1 1:-1'"),
     "a broken count": ("docs.ldac", "1 0:1\n1 1:1.5\n", r"line 2 is '1 1:1\.5'"),
-    "a huge id": ("docs.ldac", "1 0:1\n1 99999999999999999999:1\n", "line 2 is '1 9999"),
+    "a huge id": ("docs.ldac", "1 0:1\n1 99999999999999999999:1\n",
+    "line 2 has the word 9,223,372,036,854,775,807 or more; the limit is 1,000,000, and "
+    "STICKBREAK_MAX_SYMBOLS"),
+    "numbers of two lines of LDA-C": ("docs.ldac", "1 0:1 1\n0:1\n", "line 1 is '1 0:1 1'"),
     "an empty line": ("docs.ldac", "1 0:1\n\n1 0:1\n", "line 2 is ''"),
     "a Windows file": ("docs.ldac", "1 0:1\r\n2 0:1\r\n", "line 2 is '2 0:1'"),
     "a long line": ("docs.ldac", "1 0:1\n" + "1:1 " * 20 + "\n", r"line 2 is '1:1 1:1 .*\.\.\.'"),
@@ -190,7 +194,8 @@ BAD = {
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("case", BAD)
 def test_damaged_files_are_refused_by_line(case, suffix, size, tmp_path, monkeypatch):
-    monkeypatch.setattr(document_formats, "PIECE_BYTES", size)
+    monkeypatch.setattr(lines, "PIECE_BYTES", size)
+    monkeypatch.setattr(document_formats, "WORD_BYTES", size)
     name, text, message = BAD[case]
     path = write(tmp_path / (name + suffix), text)
     with pytest.raises(

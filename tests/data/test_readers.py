@@ -5,6 +5,7 @@ clear error.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,7 @@ import polars as pl
 import pytest
 
 import stickbreak as sb
-from stickbreak.data import find_runs, is_on_disk, open_like, read_runs, spool, text
+from stickbreak.data import find_runs, is_on_disk, open_like, read_runs, room, spool, text
 
 NAMES = ("height", "weight", "age")
 ROWS = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 1e9, 1e-9]
@@ -84,7 +85,7 @@ def test_pieces_add_up_to_the_table_and_need_no_temporary_file(files, kind, monk
     monkeypatch.setattr("stickbreak.data.archives.PIECE_VALUES", 64)
     monkeypatch.setattr("stickbreak.data.parquet.PIECE_VALUES", 64)
     monkeypatch.setattr("stickbreak.data.readers.PIECE_ROWS", 70)
-    monkeypatch.setattr(spool, "spool_folder", lambda: pytest.fail("a temporary file"))
+    monkeypatch.setattr(room, "spool_folder", lambda: pytest.fail("a temporary file"))
     pieces = list(
         sb.read_pieces(files[kind], columns=[0, 1, 2])
         if kind != "npy"
@@ -292,21 +293,21 @@ def test_nothing_is_left_of_a_temporary_table_even_after_sigkill(files, tmp_path
 
 
 def test_the_folder_for_temporary_tables(monkeypatch, tmp_path):
-    monkeypatch.setattr(spool.tempfile, "tempdir", None)
+    monkeypatch.setattr(room.tempfile, "tempdir", None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert spool.spool_folder() == str(tmp_path)
+    assert room.spool_folder() == str(tmp_path)
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(spool, "LARGE_FILES", str(tmp_path))
-    assert spool.spool_folder() == str(tmp_path)
-    monkeypatch.setattr(spool, "LARGE_FILES", str(tmp_path / "none"))
-    monkeypatch.setattr(spool.tempfile, "tempdir", None)
-    assert Path(spool.spool_folder()).is_dir()
+    monkeypatch.setattr(room, "LARGE_FILES", str(tmp_path))
+    assert room.spool_folder() == str(tmp_path)
+    monkeypatch.setattr(room, "LARGE_FILES", str(tmp_path / "none"))
+    monkeypatch.setattr(room.tempfile, "tempdir", None)
+    assert Path(room.spool_folder()).is_dir()
 
 
 def test_a_full_disk_is_a_clear_error(files, monkeypatch):
     monkeypatch.setattr(
-        spool.shutil, "disk_usage", lambda _: spool.shutil._ntuple_diskusage(10**9, 10**9, 100)
+        room.shutil, "disk_usage", lambda _: room.shutil._ntuple_diskusage(10**9, 10**9, 100)
     )
     assert "needs 12,000 bytes of temporary space" in refused(files["npz"])
 
@@ -383,17 +384,22 @@ def test_a_bad_cell_far_down_is_named(tmp_path, monkeypatch):
 
 def test_sizes_are_capped(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "CHUNK", 100)
-    monkeypatch.setattr(text, "MAX_RECORD", 1000)
-    monkeypatch.setattr(text, "MAX_COLUMNS", 50)
-    assert "row 2 has more than 1,000 bytes, or a quote" in refused(
-        write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000)
-    )
-    assert "has 60 columns; at most 50" in refused(
+    monkeypatch.setenv("STICKBREAK_MAX_LINE", "1000")
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "50")
+    line = refused(write(tmp_path / "rows.csv", 'a\n"' + "1\n" * 2000))
+    assert re.search(r"row 2 has 1,\d+ bytes or more, or a quote .* the limit is 1,000", line)
+    line = refused(write(tmp_path / "rows.csv", "1" * 1001 + "\n"))
+    assert "the first row of" in line
+    assert "has more than 1,000 bytes; the limit is 1,000, and STICKBREAK_MAX_LINE" in line
+    assert sb.open_table(write(tmp_path / "rows.csv", "1," * 49 + "1" * 902 + "\n")).n_rows == 1
+    assert "has 60 columns; the limit is 50, and STICKBREAK_MAX_COLUMNS" in refused(
         write(tmp_path / "rows.csv", ",".join(f"a{i}" for i in range(60)) + "\n")
     )
-    monkeypatch.setattr("stickbreak.data.archives.MAX_COLUMNS", 2)
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "2")
     np.savez(tmp_path / "rows.npz", ROWS)
-    assert "has 3 columns; at most 2" in refused(tmp_path / "rows.npz")
+    assert "has 3 columns; the limit is 2" in refused(tmp_path / "rows.npz")
+    monkeypatch.setenv("STICKBREAK_MAX_COLUMNS", "many")
+    assert "STICKBREAK_MAX_COLUMNS must be a whole number" in refused(tmp_path / "rows.npz")
 
 
 def test_missing_columns_and_options_that_do_not_apply(files):

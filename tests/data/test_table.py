@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from stickbreak.data import Batch, Sequences, Table, compact, is_on_disk, measure
+from stickbreak.data import scale as scale_module
 from stickbreak.data import table as table_module
 from stickbreak.data.batches import LANE_ROWS, MAX_LANES
 
@@ -210,7 +211,7 @@ def moments(X: np.ndarray, w: np.ndarray) -> dict[str, Any]:
 def test_measure_equals_numpy(
     kind: str, is_weighted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_module, "SCAN_VALUES", 64)  # several pieces
+    monkeypatch.setattr(scale_module, "SCAN_VALUES", 64)  # several pieces
     rng = np.random.default_rng(1)
     X = rng.poisson(2.0, (57, 4)).astype(float)
     rows: Any = X.astype(kind) if kind in ("float64", "float32", "int64") else X
@@ -243,7 +244,7 @@ def test_measure_of_a_constant_column_is_zero() -> None:
 def test_measure_names_the_row_and_column_that_are_not_finite(
     bad: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_module, "SCAN_VALUES", 64)
+    monkeypatch.setattr(scale_module, "SCAN_VALUES", 64)
     X = np.zeros((100, 4))
     X[83, 2] = bad
     with pytest.raises(ValueError, match=rf"row 83, column 2 is {bad}"):

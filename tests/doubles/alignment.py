@@ -47,7 +47,7 @@ class NullOrWord(BasePrior):
 
     def bound(self, total: Summary, params: Fields) -> float:
         pseudo = self._pseudo()
-        rise = ROWS.log_partition(total["kind"], pseudo) - ROWS.log_partition(0.0 * pseudo, pseudo)
+        rise = ROWS.log_rise(total["kind"], pseudo)
         return float(rise)
 
     def log_mode(self, total: Summary, params: Fields) -> float:

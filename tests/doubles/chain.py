@@ -47,12 +47,7 @@ class ChainRows(BasePrior):
 
     def bound(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))
-        return float(
-            sum(
-                (ROWS.log_partition(total[n], p) - ROWS.log_partition(0.0 * p, p)).sum()
-                for n, p in rows.items()
-            )
-        )
+        return float(sum(ROWS.log_rise(total[n], p).sum() for n, p in rows.items()))
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         rows = self.pseudo(params, len(total["initial"]))

@@ -55,12 +55,7 @@ class GrammarRows(BasePrior):
         return self._shape(counts, rule.pick(ROWS))
 
     def bound(self, total: Summary, params: Fields) -> float:
-        return float(
-            sum(
-                (ROWS.log_partition(c, p) - ROWS.log_partition(0.0 * p, p)).sum()
-                for _, c, p in self._rows(total)
-            )
-        )
+        return float(sum(ROWS.log_rise(c, p).sum() for _, c, p in self._rows(total)))
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         return float(sum(((c + p) * ROWS.mode(c, p)).sum() for _, c, p in self._rows(total)))

@@ -110,6 +110,19 @@ def test_ctrl_c_leaves_a_usable_model(cls, engine, when, tmp_path):
     np.testing.assert_array_equal(sb.load(tmp_path / "m.stickbreak").predict(X), model.predict(X))
 
 
+def test_ctrl_c_inside_a_move_ends_the_fit(monkeypatch):
+    """Moves make fits of their own; the key is pressed once."""
+
+    def press(self, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stickbreak.moves.little_fits.Goal.on_lap", press)
+    model = sb.DPMixture(random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    check_usable(model)
+
+
 SCRIPT = """
 import os, signal, sys
 import numpy as np, stickbreak as sb

@@ -214,10 +214,10 @@ def test_words_of_every_kind_of_move():
         "birth: 1 tried on all data, 1 accepted, +10.50 nats",
         "merge: 2 tried on all data, 1 accepted, +1.25 nats",
         "delete: 1 tried on all data, 1 accepted, +0.50 nats",
-        "lap 2: birth, 0 became 1, 2 and 3 (+10.50 nats)",
-        "lap 3: merge, 1 and 3 joined into 1 (+1.25 nats)",
-        "lap 4: delete, 2 was shared out among 1 (+0.50 nats)",
-        "At the end: 1 component, ids 1.",
+        "lap 2: birth, id 0 became ids 1, 2 and 3 (+10.50 nats)",
+        "lap 3: merge, ids 1 and 3 joined into id 1 (+1.25 nats)",
+        "lap 4: delete, id 2 was shared out among id 1 (+0.50 nats)",
+        "At the end: 1 component, 0, with id 1.",
     ]
 
 

@@ -66,9 +66,7 @@ def test_strips_show_the_states_of_every_row(model):
         for s, states in enumerate(model.labels_):
             np.testing.assert_array_equal(found[s, : len(states)], rank[states])
             assert np.isnan(found[s, len(states) :]).all()
-        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-            str(i) for i in model.component_ids_[order]
-        ]
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(k) for k in order]
 
 
 def test_many_and_long_sequences_are_cut_with_a_note():
@@ -96,9 +94,7 @@ def test_transitions_and_stays_are_those_of_the_model(model):
     order = np.argsort(-model.weights_, kind="stable")
     ax = model.plot("transitions")
     np.testing.assert_allclose(ax.images[0].get_array(), model.transmat_[np.ix_(order, order)])
-    assert [t.get_text() for t in ax.get_yticklabels()] == [
-        str(i) for i in model.component_ids_[order]
-    ]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [str(k) for k in order]
     bars = model.plot("durations").patches
     np.testing.assert_allclose([bar.get_height() for bar in bars], model.durations_[order])
 

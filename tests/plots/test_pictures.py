@@ -109,12 +109,12 @@ def test_a_stream_has_no_trace_and_says_so(rows: np.ndarray) -> None:
     assert "fitted by partial_fit" in words(sb.Mixture(2, random_state=0).partial_fit(rows).plot())
 
 
-def test_weights_are_bars_in_order_with_ids_and_a_note_on_the_rest(model: sb.DPMixture) -> None:
+def test_weights_are_bars_in_order_with_numbers_and_a_note_on_the_rest(model: sb.DPMixture) -> None:
     ax = model.plot("weights")
     heights = [bar.get_height() for bar in ax.patches]
     np.testing.assert_allclose(heights, np.sort(model.weights_)[::-1][:2])
     assert [t.get_text() for t in ax.get_xticklabels()] == [
-        str(i) for i in model.component_ids_[np.argsort(-model.weights_)][:2]
+        str(k) for k in np.argsort(-model.weights_)[:2]
     ]
     assert "not drawn: 4 components with" in words(ax.figure)
     assert [bar.get_facecolor() for bar in ax.patches] == [
@@ -240,7 +240,6 @@ def test_more_components_than_can_be_told_apart_are_left_out_with_a_note() -> No
         trace=Trace([LapRecord(1, -5.0, -1.0, 20, 0.1), LapRecord(2, -4.0, -1.0, 18, 0.2)]),
         weights=np.full(20, 0.05),
         counts=np.full(20, 10.0),
-        ids=np.arange(20) + 100,
         posterior={"rate": np.arange(40.0).reshape(20, 2) + 1},
         names=["a", "b"],
         is_converged=False,
@@ -285,15 +284,11 @@ def test_structures_and_families_can_register_their_own() -> None:
         },
     )
     names, half = ["a", "b"], np.array([0.5, 0.5])
-    fitted = plots.View(
-        Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.eye(2)}, names
-    )
+    fitted = plots.View(Sheets(), Volume(), Trace(), half, 9 * half, {"size": np.eye(2)}, names)
     figure = plots.draw_figure(fitted)
     assert drawn == [fitted]
     assert "size" in words(figure)  # a value for each column: a heat map
-    odd = plots.View(
-        Sheets(), Volume(), Trace(), half, 9 * half, np.arange(2), {"size": np.ones(2)}, names
-    )
+    odd = plots.View(Sheets(), Volume(), Trace(), half, 9 * half, {"size": np.ones(2)}, names)
     with pytest.raises(ValueError, match=r"Volume has no picture.*register one"):
         plots.draw_figure(odd)
 
@@ -310,7 +305,6 @@ def make_fitted(
         Trace(),
         half,
         90 * half,
-        np.arange(2),
         posterior,
         names,
         rows=rows,

@@ -512,3 +512,17 @@ def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> N
     )
     # 2.30 each in stick coordinates, more in those of shares
     assert (np.diff(np.r_[0.0, points]) > np.log(gamma) - 1e-3).all()
+
+
+@every_root
+@pytest.mark.parametrize("smallest", [0.0, 1e-300, 1e-12, 9e-11, 1e-10])
+def test_a_solve_begins_with_shares_that_leave_nothing_for_others(root, smallest) -> None:
+    """Drawn shares sum to one, some of them next to nothing: the start is inside the domain."""
+    rng = np.random.default_rng(0)
+    mean = np.append(rng.dirichlet(np.ones(8)), np.full(17, smallest))
+    mean /= mean.sum()
+    groups, counts = GROUPS["chain"], rng.poisson(2.0, (26, 25)) * (mean > 1e-3)
+    pull = row_pull(counts.astype(float), 0.7)
+    found = root.solve(mean, groups, pull)
+    assert np.isfinite(found).all()
+    assert total_at(root, found, groups, pull) >= total_at(root, mean, groups, pull)

@@ -231,8 +231,8 @@ def score(
 ) -> None:
     """The mean log predictive density per row, in nats.
 
-    Of documents: the mean log predictive probability of a word, given half of the words of its
-    document, and the perplexity.
+    Of documents: the mean log predictive probability of a word, given four fifths of the distinct
+    words of its document, and the perplexity.
     """
     from .using import score_rows
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import secrets
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.data import Corpus, FileTable, read_names, read_runs
+from stickbreak.data import Corpus, FileTable, WordsError, read_names, read_runs
+from stickbreak.estimators.model_files import _estimator_of as estimator_of
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
-from stickbreak.reading import offsets_of_runs
+from stickbreak.reading import offsets_of_runs, open_words
 
 from .options import ENGINE, ModelEntry, reads_documents
 from .output import check_target, configure_logs, print_json, print_lines
@@ -30,16 +33,20 @@ __all__ = [
 ]
 
 
-def open_data(path: Path, columns: Any, options: dict[str, Any], verbose: int) -> FileTable:
-    """The table in a command's DATA."""
+def open_data(
+    path: Path, columns: Any, family: BaseFamily, options: dict[str, Any], verbose: int
+) -> FileTable:
+    """The table in a command's DATA; words become categories where the family has them."""
     with Phase(f"reading {path.name}", bool(verbose)) as phase:
-        return sb.open_table(
+        act = partial(
+            sb.open_table,
             path,
             columns=columns,
             array=options["array"],
             header=options["header"],
             report=phase.update,
         )
+        return open_words(act, family, None)
 
 
 def open_corpus(path: Path, words: Any, verbose: int, n_words: int | None = None) -> Corpus:
@@ -102,9 +109,33 @@ def make_engine(options: dict[str, Any]) -> Any:
     return engine
 
 
+def read_product(text: str) -> sb.Product:
+    """A family for each group of columns, from `gaussian:height,weight;categorical:*`.
+
+    Columns are names, or positions in files without names.
+    """
+    members: list[tuple[str, Any]] = []
+    rest = None
+    for part in text.split(";"):
+        name, colon, columns = (word.strip() for word in part.partition(":"))
+        names = [column.strip() for column in columns.split(",")]
+        if not (name and colon and all(names)) or (columns == "*" and rest is not None):
+            raise ValueError(
+                f"--family {text!r}: expected a name, or FAMILY:COLUMN,COLUMN;FAMILY:COLUMN with "
+                "one FAMILY:* for all other columns"
+            )
+        if columns == "*":
+            rest = name
+        else:
+            members.append((name, [int(c) if c.isdecimal() else c for c in names]))
+    return sb.Product(members, rest=rest)
+
+
 def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
     """The estimator that the options describe; invalid settings fail before a long file is read."""
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
+    if ":" in arguments.get("family", ""):
+        arguments["family"] = read_product(arguments["family"])
     # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
     engine = make_engine(options)
@@ -126,7 +157,7 @@ def fit_model(
         n_rows = _stream(model, data, columns, options, verbose)
     else:
         columns, where = find_sequences(data, columns, identity, options)
-        table = open_data(data, columns, options, verbose)
+        table = open_data(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
         _interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
     _report(model, n_rows, time.monotonic() - began, out, options)
@@ -166,15 +197,19 @@ def _stream(
     n_rows = 0
     model.verbose = 0
     with Phase(f"learning from {data.name}", bool(verbose)) as phase:
-        for piece in sb.read_pieces(
+        pieces = sb.read_pieces(
             data,
             columns=columns,
             array=options["array"],
             header=options["header"],
             report=phase.update,
-        ):
-            model.partial_fit(piece)
-            n_rows += piece.n_rows
+        )
+        try:
+            for piece in pieces:
+                model.partial_fit(piece)
+                n_rows += piece.n_rows
+        except WordsError as error:
+            raise ValueError(f"{error}; words need a fit without --stream") from None
     if not n_rows:
         raise ValueError(f"{data} has no rows")
     return n_rows
@@ -212,7 +247,8 @@ def _open_again(
         corpus = open_corpus(data, names, verbose)
         return corpus, corpus.n_documents, {}
     columns, where = find_sequences(data, names, options["sequence_id"], options)
-    table = open_data(data, columns, options, verbose)
+    family = estimator_of(settings, checkpoint)._make_family()
+    table = open_data(data, columns, family, options, verbose)
     return table, table.n_rows, where
 
 

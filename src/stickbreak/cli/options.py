@@ -61,7 +61,7 @@ FAMILIES = (
 
 ESTIMATOR = {
     "n_components": Option(int, "Number of components"),
-    "family": Option(str, f"Likelihood of a component: {FAMILIES}. Default gaussian."),
+    "family": Option(str, f"Likelihood: {FAMILIES}; or gaussian:x,y;poisson:*. Default gaussian."),
     "concentration": Option(float, "Of the prior on the weights, or on the rows of transitions"),
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),

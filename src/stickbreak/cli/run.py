@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
@@ -44,9 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", StickbreakWarning)
             warnings.showwarning = _show_warning  # without the place in the code
-            found = typer.main.get_command(app).main(
-                list(arguments), prog_name="stickbreak", standalone_mode=False
-            )
+            found = _command().main(list(arguments), prog_name="stickbreak", standalone_mode=False)
             return found if isinstance(found, int) else 0
     except _CommandProblem as problem:
         message = problem.format_message()
@@ -65,6 +64,12 @@ def run(arguments: Sequence[str]) -> int:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+@cache
+def _command() -> Any:
+    """All commands, made from their signatures; that takes longer than most of them."""
+    return typer.main.get_command(app)
 
 
 def _words(error: BaseException) -> str:

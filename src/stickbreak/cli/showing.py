@@ -49,6 +49,7 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
             else {"columns": column_names(model)}
         ),
         "n_components": model.n_components_,
+        "component_ids": model.component_ids_,
         "n_effective": model.n_effective_,
         "lower_bound": model.lower_bound_,
         "converged": model.converged_,
@@ -102,7 +103,6 @@ def components(model: Any) -> list[dict[str, Any]]:
     return [
         {
             "component": k,
-            "id": int(model.component_ids_[k]),
             "weight": float(model.weights_[k]),
             "rows": float(model.counts_[k]),
             **(

@@ -22,7 +22,6 @@ def topics(model: Any, n_words: int) -> list[dict[str, Any]]:
     return [
         {
             "topic": int(k),
-            "id": int(model.component_ids_[k]),
             "weight": float(model.weights_[k]),
             "words": float(model.counts_[k]),
             "top_words": list(words),

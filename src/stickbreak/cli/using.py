@@ -149,7 +149,12 @@ def _open(
         columns, where = find_sequences(data, names, options["sequence_id"], options)
         chosen = columns if where else names
         table = open_like(
-            data, chosen, phase.update, array=options["array"], header=options["header"]
+            data,
+            chosen,
+            phase.update,
+            array=options["array"],
+            header=options["header"],
+            categories=model.categories_,
         )
     checked = model._use(model._given(table, **where))[1]
     return table, checked.shape.given_offsets if isinstance(checked, Stack) else None

@@ -6,9 +6,12 @@ from .documents import Documents
 from .lags import lag_rows
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
+from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
-from .spool import Shelf, scratch
-from .table import Scale, Table, check_table, compact, is_on_disk, is_sparse, measure, name_columns
+from .spill import Shelf, Spill, Spilled
+from .spool import scratch
+from .table import Table, compact, is_on_disk, is_sparse
+from .words import WordsError
 
 __all__ = [
     "Batch",
@@ -20,8 +23,11 @@ __all__ = [
     "Scale",
     "Sequences",
     "Shelf",
+    "Spill",
+    "Spilled",
     "Table",
     "Windows",
+    "WordsError",
     "check_table",
     "compact",
     "find_runs",

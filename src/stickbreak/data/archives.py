@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from stickbreak.errors import in_one_line
 
-from .spool import MAX_COLUMNS, spool
+from .limits import limit, refusal
+from .spool import spool
 
 __all__ = ["ArraySource", "find_array", "open_npy"]
 
@@ -26,8 +27,6 @@ Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 
 PIECE_VALUES = 1 << 18  # values read at once
-MAX_MEMBERS = 10_000  # arrays in an archive
-MAX_HEADER = 10_000
 DAMAGE = (
     ValueError,
     EOFError,
@@ -80,11 +79,11 @@ def read_header(stream: IO[bytes]) -> Header:
             version = np.lib.format.read_magic(stream)
             if version == (1, 0):
                 shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(
-                    stream, max_header_size=MAX_HEADER
+                    stream, max_header_size=limit("HEADER")
                 )
             elif version == (2, 0):
                 shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(
-                    stream, max_header_size=MAX_HEADER
+                    stream, max_header_size=limit("HEADER")
                 )
             else:
                 raise ValueError(
@@ -182,10 +181,8 @@ def find_array(path: Path, name: str | None = None) -> ArraySource:
     """The array called `name` in a `.npz` file; without a name, its only table."""
     with _open_archive(path) as archive:
         members = archive.infolist()
-        if len(members) > MAX_MEMBERS:
-            raise ValueError(
-                f"{path} has {len(members):,} members; at most {MAX_MEMBERS:,} are looked at"
-            )
+        if len(members) > limit("MEMBERS"):
+            raise refusal("MEMBERS", str(path), f"{len(members):,} members")
         names = [m.filename.removesuffix(".npy") for m in members]
         if name is not None and name not in names:
             raise ValueError(
@@ -243,8 +240,8 @@ def _require_some(path: Path, header: Header) -> None:
             f"Found array with {n_rows} sample(s) and {n_columns} feature(s) in {path}; at least "
             "one of each is needed"
         )
-    if n_columns > MAX_COLUMNS:
-        raise ValueError(f"{path} has {n_columns:,} columns; at most {MAX_COLUMNS:,} can be read")
+    if n_columns > limit("COLUMNS"):
+        raise refusal("COLUMNS", str(path), f"{n_columns:,} columns")
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:

@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from .document_formats import (
-    Report,
     read_docword,
     read_ldac,
     read_numbers,
     read_texts,
     show_start,
 )
+from .limits import limit, refusal
+from .lines import LineReader, Report
 
 __all__ = ["Corpus", "read_corpus", "read_words"]
 
-LDAC_LINE = re.compile(rb"\s*(\d+)((?:\s+\d+:\d+)+)\s*")
+LDAC_LINE = re.compile(rb"\s*(\d{1,18})((?:\s+\d+:\d+)+)\s*")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def read_corpus(
         raise ValueError(f"n_words={n_words} but {_name_list(words)} has {len(known)} words")
     try:
         with _open(path) as file:
-            head = [file.readline() for _ in range(4)]
+            head = LineReader(path, file).first(4)
             file.seek(0)
             if _holds_words(path, head):
                 return Corpus(*read_texts(path, file, known, report))
@@ -99,7 +100,13 @@ def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
     path = _require_file(path)
     try:
         with _open(path) as file:
-            text = file.read().decode("utf-8-sig").removesuffix("\n")
+            pieces, n_words = [], 0
+            for _, piece in LineReader(path, file).pieces():
+                pieces.append(piece)
+                n_words += piece.count(b"\n")
+                if n_words > limit("SYMBOLS"):
+                    raise refusal("SYMBOLS", str(path), f"{n_words:,} or more words")
+            text = b"".join(pieces).decode("utf-8-sig").removesuffix("\n")
     except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if not text:

@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from stickbreak.errors import DataWarning
+from stickbreak.errors import DataWarning, quoted
 
-__all__ = ["Report", "read_docword", "read_ldac", "read_numbers", "read_texts", "show_start"]
+from .limits import limit, refusal
+from .lines import LineReader, Report
+
+__all__ = ["read_docword", "read_ldac", "read_numbers", "read_texts", "show_start"]
 
 Array = npt.NDArray[Any]
-Report = Callable[[int, int], None]
-
-PIECE_BYTES = 1 << 24
-MAX_WORDS = 50_000_000  # a larger vocabulary is a sign of a damaged file
+WORD_BYTES = 1 << 20  # of words at once: each becomes an object
 MARK = b"\xef\xbb\xbf"  # byte-order mark, with which some programs start a text
 
 
@@ -31,24 +31,6 @@ def show_start(text: bytes) -> str:
     """The start of a line, in quotes."""
     shown = text[:40].decode("utf-8", "replace").strip()
     return repr(shown + ("..." if len(text.strip()) > 40 else ""))
-
-
-def _pieces(path: Path, file: IO[bytes], report: Report | None) -> Iterator[tuple[int, bytes]]:
-    """Whole lines in pieces, each with the number of its first line (from 1)."""
-    line, left, size = 1, b"", path.stat().st_size
-    while True:
-        piece = file.read(PIECE_BYTES)
-        whole = left + piece
-        end = len(whole) if not piece else whole.rfind(b"\n") + 1
-        if end:
-            yield line, whole[:end]
-            line += whole.count(b"\n", 0, end)
-        left = whole[end:]
-        if report is not None:
-            raw = getattr(file, "fileobj", None) or file
-            report(min(raw.tell(), size), size)
-        if not piece:
-            return
 
 
 def read_numbers(text: bytes) -> Array | None:
@@ -67,25 +49,47 @@ def _parse(
     pieces: Iterator[tuple[int, bytes]],
     read: Callable[[bytes], Any],
     expected: str,
-    header: int = 0,
-) -> list[Any]:
-    """What `read` finds in each piece; raises if it is None. header : lines before the first."""
-    parts = []
+) -> Iterator[tuple[int, Any]]:
+    """What `read` finds in each piece, with its first line; raises if it is None."""
     for line, piece in pieces:
         found = read(piece)
         if found is None:
-            bad = _first_bad(piece, line + header, read)
-            raise ValueError(f"{path}, {bad}; expected `{expected}`")
-        parts.append(found)
-    return parts
+            at, text = _first_bad(piece, line, read)
+            raise ValueError(f"{path}, line {at} is {show_start(text)}; expected `{expected}`")
+        yield line, found
 
 
-def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
-    """Message that names the first line of a piece that cannot be read."""
-    for i, text in enumerate(piece.splitlines()):
-        if read(text) is None:
-            return f"line {line + i} is {show_start(text)}"
-    return f"line {line} and those after it do not fit together"
+def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> tuple[int, bytes]:
+    """The first line of a piece that cannot be read, and its number; found by halving."""
+    lines = piece.splitlines(keepends=True)
+    lo, hi = 0, len(lines)
+    while hi - lo > 1:
+        middle = (lo + hi) // 2
+        if read(b"".join(lines[lo:middle])) is None:
+            hi = middle
+        else:
+            lo = middle
+    return line + lo, lines[lo]
+
+
+def _check_entries(path: Path, line: int, lengths: Array, symbols: Array, counts: Array) -> None:
+    """Refuse words and counts beyond the limits, in lines from `line` on, of lengths (L,)."""
+    for name, values, what in (
+        ("SYMBOLS", symbols, "the word"),
+        ("COUNT", counts - 1, "a count of"),
+    ):
+        if len(values) and values.max() >= limit(name):
+            first = int(np.argmax(values >= limit(name)))
+            at = line + int(np.searchsorted(np.cumsum(lengths), first, side="right"))
+            value = int(symbols[first] if name == "SYMBOLS" else counts[first])
+            more = " or more" if value == np.iinfo(np.int64).max else ""
+            raise refusal(name, f"{path}, line {at}", f"{what} {value:,}{more}")
+
+
+def _check_empty(path: Path, n_empty: int) -> None:
+    """Refuse a file of hardly anything but documents without words."""
+    if n_empty > limit("EMPTY_DOCUMENTS"):
+        raise refusal("EMPTY_DOCUMENTS", str(path), f"{n_empty:,} or more documents without words")
 
 
 # -------------------------------------------------------------------------------------------- LDA-C
@@ -93,8 +97,18 @@ def _first_bad(piece: bytes, line: int, read: Callable[[bytes], Any]) -> str:
 
 def read_ldac(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
     """Counts (S, V) of lines `n id:count id:count ...`, ids from 0."""
-    pieces = _pieces(path, file, report)
-    return _matrix(path, _parse(path, pieces, _ldac_piece, "n id:count id:count ..."), n_words)
+    pieces = LineReader(path, file).pieces(report)
+    parts, n_empty = [], 0
+    for line, found in _parse(path, pieces, _ldac_piece, "n id:count id:count ..."):
+        lengths, symbols, counts = found
+        own = (
+            symbols if n_words is None else symbols[:0]
+        )  # a known vocabulary is checked at the end
+        _check_entries(path, line, lengths, own, counts)
+        n_empty += int((found[0] == 0).sum())
+        _check_empty(path, n_empty)
+        parts.append(found)
+    return _matrix(path, parts, n_words)
 
 
 def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
@@ -103,16 +117,19 @@ def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
     ends = np.flatnonzero(lines == ord("\n"))
     colons = np.searchsorted(np.flatnonzero(lines == ord(":")), ends)
     n_entries = np.diff(colons, prepend=0)
-    numbers = read_numbers(text.replace(b":", b" "))
+    plain = text.replace(b":", b" ")
+    numbers = read_numbers(plain)
     if numbers is None or len(numbers) != 2 * n_entries.sum() + len(n_entries):
         return None
+    if not np.array_equal(_numbers_of_lines(plain)[: len(n_entries)], 2 * n_entries + 1):
+        return None  # a number of one line would be read as part of the next
     starts = np.cumsum(2 * n_entries + 1) - (2 * n_entries + 1)
     is_first = np.zeros(len(numbers), dtype=bool)
     is_first[starts] = True
     if not np.array_equal(numbers[starts], n_entries):
         return None
     pairs = numbers[~is_first].reshape(-1, 2)
-    if len(pairs) and (pairs.min() < 0 or pairs[:, 0].max() >= MAX_WORDS):
+    if len(pairs) and pairs.min() < 0:
         return None
     return n_entries, pairs[:, 0], pairs[:, 1]
 
@@ -122,23 +139,29 @@ def _ldac_piece(text: bytes) -> tuple[Array, Array, Array] | None:
 
 def read_docword(path: Path, file: IO[bytes], n_words: int | None, report: Report | None) -> Any:
     """Counts (S, V) of three lines of sizes and lines `document word count`, both from 1."""
-    n_documents, size, n_entries = _read_sizes(path, [file.readline() for _ in range(3)])
+    reader = LineReader(path, file)
+    n_documents, size, n_entries = _read_sizes(path, reader.first(3))
     if n_words is not None and n_words != size:
         raise ValueError(f"{path} has a vocabulary of {size} words; got {n_words}")
-    pieces = _pieces(path, file, report)
-    parts = _parse(path, pieces, _triples, "document word count", header=3)
+    if n_words is None and size > limit("SYMBOLS"):
+        raise refusal("SYMBOLS", f"{path}, line 2", f"a vocabulary of {size:,} words")
+    parts = []
+    for line, found in _parse(path, reader.pieces(report), _triples, "document word count"):
+        _check_entries(path, line, np.ones(len(found)), found[:0, 1], found[:, 2])
+        parts.append(found)
     rows = np.concatenate(parts) if parts else np.zeros((0, 3), dtype=np.int64)
     if len(rows) != n_entries:
         raise ValueError(
             f"{path} says that it has {n_entries} entries, but has {len(rows)}: it is not complete"
         )
-    for column, limit, what in ((0, n_documents, "document"), (1, size, "word")):
-        bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > limit))
+    for column, most, what in ((0, n_documents, "document"), (1, size, "word")):
+        bad = np.flatnonzero((rows[:, column] < 1) | (rows[:, column] > most))
         if len(bad):
             raise ValueError(
                 f"{path}, line {bad[0] + 4}: {what} {rows[bad[0], column]} is not "
-                f"between 1 and {limit}"
+                f"between 1 and {most}"
             )
+    _check_empty(path, n_documents - len(np.unique(rows[:, 0])))
     parts_of: Any = rows[:, 2].astype(float), (rows[:, 0] - 1, rows[:, 1] - 1)
     return sparse.csr_array(parts_of, shape=(n_documents, size))
 
@@ -149,7 +172,7 @@ def _read_sizes(path: Path, header: list[bytes]) -> list[int]:
         raise ValueError(f"{path} is empty; expected a line for each document")
     sizes = [read_numbers(line) for line in header]
     found = [int(size[0]) for size in sizes if size is not None and len(size) == 1 and size[0] >= 0]
-    if len(found) < 3 or found[1] > MAX_WORDS:
+    if len(found) < 3:
         raise ValueError(
             f"{path} is neither LDA-C (`n id:count ...` on each line) nor docword (three lines "
             "with a number each, then `document word count`): it begins with "
@@ -186,11 +209,16 @@ def read_texts(
     """Counts (S, V) of a document on each line, and the words; known : count only these."""
     ids = _number_words(known)
     left_out: set[bytes] | None = None if known is None else set()
-    parts = []
-    for line, piece in _pieces(path, file, report):
+    parts, n_empty = [], 0
+    for line, piece in LineReader(path, file).pieces(report, WORD_BYTES):
         text = piece.removeprefix(MARK) if line == 1 else piece
+        _check_empty(path, text.count(b"\n\n"))  # before a loop over them
         _require_utf8(path, text, line)
         parts.append(_count_piece(text, ids, left_out))
+        if known is None and len(ids) > limit("SYMBOLS"):
+            raise refusal("SYMBOLS", str(path), f"{len(ids):,} or more distinct words")
+        n_empty += int((parts[-1][0] == 0).sum())
+        _check_empty(path, n_empty)
     if left_out:
         _warn_of_others(path, left_out)
     if parts and not any(len(symbols) for _, symbols, _ in parts):
@@ -212,10 +240,9 @@ def _number_words(known: tuple[str, ...] | None) -> dict[bytes, int]:
     """Ids of the words of a vocabulary."""
     ids: dict[bytes, int] = {}
     for i, word in enumerate(known or ()):
-        if ids.setdefault(word.encode("utf-8"), i) != i:
-            raise ValueError(
-                f"the vocabulary has {word!r} twice, as words {ids[word.encode('utf-8')]} and {i}"
-            )
+        first = ids.setdefault(word.encode("utf-8"), i)
+        if first != i:
+            raise ValueError(f"the vocabulary has {quoted(word)} twice, as words {first} and {i}")
     return ids
 
 
@@ -254,7 +281,7 @@ def _count_piece(
 
 
 def _warn_of_others(path: Path, words: set[bytes]) -> None:
-    shown = ", ".join(repr(word.decode("utf-8")) for word in sorted(words)[:3]) + (
+    shown = ", ".join(quoted(word.decode("utf-8")) for word in sorted(words)[:3]) + (
         ", ..." if len(words) > 3 else ""
     )
     message = f"{len(words)} words of {path} are not in the vocabulary and are left out: {shown}"

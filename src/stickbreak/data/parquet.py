@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from stickbreak.errors import in_one_line
 
+from .limits import limit, refusal
 from .runs import Runs, join_runs
+from .words import Codes, WordsError
 
 __all__ = ["ParquetSource", "open_parquet"]
 
@@ -37,21 +39,80 @@ class ParquetSource:
         """Number of columns."""
         return len(self.names)
 
-    def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
-        """Numbers (n, D) of the columns at positions `wanted`, piece by piece; nulls are NaN."""
+    def pieces(
+        self,
+        wanted: Array,
+        report: Report | None = None,
+        codes: Mapping[int, Codes] | None = None,
+    ) -> Iterator[Array]:
+        """Numbers (n, D) of the columns at positions `wanted`, piece by piece; nulls are NaN.
+
+        codes : of columns of words.
+        """
         import polars as pl
 
-        chosen = [self.names[i] for i in wanted]
-        for name, kind in _run(self.path, self.frame.select(chosen).collect_schema).items():
-            if not (kind.is_numeric() or kind == pl.Boolean):
-                raise ValueError(
+        chosen, known = [self.names[i] for i in wanted], codes or {}
+        schema = _run(self.path, self.frame.select(chosen).collect_schema)
+        asked = []
+        for i, name in zip(wanted.tolist(), chosen, strict=True):
+            kind = schema[name]
+            if i in known and not kind.is_nested():
+                asked.append(pl.col(name).cast(pl.String))
+            elif kind.is_numeric() or kind == pl.Boolean:
+                asked.append(pl.col(name).cast(pl.Float64))
+            else:
+                message = (
                     f"{self.path}, column {name!r} holds {kind}, not numbers; choose "
                     "others with columns= (--columns)"
                 )
-        for piece in self._slices(
-            self.frame.select(pl.col(chosen).cast(pl.Float64)), max(1, len(chosen)), report
-        ):
-            yield piece.to_numpy().astype(np.float64, copy=False)
+                raise WordsError(message, i)
+        done = 0
+        for piece in self._slices(self.frame.select(asked), max(1, len(chosen)), report):
+            if not known:
+                yield piece.to_numpy().astype(np.float64, copy=False)
+                continue
+            yield np.column_stack(
+                [
+                    self._coded(piece.to_series(j), known.get(i), done)
+                    for j, i in enumerate(wanted.tolist())
+                ]
+            )
+            done += len(piece)
+
+    def _coded(self, column: Any, codes: Codes | None, first: int) -> Array:
+        """(n,) numbers of a column, or of its words. first : row of the file that it begins at."""
+        if codes is None:
+            return np.asarray(column.to_numpy(), dtype=np.float64)
+        known: dict[str | None, float] = {None: np.nan}
+        for value in column.unique().to_list():
+            code = np.nan if value is None else codes.find(value.strip())
+            if code is None:
+                row = first + int((column == value).arg_true()[0])
+                raise ValueError(
+                    f"{self.path}, row {row}, column {column.name!r}: {value[:40]!r} is not among "
+                    f"the categories that the model knows: {codes.show()}"
+                )
+            known[value] = code
+        return np.array([known[value] for value in column.to_list()])
+
+    def words(self, columns: Sequence[int], report: Report | None = None) -> dict[int, set[str]]:
+        """Distinct words of the columns at these positions; none of a column of numbers."""
+        import polars as pl
+
+        schema = _run(self.path, self.frame.collect_schema)
+        found: dict[int, set[str]] = {}
+        for column in columns:
+            name = self.names[column]
+            if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum):
+                found[column] = set()
+                continue
+            cells = self.frame.select(pl.col(name).cast(pl.String).unique())
+            values = _run(self.path, cells.collect).to_series(0).drop_nulls().to_list()
+            if len(values) > limit("SYMBOLS"):
+                what = f"{len(values):,} distinct words"
+                raise refusal("SYMBOLS", f"{self.path}, column {name!r}", what)
+            found[column] = {value.strip() for value in values}
+        return found
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
         """Ids in a column of any type except nested ones such as lists."""

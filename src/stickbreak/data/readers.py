@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from .runs import Runs
 from .spool import require_room, spool
+from .words import Codes, WordsError, order_words
 
 __all__ = [
     "KINDS",
@@ -62,17 +63,31 @@ class NamedSource(Source, Protocol):
     def runs(self, column: int, report: Report | None = None) -> Runs:
         """Runs of ids, numbers or words, in the column at position `column`."""
 
+    def words(self, columns: Sequence[int], report: Report | None = None) -> dict[int, set[str]]:
+        """Distinct cells of the columns at these positions; none if a column cannot hold words."""
+
+    def pieces(
+        self,
+        wanted: Array,
+        report: Report | None = None,
+        codes: Mapping[int, Codes] | None = None,
+    ) -> Iterator[Array]:
+        """As in `Source`. codes : numbers of the words in some columns."""
+
 
 @dataclass(frozen=True)
 class FileTable:
     """Rows (n, D) of a file, mapped, with column names if it has any.
 
     `fit` and `predict` take it like an array.
+
+    categories : of columns of words, by name (by position without names); the v-th has number v
     """
 
     rows: Array
     names: tuple[str, ...] | None
     path: Path
+    categories: Mapping[Any, list[Any]] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -92,6 +107,7 @@ def open_table(
     array: str | None = None,
     header: bool | None = None,
     report: Report | None = None,
+    categories: Mapping[Any, list[Any] | None] | None = None,
 ) -> FileTable:
     r"""Open a file as a table of numbers that is never held in memory.
 
@@ -104,6 +120,8 @@ def open_table(
     header : whether the first row of text holds names; default: it does if it has words and no
         number.
     report : called with the work done and the total work, now and then.
+    categories : columns of words, by name (by position in the result without names), each with the
+        list of its categories, or None to learn them: sorted, none for a column of numbers.
 
     Returns
     -------
@@ -125,12 +143,44 @@ def open_table(
     wanted = _choose(path, names, source.n_columns, columns)
     if source.n_rows is not None:
         require_room(source.n_rows * len(wanted) * 8, str(path))
-    rows = spool(source.pieces(wanted, report), len(wanted))
+    codes, found = _find_codes(source, names, wanted, categories)
+    try:
+        rows = spool(_pieces_of(source, wanted, report, codes), len(wanted))
+    except WordsError as error:
+        error.columns, error.names = wanted.tolist(), names  # for those who can read words
+        raise
     if not len(rows):
         raise ValueError(
             f"{path} has a header but no rows" if names is not None else f"{path} has no rows"
         )
-    return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path)
+    return FileTable(rows, None if names is None else tuple(names[i] for i in wanted), path, found)
+
+
+def _find_codes(
+    source: Source,
+    names: tuple[str, ...] | None,
+    wanted: Array,
+    categories: Mapping[Any, list[Any] | None] | None,
+) -> tuple[dict[int, Codes], dict[Any, list[Any]]]:
+    """Numbers of the words in columns of the file, by position; and the categories, by label."""
+    if not isinstance(source, NamedSource) or not categories:
+        return {}, {}
+    labels = {i if names is None else names[at]: at for i, at in enumerate(wanted.tolist())}
+    given = {at: categories[label] for label, at in labels.items() if label in categories}
+    unknown = [at for at, values in given.items() if values is None]
+    learned = source.words(unknown) if unknown else {}
+    lists = {**given, **{at: order_words(cells) for at, cells in learned.items()}}
+    codes = {at: Codes(values) for at, values in lists.items() if values is not None}
+    return codes, {label: codes[at].categories for label, at in labels.items() if at in codes}
+
+
+def _pieces_of(
+    source: Source, wanted: Array, report: Report | None, codes: Mapping[int, Codes]
+) -> Iterator[Array]:
+    if not codes:
+        return source.pieces(wanted, report)
+    assert isinstance(source, NamedSource)
+    return source.pieces(wanted, report, codes)
 
 
 def open_like(
@@ -140,6 +190,7 @@ def open_like(
     *,
     array: str | None = None,
     header: bool | None = None,
+    categories: Mapping[Any, list[Any] | None] | None = None,
 ) -> FileTable:
     """Open a file for a model that was fitted to columns with these names.
 
@@ -150,7 +201,9 @@ def open_like(
         path.suffix.lower() not in (".npy", ".npz") and _examine(path, array, header)[1] is not None
     )
     columns = list(names) if names is not None and has_names else None
-    return open_table(path, columns=columns, array=array, header=header, report=report)
+    return open_table(
+        path, columns=columns, array=array, header=header, report=report, categories=categories
+    )
 
 
 def read_names(

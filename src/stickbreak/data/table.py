@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,20 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from stickbreak.errors import DataWarning
-
 from .batches import Batch
 
-__all__ = [
-    "Scale",
-    "Table",
-    "check_table",
-    "compact",
-    "is_on_disk",
-    "is_sparse",
-    "measure",
-    "name_columns",
-]
+__all__ = ["Table", "compact", "is_on_disk", "is_sparse"]
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +22,6 @@ Array = npt.NDArray[Any]
 # updates
 BATCH_ROWS = 20_000
 STEP_ROWS = 1024  # default rows of a step of stochastic inference
-SCAN_VALUES = 1 << 20  # values read at once in a pass over the whole table
 HASH_BYTES = 1 << 28  # up to this size data are hashed whole, larger ones at evenly spaced places
 
 
@@ -185,212 +170,3 @@ def compact(batch: Batch) -> Batch:
         (batch.rows.data, renamed, batch.rows.indptr), shape=(batch.rows.shape[0], len(symbols))
     )
     return replace(batch, rows=rows, symbols=symbols)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Weighted moments of each column, for default priors.
-
-    Repeats are counted; missing entries (NaN) are left out.
-
-    seen (D,) : weight of the entries present.
-    mean, variance, square (D,) : variance is about the mean, 0 for a constant column; square is the
-        mean of x**2.
-    largest (D,) : largest value of each column. It includes rows without weight, which are read all
-        the same.
-    is_whole (D,) : whether all its entries are whole numbers; False for columns of CSR matrices.
-    A column without entries has mean, variance and square 0 and largest -1.
-    names : what messages call the columns; None for their positions.
-    look_again : measures columns that are made from these; see `of`.
-    """
-
-    n_features: int
-    n_units: float
-    seen: Array
-    mean: Array
-    variance: Array
-    square: Array
-    largest: Array
-    is_whole: Array
-    names: tuple[Any, ...] | None = None
-    look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(
-        default=None, repr=False, compare=False
-    )
-
-    def of(self, change: Callable[[Any], Any]) -> Scale:
-        """The scale of columns derived from the rows; NaN is left out.
-
-        For default priors that need more than moments of single columns. It makes two more passes
-        over the table.
-
-        change : makes columns (n, C) from rows (n, D), row by row.
-        """
-        if self.look_again is None:
-            raise ValueError(
-                "this scale was not measured from a table, so no other columns can "
-                "be; use measure(table)"
-            )
-        return self.look_again(change)
-
-    def name(self, column: int) -> str:
-        """What messages call a column."""
-        return str(column) if self.names is None else repr(self.names[column])
-
-    def take(self, columns: Sequence[int]) -> Scale:
-        """The scale of some columns, with the names they have here."""
-        at = list(columns)
-        own = {
-            f.name: getattr(self, f.name)[at]
-            for f in fields(self)
-            if isinstance(getattr(self, f.name), np.ndarray)
-        }
-        names = tuple(at) if self.names is None else tuple(self.names[c] for c in at)
-        look_again = lambda change: self.of(lambda rows: change(rows[:, at]))
-        return replace(self, n_features=len(at), names=names, look_again=look_again, **own)
-
-
-def check_table(
-    table: Table, check: Callable[[Any, int], None], *, allow_missing: bool = False
-) -> None:
-    """Check a table in one pass.
-
-    Values that are not finite raise ValueError, and so does what `check` refuses.
-    """
-    for lo, rows, _ in _scan(table):
-        _find_missing(rows, lo, allow_missing)
-        check(rows, lo)
-
-
-def measure(
-    table: Table, check: Callable[[Any, int], None] | None = None, *, allow_missing: bool = False
-) -> Scale:
-    """The scale of a table, in two passes.
-
-    A value that is not finite raises an error that names its row, and so does one that `check`
-    refuses.
-
-    allow_missing : NaN is a missing entry and left out; a column with no other entries gets a
-        warning.
-    """
-    scale = _moments(table, _same, check, allow_missing)
-    _warn_of_empty_columns(scale.seen == 0)
-    return scale
-
-
-def _same(rows: Any) -> Any:
-    return rows
-
-
-def _moments(
-    table: Table,
-    change: Callable[[Any], Any],
-    check: Callable[[Any, int], None] | None = None,
-    allow_missing: bool = True,
-) -> Scale:
-    """The scale of the columns that `change` makes from the rows."""
-    n_columns = int(change(table.rows[:1]).shape[1])
-    first, largest = np.zeros(n_columns), np.full(n_columns, -np.inf)
-    seen, is_whole = np.zeros_like(first), np.full(n_columns, not is_sparse(table.rows))
-    for lo, rows, repeats in _scan(table, change):
-        missing = _find_missing(rows, lo, allow_missing)
-        if check is not None:
-            check(rows, lo)
-        if is_whole.any():
-            some = np.flatnonzero(is_whole)
-            is_whole[some] = _are_whole(rows[:, some])
-        seen += repeats.sum() if missing is None else repeats @ ~missing
-        first += _column_sums(_filled(rows, missing), repeats)
-        highest = rows.max(axis=0) if missing is None else np.fmax.reduce(rows, axis=0)
-        largest = np.fmax(largest, highest.toarray().ravel() if is_sparse(rows) else highest)
-    weight = np.where(seen > 0, seen, 1.0)
-    mean = first / weight
-    second, spread = np.zeros_like(first), np.zeros_like(first)
-    for _, rows, repeats in _scan(table, change):
-        if is_sparse(rows):
-            second += _column_sums(rows.multiply(rows).tocsr(), repeats)
-        else:
-            missing = _find_missing(rows, 0, allow_missing)
-            second += repeats @ (np.asarray(_filled(rows, missing), dtype=float) ** 2)
-            spread += repeats @ (_filled(rows - mean, missing) ** 2)
-    square = second / weight
-    variance = np.maximum(square - mean**2, 0.0) if is_sparse(table.rows) else spread / weight
-    largest = np.where(np.isfinite(largest), largest, -1.0)
-    return Scale(
-        n_columns,
-        table.n_observations,
-        seen,
-        mean,
-        variance,
-        square,
-        largest,
-        is_whole,
-        look_again=partial(_moments, table),
-    )
-
-
-def _warn_of_empty_columns(empty: Array) -> None:
-    if empty.any():
-        warnings.warn(
-            f"{name_columns(empty)}: no value in any row, so nothing is learned of it",
-            DataWarning,
-            stacklevel=3,
-        )
-
-
-def name_columns(chosen: Array) -> str:
-    """Text for the marked columns: "columns 3, 4, 7"."""
-    where = np.flatnonzero(chosen)
-    shown = ", ".join(map(str, where[:5])) + ("..." if len(where) > 5 else "")
-    return f"column{'s' if len(where) > 1 else ''} {shown}"
-
-
-def _scan(table: Table, change: Callable[[Any], Any] = _same) -> Any:
-    size = max(1, SCAN_VALUES // max(1, table.rows.shape[1]))
-    for lo in range(0, table.n_rows, size):
-        rows = change(table.rows[lo : lo + size])
-        repeats = np.ones(rows.shape[0]) if table.repeats is None else table.repeats[lo : lo + size]
-        yield lo, rows, repeats
-
-
-def _are_whole(rows: Array) -> Array:
-    """(D,) whether the entries of each column, where they are present, are whole numbers."""
-    if rows.dtype.kind != "f":
-        return np.ones(rows.shape[1], dtype=bool)
-    is_whole = rows[:100] == np.floor(rows[:100])  # most columns are ruled out by a few rows
-    if not (is_whole | np.isnan(rows[:100])).all(0).any():
-        return np.zeros(rows.shape[1], dtype=bool)
-    return np.asarray(((rows == np.floor(rows)) | np.isnan(rows)).all(0))
-
-
-def _column_sums(rows: Any, repeats: Array) -> Array:
-    return np.asarray(repeats @ rows, dtype=float).ravel()
-
-
-def _filled(rows: Any, missing: Array | None) -> Any:
-    """Rows with 0 where an entry is missing."""
-    return rows if missing is None else np.where(missing, 0.0, rows)
-
-
-def _find_missing(rows: Any, lo: int, allow_missing: bool) -> Array | None:
-    """(n, D) where entries are missing; None if rows are complete.
-
-    Other values that are not finite are an error.
-    """
-    values = rows.data if is_sparse(rows) else rows
-    # infinities of both signs have no sum, and sums of large values may overflow
-    with np.errstate(invalid="ignore", over="ignore"):
-        if np.isfinite(values.sum(dtype=float)):
-            return None
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return None
-    if is_sparse(rows):
-        raise ValueError(f"the matrix holds {values[bad][0]}; counts must be finite")
-    missing = np.isnan(values)
-    refused = bad & ~missing if allow_missing else bad
-    if refused.any():
-        at, column = np.argwhere(refused)[0]
-        raise ValueError(
-            f"row {lo + at}, column {column} is {rows[at, column]}; values must be finite"
-        )
-    return missing

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,21 +27,19 @@ from stickbreak.kernels.text import (
     parse_records,
 )
 
+from .limits import MAX_CELL, limit, refusal
 from .runs import Runs, join_runs
-from .spool import MAX_COLUMNS
+from .words import MISSING, Codes, WordsError, read_number
 
-__all__ = ["MAX_CELL", "MAX_RECORD", "TextSource", "open_text"]
+__all__ = ["TextSource", "open_text"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[int, int], None]
 _Piece = TypeVar("_Piece")
 
 CHUNK = 1 << 22  # bytes read at once
-MAX_RECORD = 1 << 24  # bytes in a row
-MAX_CELL = 1000  # bytes in a number or id
 MAX_ODD = 4096  # unusual cells that are read one by one, per piece
 MAX_WORDS = 1 << 16  # ids compared at once
-MISSING = frozenset({"", "na", "nan"})
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -62,14 +61,35 @@ class TextSource:
     has_returns: bool = False
     n_rows = None  # unknown before the end
 
-    def pieces(self, wanted: Array, report: Report | None = None) -> Iterator[Array]:
+    def pieces(
+        self,
+        wanted: Array,
+        report: Report | None = None,
+        codes: Mapping[int, Codes] | None = None,
+    ) -> Iterator[Array]:
         """Numbers (n, D) of the columns at positions `wanted`, piece by piece.
 
-        report : called with bytes read and total bytes.
+        report : called with bytes read and total bytes. codes : of columns of words.
         """
         slots = np.full(self.n_columns, SKIPPED)
         slots[wanted] = np.arange(len(wanted))
-        return self._read(slots, self._numbers, report)
+        if not codes:
+            return self._read(slots, self._numbers, report)
+        slots[list(codes)] = WORDS
+        return self._read(slots, partial(self._mixed, wanted.tolist(), codes), report)
+
+    def words(self, columns: Sequence[int], report: Report | None = None) -> dict[int, set[str]]:
+        """Distinct cells of the columns at these positions."""
+        slots = np.full(self.n_columns, SKIPPED)
+        slots[list(columns)] = WORDS
+        found: dict[int, set[str]] = {column: set() for column in columns}
+        for piece in self._read(slots, _distinct, report):
+            for column, cells in piece.items():
+                found[column] |= cells
+                if len(found[column]) > limit("SYMBOLS"):
+                    what = f"{len(found[column]):,} or more distinct words"
+                    raise refusal("SYMBOLS", f"{self.path}, {self._name(column)}", what)
+        return found
 
     def runs(self, column: int, report: Report | None = None) -> Runs:
         """Ids in a column: numbers if all of them are, else words as written."""
@@ -82,7 +102,7 @@ class TextSource:
         self, slots: Array, settle: Callable[..., _Piece], report: Report | None
     ) -> Iterator[_Piece]:
         """The records as `settle` converts them, piece by piece."""
-        text, row, is_last = b"", self.row, False
+        text, row, is_last, longest = b"", self.row, False, limit("LINE")
         with self.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(self.begin)
@@ -99,11 +119,9 @@ class TextSource:
                     yield piece
                 row += text.count(b"\n", 0, at)
                 text = text[at:]
-                if len(text) > MAX_RECORD:
-                    raise ValueError(
-                        f"{self.path}, row {row} has more than {MAX_RECORD:,} bytes, "
-                        "or a quote that is never closed"
-                    )
+                if len(text) > longest:
+                    found = f"{len(text):,} bytes or more, or a quote that is never closed"
+                    raise refusal("LINE", f"{self.path}, row {row}", found)
                 if report is not None:
                     report(file.tell(), size)
 
@@ -112,11 +130,11 @@ class TextSource:
     ) -> Iterator[tuple[_Piece, int]]:
         """Pieces of the whole records of a text that starts in row `row`, and where each ends."""
         symbols, at = np.frombuffer(text, dtype=np.uint8), 0
-        n_wanted = int((slots >= 0).sum())
+        n_wanted, width = int((slots != SKIPPED).sum()), int(slots.max(initial=-1)) + 1
         odd = np.empty((max(MAX_WORDS if WORDS in slots else MAX_ODD, n_wanted), 4), dtype=np.int64)
         while True:
             most = min(text.count(b"\n", at), (len(text) - at) // self.n_columns) + 1
-            out = np.empty((most, n_wanted))
+            out = np.empty((most, max(width, 0)))
             found = parse_records(
                 symbols, at, ord(self.separator), slots, is_last, decimal_powers(), out, odd
             )
@@ -140,6 +158,51 @@ class TextSource:
         for i, field, first, last in odd.tolist():
             out[i, slots[field]] = self._read_odd(text, row, field, first, last)
         return out
+
+    def _mixed(
+        self,
+        wanted: list[int],
+        codes: Mapping[int, Codes],
+        text: bytes,
+        row: int,
+        slots: Array,
+        out: Array,
+        odd: Array,
+    ) -> Array:
+        """A piece of numbers (n, D), with words replaced by the numbers of their categories."""
+        found = np.empty((len(out), len(wanted)))
+        found[:, : out.shape[1]] = out
+        places, known = {field: j for j, field in enumerate(wanted)}, {}
+        for i, field, first, last in odd.tolist():
+            if field not in codes:
+                found[i, places[field]] = self._read_odd(text, row, field, first, last)
+                continue
+            key = field, text[first:last]
+            if key not in known:
+                known[key] = self._code(codes[field], text, row, field, first, last)
+            found[i, places[field]] = known[key]
+        return found
+
+    def _code(
+        self, codes: Codes, text: bytes, row: int, field: int, first: int, last: int
+    ) -> float:
+        """The number of a word; one that is no category is an error."""
+        cell = _cell(text, first, last)
+        code = codes.find(cell)
+        if code is not None:
+            return code
+        row += text.count(b"\n", 0, first)
+        shown = cell if len(cell) <= 40 else cell[:40] + "..."
+        raise ValueError(
+            f"{self.path}, row {row}, {self._name(field)}: {shown!r} is not among the categories "
+            f"that the model knows: {codes.show()}"
+        )
+
+    def _name(self, field: int) -> str:
+        """What messages call a column."""
+        if self.names is None:
+            return f"column {field + 1} of {self.n_columns}"
+        return f"column {self.names[field]!r}"
 
     def _words(self, text: bytes, row: int, slots: Array, out: Array, odd: Array) -> Runs:
         """Runs of ids in a piece of a column."""
@@ -169,18 +232,23 @@ class TextSource:
         if value is not None:
             return value
         row += text.count(b"\n", 0, first)
-        column = (
-            f"column {field + 1} of {self.n_columns}"
-            if self.names is None
-            else f"column {self.names[field]!r}"
-        )
         shown = cell if len(cell) <= 40 else cell[:40] + "..."
         hint = (
             "; is this row a header? Then say header=True (--header)"
             if self.names is None and row == self.row
             else ""
         )
-        raise ValueError(f"{self.path}, row {row}, {column}: {shown!r} is not a number{hint}")
+        raise WordsError(
+            f"{self.path}, row {row}, {self._name(field)}: {shown!r} is not a number{hint}", field
+        )
+
+
+def _distinct(text: bytes, row: int, slots: Array, out: Array, odd: Array) -> dict[int, set[str]]:
+    """Distinct cells of a piece, by column."""
+    found: dict[int, set[bytes]] = {}
+    for _, field, first, last in odd.tolist():
+        found.setdefault(field, set()).add(text[first : min(last, first + MAX_CELL + 1)])
+    return {field: {_cell(c, 0, len(c)) for c in cells} for field, cells in found.items()}
 
 
 def _cell(text: bytes, first: int, last: int) -> str:
@@ -218,25 +286,14 @@ def _read_exactly(cell: str) -> float | None:
     return int(cell) if cell.isascii() and cell.isdigit() else read_number(cell)
 
 
-def read_number(cell: str) -> float | None:
-    """The number in a cell, NaN if missing; None for anything else or above MAX_CELL characters."""
-    if cell.lower() in MISSING:
-        return np.nan
-    if len(cell) > MAX_CELL or not cell.isascii() or "_" in cell:
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
 def open_text(path: Path, separator: str, header: bool | None = None) -> TextSource:
     """Examine the first row of a file.
 
     header : whether it holds names. None: it does if it has words and no number.
     """
+    longest = limit("LINE")
     with path.open("rb") as file:
-        head = file.read(MAX_RECORD)
+        head = file.read(longest + 2)  # a row that is too long, and its end
     has_returns = b"\r" in head and b"\n" not in head  # as on old Macintoshes
     head = head.replace(b"\r", b"\n") if has_returns else head
     first = len(BYTE_ORDER_MARK) if head.startswith(BYTE_ORDER_MARK) else 0
@@ -249,10 +306,10 @@ def open_text(path: Path, separator: str, header: bool | None = None) -> TextSou
         raise ValueError(f"{path} is empty")
     begin = max(first, head.rfind(b"\n", 0, words) + 1)
     cells, end = _first_record(path, head, begin, separator)
-    if end == MAX_RECORD:
-        raise ValueError(f"the first row of {path} has more than {MAX_RECORD:,} bytes")
-    if len(cells) > MAX_COLUMNS:
-        raise ValueError(f"{path} has {len(cells):,} columns; at most {MAX_COLUMNS:,} can be read")
+    if end > longest + 1:
+        raise refusal("LINE", f"the first row of {path}", f"more than {longest:,} bytes")
+    if len(cells) > limit("COLUMNS"):
+        raise refusal("COLUMNS", str(path), f"{len(cells):,} columns")
     row = 1 + head.count(b"\n", 0, begin)
     if header is None:
         numbers = [read_number(cell) for cell in cells]

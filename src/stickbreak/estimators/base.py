@@ -138,7 +138,7 @@ class Estimator(Learned):
 
     def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:
         """Open a path; if the file has column names, read the columns with these names."""
-        return open_rows(X, names, self.verbose)
+        return open_rows(X, names, self.verbose, self._make_family())
 
     def _row_names(self, schema: Schema) -> Sequence[str] | None:
         """Names of the columns that the family reads."""
@@ -298,7 +298,7 @@ class Estimator(Learned):
     def to_xarray(self) -> Any:
         """Posterior summaries, weights and trace as an `xarray.Dataset` (extra `xarray`).
 
-        Named axes: `component` (permanent ids), `feature` (names of the columns, or their
+        Named axes: `component` (0..K-1), `feature` (names of the columns, or their
         positions), `lap`; `other_feature` for the columns of covariances, `symbol` for those of
         categorical tables, `value` and `context` for autoregressions. Topic models have the axes
         `topic` and `word` instead of `component` and `feature`.

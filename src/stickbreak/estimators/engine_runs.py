@@ -186,12 +186,12 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
             "checkpoint= cannot save a warm start, which needs the model it "
             "continues; use warm_start=False"
         )
-    model, seed = estimator._model_of(task, engine), make_seed(estimator.random_state)
-    has_file = engine.checkpoint is not None
+    seed, has_file = make_seed(estimator.random_state), engine.checkpoint is not None
     settings = identify_fit(estimator, task, engine, seed) if has_file else None
     best: Result | None = None
     n_starts = 1 if task.previous is not None else int(estimator.n_init)
     with workers(estimator.n_jobs) as pool:
+        model = estimator._model_of(task, engine)
         for i in range(n_starts):
             try:
                 start = _start(estimator, model, task, np.random.default_rng([seed, i]), pool)
@@ -205,7 +205,7 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
             )
             if best is None or found.bound > best.bound:
                 best = found
-            if found.is_interrupted:
+            if found.is_interrupted or found.is_out_of_room:
                 break
         assert best is not None
         return _finish(estimator, best, engine, task, pool), found.is_interrupted
@@ -221,9 +221,10 @@ def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
     expected = identify_fit(estimator, task, engine, 0)
     known = {name: value for name, value in expected.items() if name != "seed"}
     found, snapshot = read_checkpoint(engine.checkpoint, known)
-    model, seed = estimator._model_of(replace(task, previous=None), engine), int(found["seed"])
+    seed = int(found["seed"])
     watched = _with_progress(estimator, engine, task.table)
     with workers(estimator.n_jobs) as pool:
+        model = estimator._model_of(replace(task, previous=None), engine)
         result = run(
             model,
             watched,
@@ -290,9 +291,9 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    model = estimator._model_of(task, engine)
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
+        model = estimator._model_of(task, engine)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         if seen is None and total_samples is None and engine.mover().moves:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)

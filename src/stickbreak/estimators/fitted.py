@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch, Table
+from stickbreak.families import Categorical
 from stickbreak.inference import Engine, Result, Trace, workers
 from stickbreak.inference.rules import BaseRule
 from stickbreak.models import Model, ModelPotentials
@@ -19,9 +20,9 @@ from stickbreak.moves import explain
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Pool
 from stickbreak.reading import Categories, Schema, Shape
-from stickbreak.stats import Array, Fields, Summary
+from stickbreak.stats import SYMBOL, Array, Fields, Summary
 
-__all__ = ["Fitted", "Learned", "interval_of", "number_of"]
+__all__ = ["Fitted", "Learned", "interval_of", "number_of", "with_words"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,17 @@ class Fitted:
     def predictive(self) -> ModelPotentials:
         """Potentials at posterior mean weights, with the posterior predictive of rows."""
         return self.model.predictive(self.counts, self.params)
+
+
+def with_words(fitted: Fitted, schema: Schema) -> Fitted:
+    """The same fit with a larger vocabulary; new words have no counts."""
+    n_new = schema.n_features - fitted.schema.n_features
+    if not n_new:
+        return fitted
+    assert isinstance(fitted.model.family, Categorical)
+    family = replace(fitted.model.family, n_symbols=(schema.n_features,))
+    model = replace(fitted.model, family=family)
+    return replace(fitted, model=model, counts=fitted.counts.insert(SYMBOL, n_new), schema=schema)
 
 
 def number_of(concentration: float | GammaPrior) -> float:

@@ -1,29 +1,24 @@
-"""Answers about unseen data: forecasts, gaps, drawn sequences, held-out words."""
+"""Answers about unseen data: forecasts, gaps, drawn sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from stickbreak.data import Documents
 from stickbreak.kernels.chain.paths import filter_step
 from stickbreak.models import ModelPotentials
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
-from stickbreak.reading import Dictionary, Shape, Stack, read_text
+from stickbreak.reading import Dictionary, Shape, Stack, read_row
 from stickbreak.stats import Array
 
 from .fitted import Fitted
 
 __all__ = [
     "Filtered", "Forecast", "OnlineFilter", "draw_sequences", "fill_gaps", "forecast_rows",
-    "score_completion",
 ]  # fmt: skip
-
-CHUNK = 1 << 16  # words whose probabilities are computed at once
 
 
 class Forecast(NamedTuple):
@@ -141,47 +136,6 @@ def _draw_successors(
     return np.concatenate(parts)
 
 
-def score_completion(
-    documents: Documents, topic_word: Array, transform: Callable[[Any], Array]
-) -> float:
-    """Mean log probability of the words in one half of each document, given the other half.
-
-    topic_word : (K, V) probability of each word in each topic
-    transform : counts (S, V) to the shares (S, K) of the topics
-    """
-    known, held_out = _deal_words(documents, topic_word.shape[1])
-    shares, probability = transform(known), np.ascontiguousarray(topic_word.T)
-    rows, total = np.repeat(np.arange(documents.n_spans), np.diff(held_out.indptr)), 0.0
-    for lo in range(0, len(held_out.data), CHUNK):
-        at = slice(lo, lo + CHUNK)
-        found = np.einsum("nk,nk->n", shares[rows[at]], probability[held_out.indices[at]])
-        total += float(held_out.data[at] @ np.log(found))
-    weight = float(held_out.data.sum())
-    if weight == 0:
-        raise ValueError(
-            "no document has two occurrences of words, one to learn its topics "
-            "from and one to score"
-        )
-    return total / weight
-
-
-def _deal_words(documents: Documents, n_symbols: int, seed: int = 0) -> tuple[Any, Any]:
-    """Distribute occurrences of words at random to two matrices (S, V).
-
-    The fractional part of a count goes to one of them.
-    """
-    rng = np.random.default_rng(seed)
-    assert documents.repeats is not None
-    whole = np.floor(documents.repeats)
-    rest = documents.repeats - whole
-    second = rng.binomial(whole.astype(np.int64), 0.5) + rest * rng.integers(2, size=len(whole))
-    made = []
-    for values in (documents.repeats - second, second):
-        parts: Any = values, documents.rows[:, 0], documents.offsets
-        made.append(sparse.csr_array(parts, shape=(documents.n_spans, n_symbols)))
-    return made[0], made[1]
-
-
 class OnlineFilter:
     """Follow the state of a growing sequence, one row at a time; see `HMM.online_filter`.
 
@@ -213,9 +167,10 @@ class OnlineFilter:
 
         Parameters
         ----------
-        x : (D,) values, NaN where missing; a single symbol may be given as it is. The first rows of
-            an autoregression, as many as its order, are context only: probabilities stay those of
-            the start, and log_predictive is NaN.
+        x : (D,) values, NaN where missing; a single symbol may be given as it is. A row of a data
+            frame or file may hold words: a tuple, list, dict, Series or frame of one row. The
+            first rows of an autoregression, as many as its order, are context only: probabilities
+            stay those of the start, and log_predictive is NaN.
 
         Returns
         -------
@@ -240,17 +195,11 @@ class OnlineFilter:
 
     def _read(self, x: Any) -> Array:
         """(1, D) the row as numbers."""
-        row = np.asarray(x, dtype=object if isinstance(x, str) else None).reshape(1, -1)
-        if row.shape[1] != self._schema.n_features:
-            raise ValueError(
-                f"the row has {row.shape[1]} values, but the model expects "
-                f"{self._schema.n_features}"
-            )
-        if row.dtype.kind in "OUT":
-            row, _ = read_text(
-                row, self._family.readers(self._schema.n_features), self._schema.categories
-            )
-        row = row.astype(float)
+        n = self._schema.n_features
+        if isinstance(x, np.ndarray) and x.dtype.kind in "fiu" and x.size == n:
+            row = x.reshape(1, -1).astype(float)
+        else:
+            row = read_row(x, self._family.readers(n), self._schema)
         if np.isinf(row).any() or (self._family.missing == "refused" and np.isnan(row).any()):
             raise ValueError(f"the row holds {row[~np.isfinite(row)][0]}; values must be finite")
         return row

@@ -12,7 +12,7 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Start, workers
 from stickbreak.initialize import from_plusplus, from_random, from_scalable
 from stickbreak.models import Model, dp_mixture, finite_mixture
-from stickbreak.parameters import require_positive, require_whole
+from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.priors.shares import ConcentrationPosterior
 from stickbreak.progress import Phase
@@ -33,7 +33,7 @@ def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrio
     if isinstance(concentration, GammaPrior):
         concentration.check()
     else:
-        require_positive(concentration=concentration)
+        require_prior_count(concentration=concentration)
     return concentration
 
 

@@ -18,16 +18,16 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, Engine, Start, workers
 from stickbreak.initialize import from_documents
 from stickbreak.models import Model, ModelPotentials, hdp_topics, lda
-from stickbreak.parameters import require_positive, require_whole
+from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read_documents
-from stickbreak.stats import SYMBOL, Array
+from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
+from .completion import Topics, score_completion
 from .engine_runs import Task
-from .fitted import Fitted, interval_of, number_of
-from .forecasts import score_completion
+from .fitted import Fitted, interval_of, number_of, with_words
 from .model_files import register
 from .views import Labeled, plot_topics, top_words
 
@@ -47,7 +47,7 @@ class TopicEstimator(Estimator):
     top_words = top_words
 
     def _make_family(self) -> Categorical:
-        require_positive(word_concentration=self.word_concentration)
+        require_prior_count(word_concentration=self.word_concentration)
         return Categorical(float(self.word_concentration))
 
     def _check_arguments(self) -> None:
@@ -73,7 +73,7 @@ class TopicEstimator(Estimator):
             documents, schema = read_documents(given, None)
             return Task(documents, schema, self._count_first(documents, None, can_move))
         documents, schema = read_documents(given, previous.schema, grows=True)
-        previous = _with_words(previous, schema)
+        previous = with_words(previous, schema)
         return Task(documents, schema, len(previous.ids), previous=previous)
 
     def _n_items(self, table: Table) -> int:
@@ -165,7 +165,7 @@ class TopicEstimator(Estimator):
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """Names of the columns of `transform`."""
-        return np.array([f"topic{i}" for i in self._require_fitted().ids], dtype=object)
+        return np.array([f"topic{k}" for k in range(self.n_components_)], dtype=object)
 
     def score_samples(self, X: Rows) -> Array:
         """(S,) lower bound on the log probability of each document, at posterior mean topics.
@@ -179,12 +179,14 @@ class TopicEstimator(Estimator):
     def score(self, X: Rows, y: object = None) -> float:
         """Mean log predictive probability of a word, in nats, by document completion.
 
-        The word occurrences of every document are divided at random (always in the same way) into
-        two halves. The first gives the document's topics, and the second is scored: log sum_k
-        share_k probability_kw at posterior means.
+        Of each document with five distinct words or more, a random fifth of them (always the same)
+        is held out with all their occurrences. The others give its shares of the topics, from prior
+        counts of 0.1, and the held-out words are scored: log sum_k share_k probability_kw. How
+        documents are weighed in the model has no part in it, so that models and tools compare.
         """
         documents = self._use(self._given(X))[1]
-        return score_completion(documents, self.topic_word_, self.transform)
+        with workers(self.n_jobs) as pool:
+            return score_completion(documents, Topics.of(self.topic_word_, self.counts_), pool)
 
     def perplexity(self, X: Rows) -> float:
         """exp(-score(X)): lower is better."""
@@ -208,7 +210,8 @@ class TopicEstimator(Estimator):
         require_whole(n_samples=n_samples, length=length)
         rng = self._rng(random_state)
         shares = rng.dirichlet(fitted.predictive()["pseudo"], n_samples)
-        return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
+        with workers(self.n_jobs):
+            return sparse.csr_array(rng.multinomial(length, shares @ self.topic_word_)), shares
 
     # ------------------------------------------------------------------------------------ readers
 
@@ -244,17 +247,6 @@ class TopicEstimator(Estimator):
         tags.input_tags.sparse = tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = False
         return tags
-
-
-def _with_words(fitted: Fitted, schema: Schema) -> Fitted:
-    """The same fit with a larger vocabulary; new words have no counts."""
-    n_new = schema.n_features - fitted.schema.n_features
-    if not n_new:
-        return fitted
-    assert isinstance(fitted.model.family, Categorical)
-    family = replace(fitted.model.family, n_symbols=(schema.n_features,))
-    model = replace(fitted.model, family=family)
-    return replace(fitted, model=model, counts=fitted.counts.insert(SYMBOL, n_new), schema=schema)
 
 
 @register

@@ -66,8 +66,8 @@ def plot_mixture(
 ) -> Figure | Axes:
     """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-    Components are named by their permanent ids, the largest first; those without a row are left
-    out, with a note.
+    Components are named by their numbers, as in `predict`, the largest first; those without a row
+    are left out, with a note.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def plot_chain(
 ) -> Figure | Axes:
     """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-    States are named by their permanent ids, the largest first; those without a row are left
-    out, with a note.
+    States are named by their numbers, as in `predict`, the largest first; those without a row
+    are left out, with a note.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def plot_topics(
 ) -> Figure | Axes:
     """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
 
-    Topics are named by their permanent ids, the largest first; those without a word are left
-    out, with a note.
+    Topics are named by their numbers, as in `predict`, the largest first; those without a word
+    are left out, with a note.
 
     Parameters
     ----------
@@ -231,7 +231,6 @@ def _make_view(
         trace=fitted.trace,
         weights=fitted.weights,
         counts=np.array(fitted.model.prior.sizes(fitted.counts)),
-        ids=np.array(fitted.ids),
         posterior=fitted.posterior(),
         names=names,
         objective=fitted.rule.objective,
@@ -322,12 +321,12 @@ def make_dataset(fitted: Fitted, about: str, values: Labeled) -> Any:
     sizes = np.array(fitted.model.prior.sizes(fitted.counts))
     found: Labeled = {"weight": (axis, fitted.weights), "count": (axis, sizes)} | values | laps
     found["n_components"] = ("lap", trace.n_components.astype(np.int64))
-    ids, features = np.array(fitted.ids), np.arange(schema.n_features)
+    numbers, features = np.arange(len(fitted.ids)), np.arange(schema.n_features)
     if schema.names is not None:
         features = schema.name_array.astype(str)
     known: Mapping[str, Array] = {
-        axis: ids,
-        f"next_{axis}": ids,
+        axis: numbers,
+        f"next_{axis}": numbers,
         "feature": features,
         "other_feature": features,
         "word": features,

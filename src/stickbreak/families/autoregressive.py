@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Edit
+from stickbreak.stats import Edit, log_gamma_rise
 
 from . import learning, quadratic, wishart
 from .base import (
@@ -37,7 +36,8 @@ from .base import (
     find_missing,
     prior_frame,
     prior_vector,
-    require_positive,
+    require_moderate,
+    require_prior_count,
 )
 from .lagged import LaggedMoments, prior_coefficients
 from .moments import DEFAULT_SHARE, cholesky, spread
@@ -109,9 +109,10 @@ class AutoregressiveGaussian(LaggedMoments):
         dof = D + 2: the prior covariance is worth one row.
         """
         require_whole(order=self.order)
-        require_positive(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
+        require_prior_count(mean_strength=self.mean_strength, offset_strength=self.offset_strength)
         D, E = self._sizes(scale.n_features)
         own = replace(self, mean=prior_coefficients(self.mean, D, E))
+        require_moderate(scale)
         found = own._measure(scale)
         typical = (
             column_spread(found)
@@ -170,25 +171,24 @@ class AutoregressiveGaussian(LaggedMoments):
             rows, mean, dof + n[:, 0], factor, logs[:, :E].sum(1), logs[:, E:].sum(1), anchor
         )
 
-    def _log_partition(self, q: MatrixNormalWishart) -> Array:
-        D, log_strength = self.n_values, np.log(q.strength) if self.intercept else 0.0
-        of_precision = wishart.log_partition(q.dof, q.log_det, D)
-        return np.asarray(of_precision - 0.5 * D * (q.log_det_context + log_strength))
-
     @cached_property
-    def _prior_partition(self) -> Array:
-        return self._log_partition(self._posterior(self.zeros(1)))
+    def _at_prior(self) -> MatrixNormalWishart:
+        return self._posterior(self.zeros(1))
 
     def _per_row(self) -> float:
         return self._log_jacobian() - 0.5 * self.n_values * LOG_2PI
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
-        return (
-            self._log_partition(self._posterior(counts))
-            - self._prior_partition
-            + self._per_row() * counts["moments"][:, 0]
+        q, prior = self._posterior(counts), self._at_prior
+        D, rows = self.n_values, counts["moments"][:, 0]
+        rise = wishart.log_partition_rise(
+            float(prior.dof[0]), float(prior.log_det[0]), rows, q.log_det, D
         )
+        stronger = q.log_det_context - prior.log_det_context
+        if self.intercept:
+            stronger = stronger + np.log1p(rows / self.offset_strength)
+        return rise - 0.5 * D * stronger + self._per_row() * rows
 
     def _form(self, q: MatrixNormalWishart, of_context: Any, of_residual: Any) -> RegressionForm:
         """The form with these weights of the context and residual directions, numbers or (K,)."""
@@ -215,8 +215,7 @@ class AutoregressiveGaussian(LaggedMoments):
         q, D = self._posterior(counts), self.n_values
         power = 0.5 * (q.dof + 1.0)
         constant = (
-            gammaln(power)
-            - gammaln(power - 0.5 * D)
+            log_gamma_rise(power - 0.5 * D, 0.5 * D)
             + 0.5 * (D * np.log(2.0) - q.log_det)
             + self._per_row()
         )

@@ -12,17 +12,19 @@ import numpy as np
 
 from stickbreak.data import Scale, is_sparse
 from stickbreak.errors import DataWarning
-from stickbreak.parameters import Parameters, require_positive
+from stickbreak.parameters import Parameters, require_positive, require_prior_count
 from stickbreak.protocols import Array, Counts, Out
 from stickbreak.stats import Edit, Field, Shares
 
 __all__ = [
     "LOG_2PI", "BaseFamily", "BaseScores", "Incomplete", "column_counts", "column_spread",
     "features_of", "fill_missing", "find_missing", "prior_frame", "prior_vector",
-    "require_positive",
+    "require_moderate",
+    "require_positive", "require_prior_count",
 ]  # fmt: skip
 
 LOG_2PI = math.log(2.0 * math.pi)
+LARGEST = 1e150  # of a column's typical value, and one over its smallest: squares are numbers
 
 
 class BaseScores:
@@ -289,7 +291,7 @@ class BaseFamily(Parameters):
         """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes."""
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
 
-    def settle(self, live: Any) -> Out:
+    def settle(self, live: Any, n_components: int) -> Out:
         """Fields back from live counts."""
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
 
@@ -364,8 +366,24 @@ def prior_frame(
     return frame
 
 
+def require_moderate(scale: Scale) -> None:
+    """Raise ValueError for columns whose squares are no numbers: too large, or too small."""
+    is_large = (scale.seen > 0) & ~(scale.square <= LARGEST**2)
+    has_small = (scale.mean != 0) | ((scale.largest > 0) & (scale.largest < 1.0 / LARGEST))
+    bad = np.flatnonzero(is_large | ((scale.square < LARGEST**-2) & has_small))
+    if len(bad):
+        where, limit, remedy = "below", 1.0 / LARGEST, "multiply"
+        if is_large[bad[0]]:
+            where, limit, remedy = "beyond", LARGEST, "divide"
+        raise ValueError(
+            f"column {scale.name(bad[0])} holds values {where} {limit:g}, whose squares floats "
+            f"cannot hold; {remedy} it by a constant"
+        )
+
+
 def column_spread(scale: Scale) -> Array:
     """(D,) variance of each column; a constant column gets variance 1 and a warning."""
+    require_moderate(scale)
     floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
     constant = scale.variance <= floor
     # a column without any values was reported when the table was measured

@@ -8,11 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, digamma
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
+from stickbreak.stats import (
+    Field,
+    Shares,
+    log_gamma_draws,
+    log_gamma_rise,
+    log_mode_beta,
+    weigh,
+)
 
 from . import learning
 from .base import (
@@ -22,11 +29,15 @@ from .base import (
     features_of,
     fill_missing,
     find_missing,
-    require_positive,
+    require_prior_count,
 )
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Bernoulli"]
+
+# Prior counts. Zeros are rows less ones, which leaves rounding errors; their log probability may
+# be minus one over the prior count.
+LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ class Bernoulli(BaseFamily):
 
     def resolve(self, scale: Scale) -> Bernoulli:
         """Keep the prior counts; set n_features."""
-        require_positive(on=self.on, off=self.off)
+        require_prior_count(LEAST, on=self.on, off=self.off)
         return replace(self, n_features=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
@@ -149,18 +160,24 @@ class Bernoulli(BaseFamily):
 
     # ------------------------------------------------------------------------------------ posterior
 
-    def _posterior(self, counts: Counts) -> tuple[Array, Array]:
-        """Beta parameters (K, D).
+    def _seen(self, counts: Counts) -> tuple[Array, Array]:
+        """Ones and zeros (K, D).
 
         Rounding of a subtraction may leave slightly more ones than rows, so zeros are clamped.
         """
-        zeros = np.maximum(counts["rows"][:, None] - counts["missing"] - counts["ones"], 0.0)
-        return self.on + counts["ones"], self.off + zeros
+        ones = counts["ones"]
+        return ones, np.maximum(counts["rows"][:, None] - counts["missing"] - ones, 0.0)
+
+    def _posterior(self, counts: Counts) -> tuple[Array, Array]:
+        """Beta parameters (K, D)."""
+        ones, zeros = self._seen(counts)
+        return self.on + ones, self.off + zeros
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Beta log-partition differences, summed over columns."""
-        a, b = self._posterior(counts)
-        return (betaln(a, b) - betaln(self.on, self.off)).sum(1)
+        ones, zeros = self._seen(counts)
+        rise = log_gamma_rise(self.on, ones) + log_gamma_rise(self.off, zeros)
+        return np.asarray((rise - log_gamma_rise(self.on + self.off, ones + zeros)).sum(1))
 
     def mean_log(self, counts: Counts) -> BinaryScores:
         """Scores from E[log p] and E[log(1 - p)]."""
@@ -186,8 +203,7 @@ class Bernoulli(BaseFamily):
 
     def log_mode(self, counts: Counts) -> Array:
         """(K,) log joint at the mode in natural coordinates."""
-        a, b = self._posterior(counts)
-        return (a * np.log(a) + b * np.log(b) - (a + b) * np.log(a + b)).sum(1)
+        return log_mode_beta(np.stack(self._posterior(counts), axis=-1)).sum(1)
 
     def learn(self, counts: Counts) -> Bernoulli:
         """Learn `on` and `off`: first their sum, then their odds."""
@@ -204,15 +220,16 @@ class Bernoulli(BaseFamily):
     # ------------------------------------------------------------------------------- means, seeding
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
-        """Probability (K, D) of a one."""
+        """Probability (K, D) of a one, and of a zero: one minus the other may round to nothing."""
         a, b = self._posterior(counts)
-        return {"probability": a / (a + b)}
+        return {"probability": a / (a + b), "of_zero": b / (a + b)}
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) KL, summed over columns."""
-        p, q = first["probability"], second["probability"]
-        entropy = (p * np.log(p) + (1 - p) * np.log1p(-p)).sum(1)
-        return entropy[:, None] - p @ np.log(q).T - (1 - p) @ np.log1p(-q).T
+        one, zero = (first[name] for name in ("probability", "of_zero"))
+        entropy = (one * np.log(one) + zero * np.log(zero)).sum(1)
+        cross = one @ np.log(second["probability"]).T + zero @ np.log(second["of_zero"]).T
+        return np.asarray(entropy[:, None] - cross)
 
     def divergence(self, rows: Array, index: int) -> Array:
         """(n,) KL of smoothed rows: a constant for each column that differs, by direction.
@@ -223,9 +240,10 @@ class Bernoulli(BaseFamily):
             (1.0 + self.on) / (1.0 + self.on + self.off),
             self.on / (1.0 + self.on + self.off),
         )
-        gap = np.log(high / low) - np.log((1 - high) / (1 - low))
-        up = high * gap + np.log((1 - high) / (1 - low))  # KL(high || low)
-        down = -low * gap - np.log((1 - high) / (1 - low))  # KL(low || high)
+        of_zeros = np.log(self.off / (1.0 + self.off))  # log of (1 - high) / (1 - low)
+        gap = np.log(high / low) - of_zeros
+        up = high * gap + of_zeros  # KL(high || low)
+        down = -low * gap - of_zeros  # KL(low || high)
         there = rows[:, index : index + 1]
         return ((rows > there) * up + (rows < there) * down).sum(0)
 

@@ -10,23 +10,21 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.data.limits import limit
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
-from stickbreak.kernels.tables import linear_rows, scatter_words
+from stickbreak.kernels.tables import linear_rows, padded, scatter_words
 from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares, WordShares
 
 from . import learning, tables
-from .base import BaseFamily, BaseScores, find_missing, require_positive
+from .base import BaseFamily, BaseScores, find_missing, require_prior_count
 from .multinomial import Multinomial
 from .single_precision import single
 
 __all__ = ["Categorical", "TableScores"]
-
-# limit of a column, unless n_symbols asks for more: a larger table is rarely intended
-MAX_SYMBOLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Categorical(BaseFamily):
 
     concentration: float = 0.5
     n_symbols: Any = None
-    max_categories = MAX_SYMBOLS
+    max_categories = 1 << 31  # what `resolve` says is below
     missing_category = -1.0
     draws = True
     learned = ("concentration",)
@@ -116,8 +114,9 @@ class Categorical(BaseFamily):
 
         Its default 0.5 is Jeffreys' choice.
         """
-        require_positive(concentration=self.concentration)
-        seen = np.maximum(scale.largest.astype(int) + 1, 1)
+        require_prior_count(concentration=self.concentration)
+        self._refuse_many(scale)
+        seen = np.maximum(np.minimum(scale.largest, 2.0**62).astype(int) + 1, 1)
         wanted = (
             seen
             if self.n_symbols is None
@@ -126,13 +125,17 @@ class Categorical(BaseFamily):
         if (wanted < seen).any():
             d = int(np.flatnonzero(wanted < seen)[0])
             raise ValueError(f"column {d} has symbol {seen[d] - 1} but n_symbols={wanted[d]}")
-        if self.n_symbols is None and seen.max() > MAX_SYMBOLS:
-            d = int(np.argmax(seen))
-            raise ValueError(
-                f"column {d} has symbol {seen[d] - 1}; recode symbols as 0, 1, 2, ... "
-                "or give n_symbols"
-            )
         return replace(self, n_symbols=tuple(int(v) for v in wanted))
+
+    def _refuse_many(self, scale: Scale) -> None:
+        """Raise ValueError for a table of all symbols that is larger than anyone intended."""
+        total, d = float(np.maximum(scale.largest + 1, 1).sum()), int(np.argmax(scale.largest))
+        if self.n_symbols is None and total > limit("SYMBOLS"):
+            raise ValueError(
+                f"column {d} has symbol {scale.largest[d]:.0f}, all columns have {total:.0f} "
+                f"symbols, and the limit is {limit('SYMBOLS'):,}; recode them as 0, 1, 2, ..., "
+                "give n_symbols, or raise STICKBREAK_MAX_SYMBOLS in the environment"
+            )
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Symbols must be whole numbers from -1 (missing, like NaN) to n_symbols - 1, if known."""
@@ -184,13 +187,15 @@ class Categorical(BaseFamily):
                 f"collapsed sweeps take one column of symbols; this family has "
                 f"{len(self.n_symbols)}: use BatchVB"
             )
-        table, total = counts["emission"].copy(), counts["emission_total"][0].copy()
+        width = -(-counts["emission"].shape[1] // EIGHT) * EIGHT
+        table, total = (padded(counts[n], width) for n in ("emission", "emission_total"))
         concentration = float(self.concentration)
-        return LiveTable(table, total, concentration, concentration * self.n_symbols[0])
+        return LiveTable(table, total[0], concentration, concentration * self.n_symbols[0])
 
-    def settle(self, live: LiveTable) -> dict[str, Array]:
+    def settle(self, live: LiveTable, n_components: int) -> dict[str, Array]:
         """Fields from live counts."""
-        return {"emission": live.counts, "emission_total": live.totals[None]}
+        own = {"emission": live.counts, "emission_total": live.totals[None]}
+        return {name: np.ascontiguousarray(array[:, :n_components]) for name, array in own.items()}
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Empty counts."""

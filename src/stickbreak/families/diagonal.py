@@ -11,17 +11,26 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 from . import learning
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .base import (
+    LOG_2PI,
+    column_spread,
+    prior_frame,
+    prior_vector,
+    require_positive,
+    require_prior_count,
+)
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, spread
 from .rounding import noise_of, prior_rounding
+from .wishart import check_largest_dof
 
 __all__ = ["DiagonalGaussian", "column_divergence"]
 
@@ -70,9 +79,10 @@ class DiagonalGaussian(ColumnMoments):
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:
         """Prior mean = column means; prior variance = 0.25 * column variances."""
-        require_positive(mean_strength=self.mean_strength)
+        require_prior_count(mean_strength=self.mean_strength)
         if not self.dof > 2:
             raise ValueError(f"dof must be above 2; got {self.dof}")
+        check_largest_dof(self.dof)
         rounding = prior_rounding(self.rounding, self.variance, scale)
         columns = column_spread(scale) + rounding**2 / 12.0
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
@@ -106,14 +116,6 @@ class DiagonalGaussian(ColumnMoments):
     def _noise(self) -> Array:
         return noise_of(self.rounding, self.scale)
 
-    def _log_partition(self, strength: Any, dof: Any, scatter: Array) -> Any:
-        """(K, D) log-partition of each column."""
-        return (
-            0.5 * (LOG_2PI - np.log(strength))
-            + gammaln(0.5 * dof)
-            - 0.5 * dof * np.log(0.5 * scatter)
-        )
-
     def _per_row(self) -> Array:
         """(D,) constants of a row's density in the user's units, by column."""
         return -np.log(self.scale) - 0.5 * LOG_2PI
@@ -122,10 +124,9 @@ class DiagonalGaussian(ColumnMoments):
         """(K,) log-partition of the posterior minus that of the prior, summed over columns."""
         q = self._posterior(counts)
         strength, _, dof, scatter = self._prior()
-        rise = self._log_partition(q.strength, q.dof, q.scatter) - self._log_partition(
-            strength, dof, scatter
-        )
-        return (rise + self._per_row() * q.n).sum(1)
+        rise = log_gamma_rise(0.5 * dof, 0.5 * q.n) - 0.5 * np.log1p(q.n / strength)
+        away = 0.5 * (q.n * np.log(0.5 * q.scatter) + dof * np.log(q.scatter / scatter))
+        return (rise - away + self._per_row() * q.n).sum(1)
 
     def mean_log(self, counts: Counts) -> ColumnScores:
         """E[log N(x | mean, precision)]."""
@@ -144,9 +145,8 @@ class DiagonalGaussian(ColumnMoments):
         scatter = q.scatter + self._noise  # of the row's own rounding too
         precision = q.dof / scatter * (q.strength / (q.strength + 1.0))
         constant = (
-            0.5 * q.dof * np.log(q.scatter / scatter)
-            + gammaln(0.5 * (q.dof + 1.0))
-            - gammaln(0.5 * q.dof)
+            log_gamma_rise(0.5 * q.dof, 0.5)
+            + 0.5 * q.dof * np.log(q.scatter / scatter)
             - 0.5 * np.log(q.dof * np.pi)
             - np.log(self.scale)
         )

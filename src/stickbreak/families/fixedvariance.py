@@ -16,7 +16,14 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import learning
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .base import (
+    LOG_2PI,
+    column_spread,
+    prior_frame,
+    prior_vector,
+    require_positive,
+    require_prior_count,
+)
 from .columns import ColumnMoments, ColumnScores, DiagonalForm
 from .moments import DEFAULT_SHARE, far_averages, spread
 
@@ -47,7 +54,7 @@ class FixedVarianceGaussian(ColumnMoments):
 
     def resolve(self, scale: Scale) -> FixedVarianceGaussian:
         """Variance = 0.25 * column variances; prior mean = column means."""
-        require_positive(mean_strength=self.mean_strength)
+        require_prior_count(mean_strength=self.mean_strength)
         columns = column_spread(scale)
         variance = prior_vector("variance", self.variance, DEFAULT_SHARE * columns)
         require_positive(variance=float(variance.min()))
@@ -90,9 +97,7 @@ class FixedVarianceGaussian(ColumnMoments):
         The sum of log(strength / (strength + n)) / 2 - scatter / (2 variance) + constants.
         """
         strength, _, _ = self._posterior(counts)
-        return (self._log_rows(counts) + 0.5 * (np.log(self.mean_strength) - np.log(strength))).sum(
-            1
-        )
+        return (self._log_rows(counts) + 0.5 * np.log(self.mean_strength / strength)).sum(1)
 
     def _scores(self, mean: Array, anchor: Array, constant: Array, widen: Any) -> ColumnScores:
         precision = np.broadcast_to(1.0 / (self._variance() * widen), mean.shape)

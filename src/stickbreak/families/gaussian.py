@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.kernels.quadratic import update_factors
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 from . import learning, quadratic, wishart
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_positive
+from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, FullMoments, cholesky, spread
 from .rounding import add_noise, noise_of, prior_rounding, trace_with
@@ -78,7 +78,7 @@ class Gaussian(FullMoments):
 
     def resolve(self, scale: Scale) -> Gaussian:
         """Set defaults: column means, a quarter of their variances, dof = max(D + 3, 2 D - 4)."""
-        require_positive(mean_strength=self.mean_strength)
+        require_prior_count(mean_strength=self.mean_strength)
         D = scale.n_features
         wishart.warn_of_width(D, scale.n_units)
         rounding = prior_rounding(self.rounding, self.covariance, scale)
@@ -123,21 +123,14 @@ class Gaussian(FullMoments):
         log_det = 2.0 * np.log(np.einsum("kdd->kd", factor)).sum(1)
         return NormalWishart(strength + n[:, 0], mean, dof + n[:, 0], factor, log_det, anchor)
 
-    def _log_partition(self, strength: Any, dof: Any, log_det: Any) -> Any:
-        D = self.n_features
-        return 0.5 * D * (LOG_2PI - np.log(strength)) + wishart.log_partition(dof, log_det, D)
-
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
-        q = self._posterior(counts)
+        q, D, rows = self._posterior(counts), self.n_features, counts["moments"][:, 0]
         strength, _, dof, inverse_scale = self._prior()
-        prior = self._log_partition(strength, dof, np.linalg.slogdet(inverse_scale)[1])
-        per_row = self._log_jacobian() - 0.5 * self.n_features * LOG_2PI
-        return (
-            self._log_partition(q.strength, q.dof, q.log_det)
-            - prior
-            + per_row * counts["moments"][:, 0]
-        )
+        prior = float(np.linalg.slogdet(inverse_scale)[1])
+        rise = wishart.log_partition_rise(dof, prior, rows, q.log_det, D)
+        per_row = self._log_jacobian() - 0.5 * D * LOG_2PI
+        return rise - 0.5 * D * np.log1p(rows / strength) + per_row * rows
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
         """E[log N(x | mean, precision)]."""
@@ -162,8 +155,7 @@ class Gaussian(FullMoments):
         log_det = q.log_det + (1.0 + q.dof) * grown - D * np.log(weight)
         power = 0.5 * (dof + D)
         constant = (
-            gammaln(power)
-            - gammaln(0.5 * dof)
+            log_gamma_rise(0.5 * dof, 0.5 * D)
             - 0.5 * D * np.log(dof * np.pi)
             - 0.5 * log_det
             + self._log_jacobian()

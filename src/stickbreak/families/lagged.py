@@ -17,7 +17,7 @@ from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array
 
 from .base import find_missing
-from .moments import FullMoments, prepare_full, prepare_standardized
+from .moments import FullMoments, prepare_full, prepare_standardized, require_near
 from .partial import PartialRows
 
 __all__ = ["LaggedMoments", "prior_coefficients"]
@@ -63,7 +63,10 @@ class LaggedMoments(FullMoments):
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """A row must hold a value and the `order` rows before it, all of the same width."""
         require_whole(order=self.order)
-        self._sizes(int(rows.shape[1]))
+        D, E = self._sizes(int(rows.shape[1]))
+        if np.shape(self.scale) == (D + E,):  # the frame has the context first
+            center, scale = np.roll(self.center, D), np.roll(self.scale, D)
+            require_near(np.asarray(rows), center, scale, first)
 
     def has_values(self, rows: Any) -> Array:
         """(n,) whether a row is complete."""

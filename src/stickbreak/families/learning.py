@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import gammaln
 
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 __all__ = [
     "EM_STEPS",
@@ -113,8 +113,7 @@ def best_concentration(tables: Iterable[tuple[Array, Array, int]], start: float)
     def value(a: Array) -> Array:
         rise = 0.0
         for seen, total, n_symbols in parts:
-            rise += gammaln(seen + a).sum() - len(seen) * gammaln(a)
-            rise += len(total) * gammaln(n_symbols * a) - gammaln(total + n_symbols * a).sum()
+            rise += log_gamma_rise(a, seen).sum() - log_gamma_rise(n_symbols * a, total).sum()
         return np.asarray(rise)
 
     return float(climb(value, start))

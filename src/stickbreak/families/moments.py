@@ -27,7 +27,8 @@ from .partial import PartialRows, divide_rows
 
 __all__ = [
     "DEFAULT_SHARE", "EMPTY", "FAR", "FullMoments", "MomentFamily", "as_rows", "cholesky",
-    "far_averages", "n_full", "prepare_full", "prepare_standardized", "spread", "unpack_symmetric",
+    "far_averages", "n_full", "prepare_full", "prepare_standardized", "require_near", "spread",
+    "unpack_symmetric",
 ]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that we expect within one component
@@ -35,6 +36,10 @@ DEFAULT_SHARE = 0.25  # of a column's variance that we expect within one compone
 FAR = 1e5
 """Limit for the terms of a quadratic form, per column. Beyond it their sum, which is about 1 per
 column, loses more than 2e-11 of itself: terms round at 2e-16."""
+
+FURTHEST = 1e140
+"""Largest distance of a row from the center, in units of the scale: its square, in units of a
+narrow component, must be a number."""
 
 EMPTY = 1e-11
 """Fewer rows than this are rounding errors of running differences: their average means nothing.
@@ -76,6 +81,26 @@ def prepare_full(rows: Any, center: Array, scale: Array) -> Array | PartialRows:
     out = np.empty((n_full(rows.shape[1]), len(rows)))
     is_incomplete = standardized_full(rows, center, 1.0 / scale, out)
     return divide_rows(np.isnan(rows), out, np.log(scale)) if is_incomplete else out
+
+
+def require_near(rows: Any, center: Any, scale: Any, first: int) -> None:
+    """Raise ValueError for a row (n, D) that is too far from the frame to have a density.
+
+    Only once the frame (D,) is set. first : number of the first row.
+    """
+    if np.shape(scale) != rows.shape[1:]:
+        return
+    reach = FURTHEST * np.asarray(scale)
+    with np.errstate(over="ignore"):
+        low, high = center - reach, center + reach
+    # reductions, because a table of differences would be as large as the rows
+    if not ((np.fmin.reduce(rows, 0) < low) | (np.fmax.reduce(rows, 0) > high)).any():
+        return
+    at, column = np.argwhere((rows < low) | (rows > high))[0]
+    raise ValueError(
+        f"row {first + at}, column {column} is {rows[at, column]:g}, too far for squares from the "
+        f"rows of the fit, whose spread is {scale[column]:g}; check its unit"
+    )
 
 
 def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:
@@ -188,6 +213,10 @@ class MomentFamily(BaseFamily):
             "moments": np.zeros((n_components, self.width())),
             "anchor": np.zeros((n_components, self.n_features)),
         }
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Rows must not be so far from those of the fit that their density is no number."""
+        require_near(np.asarray(rows), self.center, self.scale, first)
 
     def prepare_seeding(self, rows: Any) -> Array:
         """[1, z] (1 + D, n) of rows (n, D)."""

@@ -22,7 +22,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import SYMBOL, Field, Shares, SparseShares
 
 from . import learning, tables
-from .base import BaseFamily, BaseScores, fill_missing, find_missing, require_positive
+from .base import BaseFamily, BaseScores, fill_missing, find_missing, require_prior_count
 from .single_precision import single
 
 __all__ = ["CountRows", "Multinomial", "check_counts", "log_factorial_rows"]
@@ -52,20 +52,27 @@ def log_factorial_rows(matrix: Any) -> Array:
     return out
 
 
+MOST_COUNT = 1e15  # up to here every whole number is a float
+
+
 def check_counts(rows: Any, first: int = 0) -> None:
-    """Counts must not be negative."""
+    """Counts must not be negative, nor so large that floats do not hold every whole number."""
     values = rows.data if is_sparse(rows) else np.asarray(rows)
-    if not (values < 0).any():
+    bad = (values < 0) | (values > MOST_COUNT)
+    if not bad.any():
         return
-    if is_sparse(rows):
-        at = int(np.searchsorted(rows.indptr, int(np.argmax(values < 0)), side="right") - 1)
-        raise ValueError(
-            f"row {first + at} has the count {values[values < 0][0]}; counts must not be negative"
-        )
-    at, column = np.argwhere(values < 0)[0]
-    raise ValueError(
-        f"row {first + at}, column {column} is {values[at, column]}; counts must not be negative"
+    is_negative = bool((values < 0).any())
+    bad = values < 0 if is_negative else bad
+    advice = (
+        "counts must not be negative"
+        if is_negative
+        else f"counts go up to {MOST_COUNT:g}, divide them"
     )
+    if is_sparse(rows):
+        at = int(np.searchsorted(rows.indptr, int(np.argmax(bad)), side="right") - 1)
+        raise ValueError(f"row {first + at} has the count {values[bad][0]}; {advice}")
+    at, column = np.argwhere(bad)[0]
+    raise ValueError(f"row {first + at}, column {column} is {values[at, column]}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ class Multinomial(BaseFamily):
 
     def resolve(self, scale: Scale) -> Multinomial:
         """n_symbols = number of columns; concentration as given (0.1)."""
-        require_positive(concentration=self.concentration)
+        require_prior_count(concentration=self.concentration)
         return replace(self, n_symbols=scale.n_features)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:

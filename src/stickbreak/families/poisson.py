@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from stickbreak.data import Scale
 from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Shares, log_gamma_draws, weigh
+from stickbreak.stats import Field, Shares, log_gamma_draws, log_gamma_rise, weigh
 
 from . import learning
 from .base import (
@@ -23,7 +23,7 @@ from .base import (
     fill_missing,
     find_missing,
     prior_vector,
-    require_positive,
+    require_prior_count,
 )
 from .multinomial import check_counts, log_factorial_rows
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
@@ -144,10 +144,11 @@ class Poisson(BaseFamily):
 
     def resolve(self, scale: Scale) -> Poisson:
         """Shape = rate * column mean; a column without events counts as half an event per row."""
-        require_positive(rate=self.rate)
+        require_prior_count(rate=self.rate)
         mean = np.where(scale.mean > 0, scale.mean, 0.5)
         shape = prior_vector("shape", self.shape, self.rate * mean)
-        require_positive(shape=float(shape.min()))
+        for value in (shape.min(), shape.max()):
+            require_prior_count(shape=float(value))
         return replace(self, shape=shape)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
@@ -205,9 +206,10 @@ class Poisson(BaseFamily):
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) Gamma log-partition differences, summed over columns, plus the rows' constants."""
-        a, b = self._posterior(counts)
-        rise = gammaln(a) - a * np.log(b) - gammaln(self.shape) + self.shape * np.log(self.rate)
-        return rise.sum(1) + counts["base"]
+        events, (_, b) = counts["events"], self._posterior(counts)
+        rows = column_counts(counts["rows"], counts["missing"])
+        rise = log_gamma_rise(self.shape, events) - events * np.log(b)
+        return (rise - self.shape * np.log1p(rows / self.rate)).sum(1) + counts["base"]
 
     def mean_log(self, counts: Counts) -> RateScores:
         """Scores from E[log rate] and E[rate]."""
@@ -243,7 +245,7 @@ class Poisson(BaseFamily):
         """
         a, b = self._posterior(counts)
         events, log_rate = a - self.shape, np.log(b).reshape(len(b), -1) - np.log(self.rate)
-        value = lambda shape: (gammaln(shape + events) - gammaln(shape) - shape * log_rate).sum(0)
+        value = lambda shape: (log_gamma_rise(shape, events) - shape * log_rate).sum(0)
         shape = learning.climb(value, self.shape, 1e-6, np.inf)
         better = learning.keep_better(self, replace(self, shape=shape), counts)
         if learning.occupied(b - self.rate) < 2:

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import gammaln
 
 from stickbreak.kernels.quadratic import full_features, shifted_features
 from stickbreak.kernels.sparse import add_sparse_full, dot_sparse_full
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Shares, SparseShares, triangle, weigh
+from stickbreak.stats import Shares, SparseShares, log_gamma_rise, triangle, weigh
 
 from .base import LOG_2PI, BaseScores, fill_missing
 from .moments import FAR, prepare_full
@@ -279,11 +278,7 @@ class StudentScores(Collecting):
         form, log_det = evaluate_partial(self.form, rows)
         lost = np.arange(self.form.mean.shape[1])  # number of missing columns
         power = self.power[:, None] - 0.5 * lost
-        rise = (
-            gammaln(power)
-            - gammaln(self.power)[:, None]
-            + 0.5 * lost * np.log(self.dof * np.pi)[:, None]
-        )
+        rise = 0.5 * lost * np.log(self.dof * np.pi)[:, None] - log_gamma_rise(power, 0.5 * lost)
         at = rows.n_missing
         constant = (self.constant[:, None] + rise)[:, at] - 0.5 * log_det + rows.log_scale
         return constant - power[:, at] * np.log1p(form / self.dof[:, None])

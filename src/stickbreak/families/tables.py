@@ -8,11 +8,11 @@ still give their potentials.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from stickbreak.kernels.tables import digamma_table, log_gamma_columns
 from stickbreak.protocols import Array
-from stickbreak.stats import draw_log_dirichlet
+from stickbreak.stats import draw_log_dirichlet, log_gamma_rise
 
 __all__ = [
     "draw_table",
@@ -31,7 +31,7 @@ def log_partition_rise(table: Array, total: Array, concentration: float, n_symbo
     """
     base, found = n_symbols * concentration, np.empty(table.shape[1])
     log_gamma_columns(np.ascontiguousarray(table), float(concentration), found)
-    return found - gammaln(total + base) + gammaln(base)
+    return np.asarray(found - log_gamma_rise(base, total))
 
 
 def mean_log_table(table: Array, total: Array, concentration: float, n_symbols: int) -> Array:

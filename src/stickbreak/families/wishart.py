@@ -12,21 +12,26 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import digamma, multigammaln
+from scipy.special import digamma
 
 from stickbreak.errors import DataWarning
 from stickbreak.protocols import Array, Counts
+from stickbreak.stats import log_gamma_rise
 
 from . import learning
 from .moments import EMPTY
 
 __all__ = [
-    "covariances", "draw_deviations", "draw_factors", "expected_log_det", "expected_precision",
-    "gaussian_divergence", "learn_covariance", "log_partition", "prior_dof", "prior_matrix",
-    "spiked_divergence", "spiked_divergences", "warn_of_width", "whiten",
+    "check_largest_dof", "covariances", "draw_deviations", "draw_factors", "expected_log_det",
+    "expected_precision", "gaussian_divergence", "learn_covariance", "log_partition_rise",
+    "prior_dof", "prior_matrix", "spiked_divergence", "spiked_divergences", "warn_of_width",
+    "whiten",
 ]  # fmt: skip
 
 WIDE = 10  # columns, from which on few rows are worth a warning
+
+
+MOST_DOF = 1e6  # the bound has a term dof / 2 log det, whose rounding grows with it
 
 
 def prior_matrix(name: str, value: Any, default: Array) -> Array:
@@ -39,13 +44,19 @@ def prior_matrix(name: str, value: Any, default: Array) -> Array:
         matrix = np.diag(np.broadcast_to(matrix, D))
     if matrix.shape != (D, D):
         raise ValueError(f"{name} has shape {matrix.shape} but the data have {D} columns")
-    if (
-        not np.isfinite(matrix).all()
-        or not np.allclose(matrix, matrix.T)
-        or np.linalg.eigvalsh(matrix)[0] <= 0
-    ):
+    if not np.isfinite(matrix).all() or not _is_positive_definite(matrix):
         raise ValueError(f"{name} must be symmetric and positive definite")
     return matrix
+
+
+def _is_positive_definite(matrix: Array) -> bool:
+    """Whether a matrix is, and is symmetric; columns may be of any scale."""
+    variance = np.diag(matrix)
+    if not (variance > 0).all():
+        return False
+    width = np.sqrt(variance)
+    correlation = matrix / width[:, None] / width
+    return np.allclose(correlation, correlation.T) and np.linalg.eigvalsh(correlation)[0] > 0
 
 
 def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns") -> float:
@@ -55,6 +66,7 @@ def prior_dof(value: Any, default: float, n_columns: int, what: str = "columns")
         raise ValueError(
             f"dof must be above the number of {what} plus one ({n_columns + 1}); got {dof}"
         )
+    check_largest_dof(dof)
     return dof
 
 
@@ -71,12 +83,23 @@ def warn_of_width(n_columns: int, n_rows: float) -> None:
         )
 
 
-def log_partition(dof: Any, log_det: Any, n_features: int) -> Any:
-    """Log normalizer of Wishart densities; a number, or (K,)."""
-    D = n_features
-    return (
-        0.5 * D * dof * np.log(2.0) + multigammaln(0.5 * np.asarray(dof), D) - 0.5 * dof * log_det
-    )
+def check_largest_dof(dof: float) -> None:
+    """Raise ValueError for so many degrees of freedom that rounding drowns the data's part."""
+    if not dof <= MOST_DOF:
+        raise ValueError(
+            f"dof must be at most {MOST_DOF:g}; got {dof:g}: for variances that are known use "
+            "FixedVarianceGaussian"
+        )
+
+
+def log_partition_rise(
+    prior_dof: float, prior_log_det: float, rows: Array, log_det: Array, n_features: int
+) -> Array:
+    """(K,) log normalizer of Wishart(prior_dof + rows) minus that of the prior."""
+    D, half = n_features, 0.5 * rows
+    rise = log_gamma_rise(0.5 * (prior_dof - np.arange(D)), half[:, None]).sum(1)
+    away = 0.5 * prior_dof * (log_det - prior_log_det)
+    return np.asarray(rise + half * (D * np.log(2.0) - log_det) - away)
 
 
 def expected_precision(dof: Array, factor: Array) -> Array:

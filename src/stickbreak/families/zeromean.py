@@ -10,15 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from stickbreak.data import Scale
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field
+from stickbreak.stats import Field, log_gamma_rise
 
 from . import quadratic, wishart
-from .base import LOG_2PI, BaseFamily, prior_frame
-from .moments import cholesky, n_full, prepare_full, prepare_standardized, unpack_symmetric
+from .base import LOG_2PI, BaseFamily, prior_frame, require_moderate
+from .moments import (
+    cholesky,
+    n_full,
+    prepare_full,
+    prepare_standardized,
+    require_near,
+    unpack_symmetric,
+)
 from .partial import PartialRows
 
 __all__ = ["ZeroMeanGaussian"]
@@ -49,6 +55,7 @@ class ZeroMeanGaussian(BaseFamily):
 
     def resolve(self, scale: Scale) -> ZeroMeanGaussian:
         """Prior covariance = diag(0.1 * column mean squares); dof = D + 2."""
+        require_moderate(scale)
         square = np.where(scale.square > 0, scale.square, 1.0)
         return replace(
             self,
@@ -66,6 +73,10 @@ class ZeroMeanGaussian(BaseFamily):
     def n_columns(self) -> int:
         """Columns of a row."""
         return self.n_features
+
+    def check_rows(self, rows: Any, first: int = 0) -> None:
+        """Rows must not be so large that their density is no number."""
+        require_near(np.asarray(rows), 0.0, self.scale, first)
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Moments [n, sum z, sum z z' (upper triangle)]; the first moments are not used."""
@@ -112,13 +123,11 @@ class ZeroMeanGaussian(BaseFamily):
 
     def log_marginal(self, counts: Counts) -> Array:
         """(K,) log-partition of the posterior minus that of the prior."""
-        dof, _, log_det = self._posterior(counts)
-        prior_dof, inverse_scale = self._prior()
-        prior = wishart.log_partition(
-            prior_dof, np.linalg.slogdet(inverse_scale)[1], self.n_features
-        )
-        rise = wishart.log_partition(dof, log_det, self.n_features) - prior
-        return rise + self._per_row() * counts["moments"][:, 0]
+        _, _, log_det = self._posterior(counts)
+        dof, inverse_scale = self._prior()
+        rows, prior = counts["moments"][:, 0], float(np.linalg.slogdet(inverse_scale)[1])
+        rise = wishart.log_partition_rise(dof, prior, rows, log_det, self.n_features)
+        return rise + self._per_row() * rows
 
     def mean_log(self, counts: Counts) -> quadratic.QuadraticScores:
         """E[log N(x | 0, precision)]."""
@@ -133,8 +142,7 @@ class ZeroMeanGaussian(BaseFamily):
         dof = n_hat + 1.0 - D
         power = 0.5 * (dof + D)
         constant = (
-            gammaln(power)
-            - gammaln(0.5 * dof)
+            log_gamma_rise(0.5 * dof, 0.5 * D)
             + 0.5 * D * np.log(2.0)
             - 0.5 * log_det
             + self._per_row()

@@ -2,8 +2,19 @@
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint
+from .collapsed import ExcludeOwn, count_own
 from .engine import Callback, Data, Engine
-from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
+from .engines import (
+    EM,
+    ENGINES,
+    BatchVB,
+    CollapsedVB,
+    Gibbs,
+    HardEM,
+    MemoizedVB,
+    StochasticVB,
+    SubchainVB,
+)
 from .executors import count_workers, workers
 from .loop import Result, run, step
 from .memory import Memory, RamMemory, SpillingMemory, Visit
@@ -28,9 +39,11 @@ __all__ = [
     "BoundStopping",
     "Callback",
     "Checkpointer",
+    "CollapsedVB",
     "Data",
     "Draw",
     "Engine",
+    "ExcludeOwn",
     "Gibbs",
     "Hard",
     "HardEM",
@@ -64,6 +77,7 @@ __all__ = [
     "Trace",
     "Visit",
     "WindowMeanLog",
+    "count_own",
     "count_workers",
     "read_checkpoint",
     "run",

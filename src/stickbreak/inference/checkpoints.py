@@ -78,9 +78,9 @@ class Checkpointer:
         """Write the file, whole or not at all, if it is time."""
         if time.monotonic() - self.last < self.every:
             return
-        header, arrays = _pack(snapshot)
         self.last = time.monotonic()
         try:
+            header, arrays = _pack(snapshot)
             write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
         except OSError as error:  # a full disk must not cost the fit; the last file is intact
             warnings.warn(

@@ -16,12 +16,12 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Pool, Watch
-from stickbreak.stats import Fields, Summary, Tally, join
+from stickbreak.stats import Fields, Summary, Tally
 
 from .rules import BaseRule
 
 if TYPE_CHECKING:
-    from stickbreak.models import Model
+    from stickbreak.models import Model, ModelPotentials
 
 __all__ = ["ExcludeOwn", "count_own"]
 
@@ -44,6 +44,12 @@ class ExcludeOwn(BaseRule):
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
         return table.log_mean
+
+    def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
+        """Predictives; what they pay each row is paired row by row where sums do not tell it."""
+        found = super().potentials(model, counts, params)
+        is_linear = np.isfinite(found.scores.pair(found.empty.arrays))
+        return found if is_linear else replace(found, pairs_rows=True)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
@@ -82,13 +88,18 @@ def _sweep(
     is_part = own is not None
     if own is None:
         own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+    elif moves:
+        own = own.copy()  # the last visit's must survive an interruption
     jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
-    job = partial(_sweep_lane, model, counts, params, is_part, moves)
-    found = list(pool(job, jobs))
+    found = list(pool(partial(_sweep_lane, model, counts, params, is_part, moves), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:
         total.add(summary)
-    return total.summary(), join([part for _, part in found])
+    for (_, mine), (_, swept) in zip(jobs, found, strict=True):
+        for name, array in swept.arrays.items():
+            if array is not mine[name]:  # it comes from another process
+                mine[name][...] = array
+    return total.summary(), own
 
 
 def _sweep_lane(
@@ -99,17 +110,18 @@ def _sweep_lane(
     moves: bool,
     job: tuple[Batch, Fields],
 ) -> tuple[Summary, Fields]:
-    """One lane, on its own copy of the counts."""
-    lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1].copy()
+    """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
+    lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1]
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
     fresh = model.family.live(new)
-    out = {name: np.array(array) for name, array in new.arrays.items()}
+    out = {name: np.array(new[name]) for name in tables}
+    legal = params["legal"] if "legal" in params.arrays else None
     log_z, local_bound = model.structure.sweep(
-        model.family.live(counts), tables, pseudo, lane, params.get("legal"), own, fresh, out,
-        is_part=is_part, moves=moves,
+        model.family.live(counts), tables, pseudo, lane, legal, own, fresh, out, is_part=is_part,
+        moves=moves,
     )  # fmt: skip
-    arrays = {**out, **model.family.settle(fresh)}
+    arrays = {**out, **model.family.settle(fresh, counts.size(model.axis))}
     found = replace(new, arrays=arrays, local_bound=local_bound, log_z=log_z, n_units=lane.n_units)
     return found, own
 

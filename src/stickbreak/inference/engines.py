@@ -136,7 +136,7 @@ class MemoizedVB(_MovingEngine):
     n_batches : number of batches; "auto" aims at 20,000 rows each, or 100,000 distinct words of
         documents.
     memory_limit : bytes of remembered counts kept in memory; the rest is spilled to a temporary
-        folder.
+        file (in the folder TMPDIR, else /var/tmp).
     shuffle : visit batches in a random order each lap.
     max_active, candidates, moves, max_iter, tol : as in `BatchVB`.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
@@ -304,4 +304,5 @@ ENGINES: dict[str, type[Engine]] = {
     "hard-em": HardEM,
     "gibbs": Gibbs,
     "subchain": SubchainVB,
+    "collapsed": CollapsedVB,
 }

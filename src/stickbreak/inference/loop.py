@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, NoRoomError, StickbreakWarning
 from stickbreak.protocols import Pool, Revisit, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
@@ -47,6 +48,7 @@ class Result:
     """What a fit found.
 
     model : with the hyperparameters that the fit learned
+    is_interrupted, is_out_of_room : ended early by Ctrl-C, or for want of disk and memory
     warm : values of every unit, for a fit that continues from this one
     """
 
@@ -60,6 +62,7 @@ class Result:
     bound: float
     is_converged: bool
     is_interrupted: bool = False
+    is_out_of_room: bool = False
     warm: Callable[[], Fields | None] = _no_warm
 
 
@@ -237,6 +240,11 @@ class _Loop:
             return None
         return self.rule.bound(self.model, self.state.total.view(), self.state.params)
 
+    def bound_so_far(self) -> float | None:
+        """The bound, or the last lap's while an accepted trial stands in for the total."""
+        bound = self.bound()
+        return self.trace[-1].bound if bound is None and len(self.trace) else bound
+
 
 def run(
     model: Model,
@@ -252,13 +260,13 @@ def run(
 
     settings : what identifies this fit in its checkpoints (see checkpoints.py)
 
-    Ctrl-C ends the fit and keeps its present result.
+    Ctrl-C ends the fit and keeps its present result; so does a want of room, with a warning.
     """
     engine.check()
     loop = _begin(engine.adapt(model), engine, data, start, seed, pool)
     state, trace = loop.state, loop.trace
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
-    interrupted = stopped = False
+    interrupted = out_of_room = stopped = False
     converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_observations)
     try:
         while not stopped and len(trace) < engine.max_iter and loop.begin_lap(converged):
@@ -268,12 +276,18 @@ def run(
     except KeyboardInterrupt:
         interrupted = True
         state.recover(loop.model)
+    except NoRoomError as error:
+        if not len(trace):  # nothing is learned before the end of the first lap
+            raise
+        out_of_room, converged = True, False
+        state.recover(loop.model)
+        _warn_out_of_room(state.lap, error)
     finally:
         for callback in engine.callbacks:
             callback.on_end()
     counts = state.counts
-    if interrupted:
-        bound = loop.bound()
+    if interrupted or out_of_room:
+        bound = loop.bound_so_far()
     else:
         bound = engine.final_bound(loop.model, data, counts, state.params, trace, pool)
     return Result(
@@ -287,7 +301,16 @@ def run(
         bound=math.nan if bound is None else bound,
         is_converged=converged,
         is_interrupted=interrupted,
+        is_out_of_room=out_of_room,
         warm=state.all_warm if state.keeps_warm else _no_warm,
+    )
+
+
+def _warn_out_of_room(lap: int, error: NoRoomError) -> None:
+    warnings.warn(
+        f"the fit ended after lap {lap}, with what it has found: {error}",
+        StickbreakWarning,
+        stacklevel=3,
     )
 
 

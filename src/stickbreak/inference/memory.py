@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
-from stickbreak.persist import read_arrays, write_arrays
+from stickbreak.data import Spill, Spilled
 from stickbreak.stats import Array, EditLog, Fields, Summary
 
 __all__ = ["Memory", "RamMemory", "SpillingMemory", "Visit"]
@@ -69,59 +64,79 @@ class RamMemory:
         return iter(sorted(self._visits))
 
 
-class SpillingMemory:
-    """Visits in memory up to `limit` bytes; the rest in a temporary folder.
+@dataclass(frozen=True)
+class _Kept:
+    """A visit in memory, or one without its arrays and the places of those."""
 
-    The folder is removed with this object.
+    visit: Visit
+    size: int
+    places: Mapping[str, Spilled] | None = None
+
+    @property
+    def used(self) -> int:
+        """Bytes in memory."""
+        return self.size if self.places is None else 0
+
+
+class SpillingMemory:
+    """Visits in memory up to `limit` bytes; the rest in a temporary file (see `Spill`).
+
+    folder : where the file is; by default that of all temporary files
     """
 
     def __init__(self, limit: int, folder: str | Path | None = None) -> None:
         self._limit = limit
         self._used = 0
-        self._visits: dict[int, Visit] = {}
-        self._spilled: dict[int, Visit] = {}  # without their arrays
-        self._parent = folder
-        self._folder: Path | None = None  # made when the first visit is spilled
+        self._kept: dict[int, _Kept] = {}
+        self._spill = Spill("counts of batches beyond memory_limit", folder)
 
     def recall(self, batch_id: int) -> Visit | None:
         """The last visit of a batch, read back from disk if it was spilled."""
-        if batch_id in self._visits:
-            return self._visits[batch_id]
-        if batch_id not in self._spilled:
-            return None
-        arrays = read_arrays(self._path(batch_id))
-        return _with_arrays(self._spilled[batch_id], arrays)
+        kept = self._kept.get(batch_id)
+        if kept is None or kept.places is None:
+            return None if kept is None else kept.visit
+        arrays = {name: self._spill.get(place) for name, place in kept.places.items()}
+        return _with_arrays(kept.visit, arrays)
 
     def remember(self, batch_id: int, visit: Visit) -> None:
-        """Replace the remembered visit of a batch, in memory if there is room."""
-        if batch_id in self._visits:
-            self._used -= _size(self._visits[batch_id])
-        if self._used + _size(visit) <= self._limit:
-            self._used += _size(visit)
-            self._visits[batch_id] = visit
-            if self._spilled.pop(batch_id, None) is not None:
-                self._path(batch_id).unlink()
-            return
-        write_arrays(self._path(batch_id), _arrays(visit))
-        self._visits.pop(batch_id, None)
-        self._spilled[batch_id] = _without_arrays(visit)
+        """Replace the remembered visit of a batch, in memory if there is room.
+
+        The old one is kept until the new one is complete: nothing may leave half of it.
+        """
+        old = self._kept.get(batch_id)
+        used = self._used - (0 if old is None else old.used)
+        new = _Kept(visit, _size(visit))
+        if used + new.size > self._limit:
+            new = replace(new, visit=_without_arrays(visit), places=self._put(_arrays(visit)))
+        self._kept[batch_id] = new
+        self._used = used + new.used
+        if old is not None and old.places is not None:
+            self._drop(old.places)
+
+    def _put(self, arrays: Mapping[str, Array]) -> dict[str, Spilled]:
+        places: dict[str, Spilled] = {}
+        try:
+            for name, array in arrays.items():
+                places[name] = self._spill.put(array)
+        except OSError:
+            self._drop(places)
+            raise
+        return places
+
+    def _drop(self, places: Mapping[str, Spilled]) -> None:
+        for place in places.values():
+            self._spill.drop(place)
 
     @property
     def n_spilled(self) -> int:
-        """Number of batches on disk."""
-        return len(self._spilled)
-
-    def _path(self, batch_id: int) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="stickbreak-", dir=self._parent))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        return self._folder / f"{batch_id}.safetensors"
+        """Number of batches beyond the limit."""
+        return sum(kept.places is not None for kept in self._kept.values())
 
     def __len__(self) -> int:
-        return len(self._visits) + len(self._spilled)
+        return len(self._kept)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(sorted([*self._visits, *self._spilled]))
+        return iter(sorted(self._kept))
 
 
 def _arrays(visit: Visit) -> dict[str, Array]:
@@ -129,8 +144,7 @@ def _arrays(visit: Visit) -> dict[str, Array]:
     found = {f"summary/{n}": a for n, a in visit.summary.arrays.items()}
     if visit.warm is not None:
         found |= {f"warm/{n}": a for n, a in visit.warm.arrays.items()}
-    # not ascontiguousarray, which gives a scalar an axis
-    return {n: np.asarray(a, order="C") for n, a in found.items()}
+    return found
 
 
 def _size(visit: Visit) -> int:

@@ -47,7 +47,9 @@ class BaseRule:
         return model.potentials(counts, params, self)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
-        """The counts that a batch's potentials are made from, given its last ones. By default all.
+        """The counts that a batch's potentials are made from: by default all.
+
+        old : those of the batch at its last visit
         """
         return counts
 

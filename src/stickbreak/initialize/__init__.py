@@ -3,6 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
+from .local import from_collapsed, from_local
 from .plusplus import (
     choose_plusplus,
     choose_random,
@@ -22,8 +23,10 @@ __all__ = [
     "choose_scalable",
     "count_labels",
     "from_blocks",
+    "from_collapsed",
     "from_documents",
     "from_labels",
+    "from_local",
     "from_plusplus",
     "from_previous",
     "from_random",

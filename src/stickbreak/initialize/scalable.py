@@ -80,9 +80,10 @@ def choose_scalable(
     repeats * divergence from the nearest row drawn before. Chunks are processed in order, so that
     the result does not depend on the pool.
     """
-    n, on_disk = whole.n_rows, is_on_disk(whole.rows)
-    nearest = scratch((n,), np.float64) if on_disk else np.zeros(n)
-    owner = scratch((n,), np.int32) if on_disk else np.zeros(n, dtype=np.int32)
+    n = whole.n_rows
+    nearest = scratch((n,), np.float64) if is_on_disk(whole.rows) else np.zeros(n)
+    # a full disk is tried, and warned of, once
+    owner = scratch((n,), np.int32) if is_on_disk(nearest) else np.zeros(n, dtype=np.int32)
     nearest[:] = np.inf
     drawn = np.array(given or [int(i) for i in _draw(family, whole, None, 1, rng)])
     n_old = 0

@@ -12,8 +12,9 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -65,6 +66,31 @@ def _temporary_folder() -> Path:
     )
 
 
+def _survive_full_disk(kept: Any) -> None:
+    """Let a kernel work that cannot be kept on disk: the next process compiles it again."""
+    save = kept.save_overload
+
+    def save_if_possible(signature: Any, compiled: Any) -> None:
+        try:
+            save(signature, compiled)
+        except OSError as error:
+            # numba writes the index first: it may name a file of older code by now
+            Path(kept._cache_file._index_path).unlink(missing_ok=True)
+            _warn_of_folder(str(cache_folder()), str(error.strerror))
+
+    kept.save_overload = save_if_possible
+
+
+@cache
+def _warn_of_folder(folder: str, reason: str) -> None:
+    warnings.warn(
+        f"compiled kernels cannot be kept in {folder} ({reason}), so that every process compiles "
+        "them again; make room there, or set NUMBA_CACHE_DIR to another folder",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
 class _Lazy:
     """A function that is compiled at its first call, so that imports cost no numba and no cache."""
 
@@ -95,9 +121,12 @@ class _Lazy:
                 # read only while decorating, so that the user's own functions are not affected
                 config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
                 try:
-                    self._compiled = numba.njit(error_model="numpy", **self._options)(self.py_func)
+                    compiled: Any = numba.njit(error_model="numpy", **self._options)(self.py_func)
                 finally:
                     config.CACHE_DIR = before  # type: ignore[attr-defined]
+                if self._options.get("cache"):
+                    _survive_full_disk(compiled._cache)
+                self._compiled = compiled
                 names = self.py_func.__globals__
                 for name, value in list(names.items()):
                     if isinstance(value, _Lazy):

@@ -14,10 +14,13 @@ from .compile import inline, kernel
 from .vectors import at_least, fma, larger, times_power
 
 __all__ = [
+    "LARGE",
     "best_rows",
     "dirichlet_multinomial",
     "gather_symbols",
     "log_factorials",
+    "log_gamma_rises",
+    "log_rising",
     "merge_entropy",
     "pairing",
     "poisson_predictive",
@@ -25,6 +28,7 @@ __all__ = [
     "softmax_rows",
 ]
 
+LARGE = 1e3  # from here on a difference of log gammas is one of Stirling's series
 LOWEST = -708.0  # exp of a smaller number is not a normal number
 # 1.5 * 2**52: adding it rounds a double to the nearest integer, which lands in its low bits
 ROUND = 6755399441055744.0
@@ -179,11 +183,18 @@ def log_rising(a, x):
 
     For large a, by a difference of Stirling series, which loses no digits.
     """
-    if a < 1e3:
+    if a < LARGE:
         return math.lgamma(a + x) - math.lgamma(a) - x * math.log(a)
     b = a + x
     series = (1.0 / b - 1.0 / a) / 12.0 - (1.0 / (b * b * b) - 1.0 / (a * a * a)) / 360.0
     return (b - 0.5) * math.log1p(x / a) - x + series
+
+
+@kernel
+def log_gamma_rises(a, x, out):
+    """Out (n,) = lgamma(a + x) - lgamma(a) for a (n,) > 0 and x (n,) >= 0."""
+    for i in range(out.shape[0]):
+        out[i] = x[i] * math.log(a[i]) + log_rising(a[i], x[i])
 
 
 @kernel

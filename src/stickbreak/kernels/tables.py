@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .compile import kernel
 from .gamma import digamma_fast, log_gamma_fast
-from .rows import exp_fast
+from .rows import LARGE, exp_fast, log_rising
 from .vectors import EIGHT, fill, fma, larger, load, store
 
 __all__ = ["digamma_table", "linear_rows", "log_gamma_columns", "scatter_words"]
@@ -26,8 +28,14 @@ def digamma_table(counts, shift, out):
 def log_gamma_columns(counts, shift, out):
     """Out (K,) = sum over lines of log Gamma(counts (V, K) + shift) - log Gamma(shift)."""
     V, K = counts.shape
-    least = log_gamma_fast(shift)
     out[:] = 0.0
+    if shift >= LARGE:  # the difference would lose digits
+        log_shift = math.log(shift)
+        for v in range(V):
+            for k in range(K):
+                out[k] += counts[v, k] * log_shift + log_rising(shift, counts[v, k])
+        return
+    least = log_gamma_fast(shift)
     for v in range(V):
         for k in range(0, K - K % EIGHT, EIGHT):
             store(out, k, load(out, k) + (log_gamma_fast(load(counts, v * K + k) + shift) - least))
@@ -83,3 +91,10 @@ def scatter_words(table, index, offsets, weights, scale, symbols, out):
                 )
             for k in range(most, K):
                 out[symbols[n], k] += scale[n] * table[index[n], k] * weights[s, k]
+
+
+def padded(array, width):
+    """A copy of array (..., K) as (..., width), zeros after K."""
+    out = np.zeros((*np.shape(array)[:-1], width))
+    out[..., : np.shape(array)[-1]] = array
+    return out

@@ -31,24 +31,30 @@ class ModelPotentials:
     """Log potentials of one step: the prior's tables by name, and the family's Scores.
 
     empty : zeros of the shape that a visit fills
+    pairs_rows : whether scores are paired with shares row by row, because they are not linear in
+        the counts
     """
 
     tables: Mapping[str, Any]
     scores: BaseScores
     empty: Summary
     log_legal: Array | None = None
+    pairs_rows: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.tables[name]
 
-    def pair(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> from the sums; also valid for completed entries."""
-        tables = sum(
+    def pair_tables(self, counts: Mapping[str, Array]) -> float:
+        """<potentials, counts> of the prior's tables."""
+        return sum(
             float(pairing(np.ravel(w)[None], np.ravel(counts[n])[None]))
             for n, w in self.tables.items()
             if n in counts
         )
-        return tables + self.scores.pair(counts)
+
+    def pair(self, counts: Mapping[str, Array]) -> float:
+        """<potentials, counts> from the sums; also valid for completed entries."""
+        return self.pair_tables(counts) + self.scores.pair(counts)
 
 
 @dataclass(frozen=True)

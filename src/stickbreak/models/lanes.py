@@ -83,13 +83,20 @@ def infer_lane(
     summary = potentials.empty.empty()
     out = dict(summary.arrays)
     sides = {w.name: w.empty_side(model, potentials) for w in watches}
-    log_z = own_bound = 0.0
+    log_z = own_bound = paired = 0.0
     for raw, block, local in inferred(model, potentials, lane, warm, out):
         potentials.scores.collect(block.rows, local.shares, out)
+        if potentials.pairs_rows:
+            evidence = potentials.scores.evidence(block.rows)
+            paired += float(np.vdot(np.asarray(local.shares).T, evidence.T))
         log_z, own_bound = log_z + local.log_z, own_bound + local.own_bound
         for w in watches:
             sides[w.name] = w.observe(model, potentials, block, raw, local, sides[w.name])
-    local_bound = log_z + own_bound - potentials.pair(out)
+    if potentials.pairs_rows:
+        paired += potentials.pair_tables(out)
+    else:
+        paired = potentials.pair(out)
+    local_bound = log_z + own_bound - paired
     require_finite(log_z, potentials)
     summary = replace(summary, arrays=out, sides=sides, local_bound=local_bound)
     return replace(summary, log_z=log_z, n_units=lane.n_units), warm

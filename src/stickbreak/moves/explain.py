@@ -11,7 +11,10 @@ __all__ = ["explain"]
 
 
 def explain(records: Sequence[MoveRecord], ids: Any) -> str:
-    """A summary of each kind of move, then every accepted one in order."""
+    """A summary of each kind of move, then every accepted one in order.
+
+    Components come and go meanwhile, so they are called by their permanent ids.
+    """
     if not records:
         return (
             "No move was tried on all data: the engine has none, the fit ended before its second "
@@ -26,9 +29,8 @@ def explain(records: Sequence[MoveRecord], ids: Any) -> str:
             f"{kind}: {len(tried)} tried on all data, {len(kept)} accepted, {gained:+.2f} nats"
         )
     lines += [_sentence(record) for record in records if record.is_accepted]
-    lines.append(
-        f"At the end: {len(ids)} component{'s' if len(ids) != 1 else ''}, ids {_listed(ids)}."
-    )
+    which = "1 component, 0" if len(ids) == 1 else f"{len(ids)} components, 0 to {len(ids) - 1}"
+    lines.append(f"At the end: {which}, with {_listed(ids)}.")
     return "\n".join(lines)
 
 
@@ -37,11 +39,13 @@ def _sentence(record: MoveRecord) -> str:
     what = {
         "birth": f"{parents} became {children}",
         "merge": f"{parents} joined into {children}",
-        "delete": f"{record.parents[0]} was shared out among {children}",
+        "delete": f"{_listed(record.parents[:1])} was shared out among {children}",
     }[record.kind]
     return f"lap {record.lap}: {record.kind}, {what} ({record.gain:+.2f} nats)"
 
 
 def _listed(ids: Sequence[int]) -> str:
     words = [str(int(i)) for i in ids]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    if len(words) == 1:
+        return f"id {words[0]}"
+    return f"ids {', '.join(words[:-1])} and {words[-1]}"

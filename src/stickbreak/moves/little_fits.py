@@ -118,4 +118,7 @@ def little_fit(
     goal.max_iter = max_iter
     engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=(goal,))
     start = Start(counts, params or model.start_params(counts.size(model.axis)))
-    return run(replace(model, learns=False), engine, data, start)
+    found = run(replace(model, learns=False), engine, data, start)
+    if found.is_interrupted:  # it ends the fit that this one is a part of, too
+        raise KeyboardInterrupt
+    return found

@@ -80,11 +80,8 @@ def draw_strips(fitted: View, ax: Axes) -> None:
 
 
 def _draw_key(fitted: View, ax: Axes) -> None:
-    """Ids of the states in their colors, on the right."""
-    keys = [
-        Patch(color=strip_color(rank), label=str(fitted.ids[k]))
-        for rank, k in enumerate(fitted.shown)
-    ]
+    """Numbers of the states in their colors, on the right."""
+    keys = [Patch(color=strip_color(rank), label=str(k)) for rank, k in enumerate(fitted.shown)]
     if len(fitted.shown) < len(fitted.weights):
         keys.append(Patch(color=REST, label="others"))
     columns = 1 if len(keys) <= 8 else 2
@@ -102,7 +99,7 @@ def draw_transitions(fitted: View, ax: Axes) -> None:
     transition = _require(fitted.transition)
     values = transition[np.ix_(fitted.shown, fitted.shown)]
     image = ax.imshow(values, cmap=HEAT, norm=PowerNorm(0.5, 0.0, 1.0), interpolation="nearest")
-    names = [str(fitted.ids[k]) for k in fitted.shown]
+    names = [str(k) for k in fitted.shown]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(range(len(names)), names)
         color_ticks(axis, len(names))
@@ -139,8 +136,8 @@ def draw_durations(fitted: View, ax: Axes) -> None:
         ax.set_yscale("log")
     words = [f"{n:.0f}" if n >= 9.95 else f"{n:.1f}" for n in lengths]
     ax.bar_label(bars, words, fontsize=8, padding=2, color=MUTED, rotation=90 * (len(lengths) > 9))
-    ax.set_xticks(places, [str(i) for i in fitted.ids[fitted.shown]])
-    ax.set_xlabel(f"{fitted.noun} id", fontsize=9)
+    ax.set_xticks(places, [str(k) for k in fitted.shown])
+    ax.set_xlabel(fitted.noun, fontsize=9)
     ax.set_ylabel(plural("row", 2), fontsize=9)
     ax.margins(y=0.2)
     tidy(ax)

@@ -28,7 +28,7 @@ MAX_PAIRED = 4  # columns in a pair plot: with more, cells are too small to read
 DEVIATIONS = 2.0  # radius of the ellipses
 GAP = 0.03
 SOLID_ROWS = 5.0
-MAX_NAMED = 6  # components whose ids fit into the small cells of a pair plot; the key has all
+MAX_NAMED = 6  # components whose numbers fit into the small cells of a pair plot; the key has all
 
 
 class GaussianShape(NamedTuple):
@@ -161,7 +161,7 @@ def _draw_density(
     d: int,
     ax: Axes,
     *,
-    with_ids: bool = True,
+    with_numbers: bool = True,
 ) -> None:
     """Weighted density of each component over one column, their sum, and a histogram of rows."""
     low, high = _limits(fitted, shape, rows, d)
@@ -187,13 +187,11 @@ def _draw_density(
             color=color_of(rank),
             linestyle=line_of(rank),
             linewidth=1.6,
-            label=str(fitted.ids[k]),
+            label=str(k),
         )
         peak = int(density.argmax())
-        if with_ids:
-            mark_center(
-                ax, float(x[peak]), float(density[peak]), str(fitted.ids[k]), color_of(rank)
-            )
+        if with_numbers:
+            mark_center(ax, float(x[peak]), float(density[peak]), str(k), color_of(rank))
     ax.plot(x, total, color="black", linewidth=0.8)
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0)
@@ -221,7 +219,7 @@ def _draw_ellipses(
     pair: tuple[int, int],
     ax: Axes,
     *,
-    with_ids: bool = True,
+    with_numbers: bool = True,
 ) -> None:
     """Components as ellipses over a pair of columns, rows as points."""
     i, j = pair
@@ -255,8 +253,8 @@ def _draw_ellipses(
                 linewidth=1.6,
             )
         )
-        if with_ids:
-            mark_center(ax, *center, str(fitted.ids[k]), edge)
+        if with_numbers:
+            mark_center(ax, *center, str(k), edge)
     ax.set_xlim(*_limits(fitted, shape, rows, i))
     ax.set_ylim(*_limits(fitted, shape, rows, j))
     tidy(ax)
@@ -277,12 +275,12 @@ def _draw_pairs(
     boxes = [(j * (side + GAP), (n - 1 - i) * (side + GAP), side, side) for i, j in cells]
     for (i, j), cell in zip(cells, inner_axes(ax, boxes), strict=True):
         if i == j:
-            _draw_density(fitted, shape, rows, i, cell, with_ids=False)
+            _draw_density(fitted, shape, rows, i, cell, with_numbers=False)
             cell.set_yticks([])
             cell.spines["left"].set_visible(False)
         else:
             _draw_ellipses(
-                fitted, shape, rows, (j, i), cell, with_ids=len(fitted.shown) <= MAX_NAMED
+                fitted, shape, rows, (j, i), cell, with_numbers=len(fitted.shown) <= MAX_NAMED
             )
         cell.xaxis.set_major_locator(MaxNLocator(4))
         cell.tick_params(labelbottom=i == n - 1, labelleft=j == 0 and i > 0, labelsize=7)

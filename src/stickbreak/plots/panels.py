@@ -134,8 +134,8 @@ def draw_weights(fitted: View, ax: Axes) -> None:
         color=MUTED,
         rotation=90 * (len(shown) > 9),
     )
-    ax.set_xticks(places, [str(i) for i in fitted.ids[shown]])
-    ax.set_xlabel(f"{fitted.noun} id", fontsize=9)
+    ax.set_xticks(places, [str(k) for k in shown])
+    ax.set_xlabel(fitted.noun, fontsize=9)
     ax.set_ylabel("weight", fontsize=9)
     ax.margins(y=0.2)
     tidy(ax)

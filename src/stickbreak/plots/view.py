@@ -21,7 +21,8 @@ ROWS_IN_USE = 1.0  # a component with less than one expected row is not in use
 class View:
     """A fitted model as plain values.
 
-    weights, counts, ids : (K,) posterior mean weights, expected rows, permanent ids
+    weights, counts : (K,) posterior mean weights, expected rows; components are called by their
+        positions 0..K-1, as in `predict`
     posterior : summaries of the components by name, component axis first
     names : (D,) names of the columns
     objective : what the trace shows ("bound", "log joint"); empty if the fit has none
@@ -41,7 +42,6 @@ class View:
     trace: Any
     weights: Array
     counts: Array
-    ids: Array
     posterior: Mapping[str, Array]
     names: Sequence[str]
     objective: str = "bound"
@@ -93,8 +93,8 @@ class View:
         return f"{len(self.shown)} {plural(self.noun, len(self.shown))}, by weight"
 
     def label(self, k: int) -> str:
-        """Id and weight of a component."""
-        return f"{self.ids[k]}  ({100 * self.weights[k]:.0f} %)"
+        """Number and weight of a component."""
+        return f"{k}  ({100 * self.weights[k]:.0f} %)"
 
 
 def plural(noun: str, n: int) -> str:

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import digamma
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Fields, Summary, draw_log_dirichlet
+from stickbreak.stats import (
+    Fields,
+    Summary,
+    draw_log_dirichlet,
+    log_beta,
+    log_gamma_rise,
+    log_mode_beta,
+)
 
 from .shares import ShareCounts
 
@@ -28,12 +35,14 @@ class RowTable:
         self, counts: Array, pseudo: Array, rest: Array | float | None = None
     ) -> Array:
         """Sum lgamma(alpha) - lgamma(sum alpha), alpha = (counts + pseudo, rest)."""
-        alpha = _possible(counts, pseudo)
-        # lgamma(1) = 0
-        each = gammaln(alpha) if pseudo.all() else gammaln(np.where(pseudo > 0, alpha, 1.0))
-        return (
-            each.sum(-1) + (0.0 if rest is None else gammaln(rest)) - gammaln(_total(alpha, rest))
-        )
+        return log_beta(_joined(counts, pseudo, rest))
+
+    def log_rise(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
+        """Log-partition of the posterior minus that of the prior, exact for large prior counts."""
+        is_possible = pseudo > 0
+        seen = np.where(is_possible, counts, 0.0)
+        each = log_gamma_rise(np.where(is_possible, pseudo, 1.0), seen)
+        return np.asarray(each.sum(-1) - log_gamma_rise(_total(pseudo, rest), seen.sum(-1)))
 
     def mean_log(self, counts: Array, pseudo: Array, rest: Array | float | None = None) -> Array:
         """E[log share]."""
@@ -66,17 +75,20 @@ class RowTable:
 
         sum alpha log(alpha / sum alpha), alpha = (counts + pseudo, rest).
         """
-        alpha = _possible(counts, pseudo)
-        total = _total(alpha, rest)
-        return (
-            xlogy(alpha, alpha).sum(-1)
-            + (0.0 if rest is None else xlogy(rest, rest))
-            - xlogy(total, total)
-        )
+        return log_mode_beta(_joined(counts, pseudo, rest))
 
 
 def _possible(counts: Array, pseudo: Array) -> Array:
     return counts + pseudo if pseudo.all() else np.where(pseudo > 0, counts + pseudo, 0.0)
+
+
+def _joined(counts: Array, pseudo: Array, rest: Array | float | None) -> Array:
+    """(counts + pseudo, rest), the rest as the last entry of each line; 0 if impossible."""
+    alpha = _possible(counts, pseudo)
+    if rest is None:
+        return alpha
+    last = np.broadcast_to(rest, alpha.shape[:-1])[..., None]
+    return np.concatenate([alpha, last], axis=-1)
 
 
 def _total(alpha: Array, rest: Array | float | None) -> Array:
@@ -121,11 +133,7 @@ class SymmetricDirichlet(ShareCounts):
 
     def log_rise(self, counts: Counts) -> Array:
         """Log-partition of the posterior minus that of the prior."""
-        pseudo = self._pseudo(counts)
-        return np.asarray(
-            ROWS.log_partition(counts["share"], pseudo)
-            - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
-        )
+        return ROWS.log_rise(counts["share"], self._pseudo(counts))
 
     def bound(self, total: Summary, params: Fields) -> float:
         """Log-partition of the posterior minus that of the prior."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import digamma
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.protocols import Array, Counts
-from stickbreak.stats import Field, Fields, Summary
+from stickbreak.stats import Field, Fields, Summary, log_beta, log_mode_beta
 
 from .concentration import GammaPrior
 from .learned_points import check_concentration, learn_point, log_density
@@ -36,9 +36,9 @@ LEAST_STICKINESS = 1e-3
 
 
 class RowFunctions(NamedTuple):
-    """F(x) and its first two derivatives.
+    """Value of rows theta = counts + prior: sum_l F(theta_l) - F(sum_l theta_l) over the last axis.
 
-    With theta = counts + prior, a row adds sum_l F(theta_l) - F(sum_l theta_l) to the objective.
+    slope, curvature : the first two derivatives of F
     """
 
     value: Callable[[Array], Array]
@@ -46,8 +46,8 @@ class RowFunctions(NamedTuple):
     curvature: Callable[[Array], Array]
 
 
-POSTERIORS = RowFunctions(gammaln, digamma, trigamma)  # log-partitions: variational Bayes
-MODES = RowFunctions(lambda x: xlogy(x, x), np.log, np.reciprocal)  # log joint at the modes: EM
+POSTERIORS = RowFunctions(log_beta, digamma, trigamma)  # log-partitions: variational Bayes
+MODES = RowFunctions(log_mode_beta, np.log, np.reciprocal)  # log joint at the modes: EM
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _RowTerm:
         return self._value(self.counts + np.outer(self.weight, shares))
 
     def _value(self, theta: Array) -> float:
-        return float(self.rows.value(theta).sum() - self.rows.value(self.total).sum())
+        return float(self.rows.value(theta).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from stickbreak.parameters import require_positive
+from stickbreak.parameters import require_prior_count
 from stickbreak.stats import Fields
 
 from .concentration import GammaPrior
@@ -17,14 +18,21 @@ from .concentration import GammaPrior
 __all__ = ["check_concentration", "learn_point", "log_density"]
 
 REACH = 2.0  # largest change of a log concentration in one update
+# Of concentrations below a root or of documents. Their part of the bound is a sum of terms that
+# grow with them and cancel, so that larger ones leave rounding errors.
+MOST = 1e6
 
 
 def check_concentration(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is a positive number or a valid GammaPrior."""
-    if isinstance(value, GammaPrior):
-        value.check()
-    else:
-        require_positive(**{name: value})
+    """Raise ValueError unless the value is a number in range, or a GammaPrior with such a mean."""
+    if not isinstance(value, GammaPrior):
+        require_prior_count(most=MOST, **{name: value})
+        return
+    value.check()
+    if value.mean > MOST:
+        raise ValueError(
+            f"{name}={value!r} has the mean {value.mean:g}, above {MOST:g}; use a larger rate"
+        )
 
 
 def log_density(prior: GammaPrior, value: float) -> float:
@@ -55,7 +63,7 @@ def learn_point(
     low = max(here - REACH, float(np.log(least))) if least > 0 else here - REACH
     found = minimize_scalar(
         lambda log_c: now - objective(at(log_c)),
-        bounds=(low, here + REACH),
+        bounds=(low, max(here, min(here + REACH, math.log(MOST)))),
         method="bounded",
         options={"xatol": 1e-3},
     )

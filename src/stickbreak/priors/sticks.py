@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.protocols import Array, Counts, Rule
-from stickbreak.stats import Fields, Summary, log_gamma_draws
+from stickbreak.stats import Fields, Summary, log_gamma_draws, log_gamma_rise, log_mode_beta
 
 from .shares import ShareCounts
 
@@ -73,15 +73,13 @@ class Sticks(ShareCounts):
     def log_rise(self, counts: Counts) -> Array:
         """Log-partition of the posterior minus that of the prior, in closed form.
 
-        sum lgamma(1 + n_k) + K log c + lgamma(c) - lgamma(c + n) - sum log(c + n_{>=k}), c the
+        sum lgamma(1 + n_k) + lgamma(c) - lgamma(c + n) - sum log(1 + n_{>=k} / c), c the
         concentration.
         """
         n, c = counts["share"], np.asarray(self.concentration)
         from_here = n[::-1].cumsum()[::-1]
-        closed = (
-            gammaln(1.0 + n).sum() + len(n) * np.log(c) - np.log(c[..., None] + from_here).sum(-1)
-        )
-        return np.asarray(closed + gammaln(c) - gammaln(c + from_here[0]))
+        closed = gammaln(1.0 + n).sum() - np.log1p(from_here / c[..., None]).sum(-1)
+        return np.asarray(closed - log_gamma_rise(c, from_here[0]))
 
     def bound(self, total: Summary, params: Fields) -> float:
         """The closed form: log-partitions of the sticks' posteriors minus those of their priors."""
@@ -89,8 +87,7 @@ class Sticks(ShareCounts):
 
     def log_mode(self, total: Summary, params: Fields) -> float:
         """Sum of a log(a / (a + b)) + b log(b / (a + b)) over sticks Beta(a, b)."""
-        a, b = self._beta(total)
-        return float((a * np.log(a / (a + b)) + b * np.log(b / (a + b))).sum())
+        return float(log_mode_beta(np.stack(self._beta(total), axis=-1)).sum())
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; the remainder belongs to components not in use."""

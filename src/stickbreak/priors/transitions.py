@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stickbreak.parameters import require_positive
+from stickbreak.parameters import MOST, require_prior_count
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Field, Fields, Summary
 
@@ -93,16 +93,11 @@ class RowCounts(BasePrior):
 
         Only for rows without unused mass.
         """
-        prior, rise = self.pseudo(params, len(total["start"])), 0.0
-        for name in ("start", "transition"):
-            pseudo = getattr(prior, name)
-            rise += float(
-                (
-                    ROWS.log_partition(total[name], pseudo)
-                    - ROWS.log_partition(np.zeros_like(pseudo), pseudo)
-                ).sum()
-            )
-        return rise
+        prior = self.pseudo(params, len(total["start"]))
+        return sum(
+            float(ROWS.log_rise(total[name], getattr(prior, name)).sum())
+            for name in ("start", "transition")
+        )
 
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each state: starts plus steps into it."""
@@ -151,7 +146,7 @@ class DirichletRows(RowCounts):
     transition_prior: Any = None
 
     def __post_init__(self) -> None:
-        require_positive(
+        require_prior_count(
             concentration=self.concentration, start_concentration=self.start_concentration
         )
         require_stickiness(self.stickiness)
@@ -218,6 +213,10 @@ def _checked_table(name: str, given: Any, n_axes: int) -> Array:
         raise ValueError(
             f"{name} must hold numbers of at least zero; entry "
             f"{at if n_axes > 1 else at[0]} is {table[at]}"
+        )
+    if table.max() > MOST:
+        raise ValueError(
+            f"{name} must hold numbers of at most {MOST:g}; the largest is {table.max():g}"
         )
     if not table.any(-1).all():
         row = "" if n_axes == 1 else f" in row {int(np.flatnonzero(~table.any(-1))[0])}"

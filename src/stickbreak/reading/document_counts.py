@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from stickbreak.data import Corpus, Documents, is_sparse, read_corpus
-from stickbreak.errors import DataWarning
+from stickbreak.errors import DataWarning, quoted
 from stickbreak.families.multinomial import check_counts
 from stickbreak.progress import Phase
 
@@ -66,7 +66,8 @@ def count_documents(
         check_counts(counts)
     except ValueError as error:
         # scikit-learn's estimator checks look for these words
-        raise ValueError(f"Negative values in data: {error}") from None
+        prefix = "Negative values in data: " if "negative" in str(error) else ""
+        raise ValueError(f"{prefix}{error}") from None
     return counts, found
 
 
@@ -128,7 +129,7 @@ def _add_words(words: Iterable[str], schema: Schema, grows: bool) -> Schema:
     if new and grows:
         return schema.with_names(new)
     if new:
-        shown = ", ".join(map(repr, new[:3])) + (", ..." if len(new) > 3 else "")
+        shown = ", ".join(map(quoted, new[:3])) + (", ..." if len(new) > 3 else "")
         warnings.warn(
             f"{len(new)} words are not in the vocabulary and are left out: {shown}",
             DataWarning,

@@ -6,6 +6,7 @@ or sorted. pandas and polars are imported only for their own frames.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-from .schema import Categories
+from .schema import Categories, Schema
 
 __all__ = [
-    "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_text",
+    "check_categories", "column_names", "frame_kind", "is_text", "read_frame", "read_row",
+    "read_text", "require_categories",
 ]  # fmt: skip
 
 CATEGORY = str | bool | int | float
@@ -120,6 +122,72 @@ def _text_levels(column: Array) -> Levels:
     return Levels(values.tolist(), out, False)
 
 
+def read_row(x: Any, readers: Sequence[Any], schema: Schema) -> Array:
+    """(1, D) numbers of one row of a data frame or file, as the fit read them.
+
+    x : values in the order of the columns (tuple, list, array), or by name (dict, Series, or a
+        data frame of one row). A category may also be given by its number, unless categories are
+        numbers themselves.
+    """
+    values = _row_values(x, schema)
+    if len(values) != schema.n_features:
+        raise ValueError(
+            f"the row has {len(values)} values, but the model expects {schema.n_features}"
+        )
+    row = np.empty((1, len(values)))
+    for at, (value, reader) in enumerate(zip(values, readers, strict=True)):
+        label = at if schema.names is None else schema.names[at]
+        known = schema.categories.get(label)
+        row[0, at] = _read_value(value, label, reader, known)
+    return row
+
+
+def _row_values(x: Any, schema: Schema) -> list[Any]:
+    if frame_kind(x) is not None:
+        if len(x) != 1:
+            raise ValueError(f"expected one row; the data frame has {len(x)}")
+        columns = list(x.columns)
+        x = dict(zip(columns, x.row(0) if frame_kind(x) == "polars" else x.iloc[0], strict=True))
+    elif hasattr(x, "index") and hasattr(x, "to_dict"):  # a row of a data frame of pandas
+        x = x.to_dict() if all(isinstance(name, str) for name in x.index) else list(x)
+    if not isinstance(x, Mapping):
+        return list(np.asarray(x, dtype=object).ravel())
+    if schema.names is None:
+        return list(x.values())
+    if set(x) != set(schema.names):
+        odd = sorted(map(str, set(x) ^ set(schema.names)))[0]
+        what = "lacks" if odd in schema.names else "has"
+        raise ValueError(f"the row {what} {odd!r}; the model's columns are {_shown(schema.names)}")
+    return [x[name] for name in schema.names]
+
+
+def _read_value(value: Any, label: Any, reader: Any, known: list[Any] | None) -> float:
+    """The number of one value; ValueError for a word that the fit has not seen."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None) or value != value:
+        return float(reader.missing_category) if known is not None else np.nan
+    if known is not None and value in known:
+        return float(known.index(value))
+    is_coded = known is None or not any(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in known
+    )
+    if is_coded and isinstance(value, int | float):
+        return float(value)
+    if known is None:
+        raise ValueError(
+            f"column {label!r} is {value!r}, which is not a number; "
+            + (
+                "the model was fitted on numbers there"
+                if reader.max_categories
+                else "columns of words need a family of categories (Categorical, or Bernoulli)"
+            )
+        )
+    raise ValueError(
+        f"column {label!r} is {value!r}; the model knows the categories {_shown(known)}: give it "
+        "as missing, or fit with all categories"
+    )
+
+
 def check_categories(categories: Categories, names: Sequence[str] | None, n_columns: int) -> None:
     """Raise ValueError for categories that no fit can have learned, from a damaged file."""
     labels: Sequence[Any] = range(n_columns) if names is None else names
@@ -147,17 +215,22 @@ def _order(levels: Levels, label: Any, reader: Any) -> list[Any]:
             )
     if values and all(isinstance(value, bool) for value in values):
         return [False, True]
+    require_categories(values, label, reader)
+    return (
+        values
+        if levels.is_declared
+        else sorted(values, key=lambda value: (isinstance(value, str), value))
+    )
+
+
+def require_categories(values: Sequence[Any], label: Any, reader: Any) -> None:
+    """Raise ValueError for more categories than the column's family has room for."""
     if len(values) > reader.max_categories:
         raise ValueError(
             f"column {label!r} has {len(values)} categories ({_shown(values)}); "
             f"{type(reader).__name__} has room for "
             f"{reader.max_categories}: use Categorical"
         )
-    return (
-        values
-        if levels.is_declared
-        else sorted(values, key=lambda value: (isinstance(value, str), value))
-    )
 
 
 def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak.data import FileTable, Runs, find_runs, open_table, read_names, read_runs
+from stickbreak.families.base import BaseFamily
 from stickbreak.stats import Array
 
 from .frame_columns import frame_kind
+from .schema import Schema
+from .table_rows import open_words
 
 __all__ = ["offsets_of_runs", "split_ids"]
 
 
 def split_ids(
-    X: Any, sequence_id: ArrayLike | None, names: Sequence[str] | None
+    X: Any, sequence_id: ArrayLike | None, family: BaseFamily, schema: Schema | None
 ) -> tuple[Any, Runs | None]:
     """Rows without their column of ids, and the runs of the ids.
 
-    names : columns of the fit, to select from a file; None for all.
+    family, schema : of the columns of the fit, to select from a file; None for all.
     """
     if not isinstance(sequence_id, str):
         return X, None if sequence_id is None else _runs(sequence_id)
     if isinstance(X, str | Path):
         runs = read_runs(X, sequence_id)
         others = [name for name in read_names(X) or () if name != sequence_id]
-        return open_table(X, columns=others if names is None else list(names)), runs
+        names = None if schema is None else schema.names
+        columns = others if names is None else list(names)
+        return open_words(partial(open_table, X, columns=columns), family, schema), runs
     if isinstance(X, FileTable):
         raise ValueError(
             f"give the path {X.path} itself with sequence_id={sequence_id!r}, not an opened table"

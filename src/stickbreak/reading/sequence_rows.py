@@ -128,8 +128,8 @@ def _cut_by_ids(
     """Rows of a table or file, and offsets (S + 1,) if ids give them."""
     X, names = given.X, None if schema is None else schema.names
     if not isinstance(given.sequence_id, str):  # else split_ids opens the file
-        X = open_rows(X, names, given.verbose)
-    rows, runs = split_ids(X, given.sequence_id, names)
+        X = open_rows(X, names, given.verbose, family, schema)
+    rows, runs = split_ids(X, given.sequence_id, family, schema)
     offsets = None if runs is None else offsets_of_runs(runs, _count_rows(rows))
     return _as_column(rows, family), offsets
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from stickbreak.data import FileTable, Table, check_table, is_on_disk, is_sparse, open_like
+from stickbreak.data import (
+    FileTable,
+    Table,
+    WordsError,
+    check_table,
+    is_on_disk,
+    is_sparse,
+    open_like,
+)
 from stickbreak.errors import columns_named
 from stickbreak.families.base import BaseFamily
 from stickbreak.progress import Phase
 from stickbreak.stats import Array
 
-from .frame_columns import column_names, frame_kind, is_text, read_frame, read_text
+from .frame_columns import (
+    column_names,
+    frame_kind,
+    is_text,
+    read_frame,
+    read_text,
+    require_categories,
+)
 from .schema import Categories, Given, Rows, Schema
 
 __all__ = ["check_rows", "check_weights", "open_rows", "read_rows", "read_table", "validate"]
 
 Names = tuple[str, ...] | None
+# A component whose rows coincide has a scatter of the size of the prior's, among squares of the
+# size of its weight: rounding takes 1e-16 of that, and the bound counts it once for each row.
+MOST_WEIGHT = 1e10
 
 
 def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[Table, Schema]:
@@ -35,12 +54,55 @@ def read_table(given: Given, family: BaseFamily, schema: Schema | None) -> tuple
     return table, found
 
 
-def open_rows(X: Rows, names: Sequence[str] | None = None, verbose: int = 0) -> Rows:
-    """Open a path, with the columns of these names if the file has names; else return X."""
+def open_rows(
+    X: Rows,
+    names: Sequence[str] | None = None,
+    verbose: int = 0,
+    family: BaseFamily | None = None,
+    schema: Schema | None = None,
+) -> Rows:
+    """Open a path, with the columns of these names if the file has names; else return X.
+
+    family, schema : say which columns may hold words, and what is known of them.
+    """
     if not isinstance(X, str | Path):
         return X
     with Phase(f"reading {X}", bool(verbose)) as phase:
-        return open_like(X, names, phase.update)
+        act = partial(open_like, X, names, phase.update)
+        return act() if family is None else open_words(act, family, schema)
+
+
+def open_words(
+    act: Callable[..., FileTable], family: BaseFamily, schema: Schema | None
+) -> FileTable:
+    """A table of `act`, whose argument `categories` says which columns hold words.
+
+    Words become categories where the family has them, as those of data frames do. A file of
+    numbers is read once.
+    """
+    if schema is not None:
+        return act(categories=schema.categories)
+    try:
+        return act()
+    except WordsError as error:
+        wordy = _columns_of_words(family, error)
+    table = act(categories=dict.fromkeys(wordy))
+    for label, values in table.categories.items():
+        require_categories(values, label, wordy[label])
+    return table
+
+
+def _columns_of_words(family: BaseFamily, error: WordsError) -> dict[Any, Any]:
+    """Labels of the columns that may hold words, with their families; else raises `error`."""
+    n, names = len(error.columns), error.names
+    chosen = None if names is None else [names[i] for i in error.columns]
+    readers = family.locate(chosen, n).readers(n)
+    labels: Sequence[Any] = range(n) if chosen is None else chosen
+    found = {labels[i]: reader for i, reader in enumerate(readers) if reader.max_categories}
+    if labels[error.columns.index(error.column)] not in found:
+        advice = "columns of words need a family of categories (Categorical, or Bernoulli for two)"
+        raise ValueError(f"{error}; {advice}") from None
+    return found
 
 
 def check_rows(
@@ -65,7 +127,8 @@ def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[
 
     Rows are an array, a memory map or CSR. Rows on disk are not read yet.
     """
-    X: Any = open_rows(given.X, None if schema is None else schema.names, given.verbose)
+    names = None if schema is None else schema.names
+    X: Any = open_rows(given.X, names, given.verbose, family, schema)
     categories: Categories = {}
     if frame_kind(X) is not None:
         X, categories = _read_columns(X, family, schema)
@@ -75,6 +138,7 @@ def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[
     rows: Any
     if isinstance(X, FileTable):
         rows, names = _check_file(X, schema, given.owner)
+        categories = dict(X.categories)
     elif on_disk:
         rows, names = _check_mapped(X, schema, given.owner)
     else:
@@ -108,6 +172,11 @@ def _read_text(X: Array, family: BaseFamily, schema: Schema | None) -> tuple[Any
 def _check_file(table: FileTable, schema: Schema | None, owner: str) -> tuple[Array, Names]:
     names = None if table.names is None else tuple(table.names)
     if schema is not None:
+        if dict(table.categories) != schema.categories:
+            raise ValueError(
+                f"{table.path} was opened with the categories {_shown(table.categories)}, the "
+                f"model has {_shown(schema.categories)}: give the path itself"
+            )
         schema.require_width(int(table.rows.shape[1]), owner)
         if names is not None and schema.names is not None and names != schema.names:
             raise ValueError(
@@ -115,6 +184,11 @@ def _check_file(table: FileTable, schema: Schema | None, owner: str) -> tuple[Ar
                 f"{list(schema.names)}, in this order"
             )
     return table.rows, names
+
+
+def _shown(categories: Any) -> str:
+    text = repr(dict(categories))
+    return text if len(text) <= 120 else text[:120] + "..."
 
 
 def _check_mapped(X: Array, schema: Schema | None, owner: str) -> tuple[Array, Names]:
@@ -182,7 +256,7 @@ def _is_readable(X: Array, family: BaseFamily) -> bool:
 
 
 def check_weights(sample_weight: ArrayLike, rows: Any) -> Array:
-    """(n,) weights of the rows as floats; ValueError if negative, infinite or too few."""
+    """(n,) weights of the rows as floats; ValueError if negative, too large or too few."""
     from sklearn.utils.validation import _check_sample_weight
 
     weights = np.asarray(
@@ -190,4 +264,9 @@ def check_weights(sample_weight: ArrayLike, rows: Any) -> Array:
     )
     if not weights.sum() > 0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    if not weights.sum() <= MOST_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():g}, of which rounding drowns the prior and "
+            f"the rows of small weight; divide it so that it adds up to at most {MOST_WEIGHT:g}"
+        )
     return weights

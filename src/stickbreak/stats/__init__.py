@@ -16,6 +16,7 @@ from .edits import (
     adopt,
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
 from .shares import Shares, SparseShares, rows_first, weigh
 from .summary import SYMBOL, Summary, Tally
@@ -48,7 +49,10 @@ __all__ = [
     "adopt",
     "draw_log_dirichlet",
     "join",
+    "log_beta",
     "log_gamma_draws",
+    "log_gamma_rise",
+    "log_mode_beta",
     "rows_first",
     "shift_moments",
     "triangle",

@@ -33,6 +33,9 @@ Pull = Callable[[Array], Term]
 TINY = 1e-8  # sticks stay this far from 0 and 1: digamma(0) is infinite
 # Smallest share and smallest rest. Anything smaller would be lost when the shares are summed.
 FLOOR = 1e-10
+# Edge of the domain: below the floor, because shares at the floor lose a little when they are
+# normalized and their sticks are clipped.
+OUTSIDE = 0.5 * FLOOR
 EDGE = 1e-5  # a stick this near 0 or 1 is a poor start: the closed form is tried as well
 MAX_STEPS = 12
 MAX_MOVE = 4.0  # in logits, of one step
@@ -221,7 +224,7 @@ class Root:
         where s and h are the slope and curvature of the term.
         """
         b = share_sticks(u)
-        if b.min() < FLOOR:  # outside the domain: a smaller share would be lost in sums
+        if b.min() < OUTSIDE:  # a smaller share would be lost in sums
             return Place(-np.inf, np.zeros_like(u), np.zeros((0, 0)), np.zeros_like(u))
         found, own, spread = term(_unsorted(b, order)), self._own(u, surrogate), u * (1.0 - u)
         drawn = b * _sorted(found.slope, order)

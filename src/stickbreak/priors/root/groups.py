@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, zeta
 
 from stickbreak.protocols import Array
+from stickbreak.stats import log_gamma_rise
 
 __all__ = [
     "ChainGroups",
@@ -138,18 +139,17 @@ class ChainGroups:
         """Start row, K plain rows, and the change that stickiness makes to each row's own entry."""
         K, first, row = len(shares) - 1, self.start * shares, self.rows * shares
         log_row, log_first = gammaln(row), gammaln(first)
-        value = (
-            gammaln(self.start)
-            - log_first.sum()
-            + K * (gammaln(self.rows + self.stickiness) - log_row.sum())
-        )
+        value = gammaln(self.start) - log_first.sum() - K * log_row.sum()
         slope = -self.start * digamma(first) - K * self.rows * digamma(row)
         curvature = -(self.start**2) * trigamma(first) - K * self.rows**2 * trigamma(row)
         if self.stickiness:
             own, sticky = row[:-1], row[:-1] + self.stickiness
-            value += (log_row[:-1] - gammaln(sticky)).sum()
+            others = self.rows * (1.0 - shares[:-1])
+            value += (log_row[:-1] + log_gamma_rise(sticky, others)).sum()
             slope[:-1] += self.rows * (digamma(own) - digamma(sticky))
             curvature[:-1] += self.rows**2 * (trigamma(own) - trigamma(sticky))
+        else:
+            value += K * gammaln(self.rows)
         return Term(float(value), slope, curvature)
 
 

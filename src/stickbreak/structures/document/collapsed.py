@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from stickbreak.data import Batch
-from stickbreak.kernels.collapsed import LiveTable, count_documents, sweep_documents
+from stickbreak.kernels.collapsed import LiveTable, sweep_documents
+from stickbreak.kernels.tables import padded
 from stickbreak.protocols import Array, Out
 from stickbreak.stats import Fields
 
@@ -32,24 +33,21 @@ def sweep_words(
 ) -> tuple[float, float]:
     """See `BaseStructure.sweep`; own: shares (n, K) of the words, float32."""
     assert lane.offsets is not None
-    (topics, rest), shares, log_z = pseudo, own["shares"], 0.0
-    words = (
-        np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64),
-        lane.repeats_or_ones(),
-        lane.offsets,
-        np.ones(lane.n_spans) if lane.times is None else lane.times,
-    )
-    if moves:
-        has_sets = lane.sets is not None and legal is not None
-        sets = np.asarray(lane.sets, dtype=np.int64) if has_sets else np.zeros(0, dtype=np.int64)
-        allowed = np.asarray(legal, dtype=float) if has_sets else np.ones((1, len(topics)))
-        log_z = sweep_documents(*live, *words, topics, rest, sets, allowed, shares, is_part)
-    counts = np.empty((lane.n_spans, shares.shape[1]))
-    entropy = count_documents(*words, shares, out_live.counts, counts)
-    held = words[3] @ counts
+    (topics, rest), shares, width = pseudo, own["shares"], len(live.totals)
+    K, times = shares.shape[1], np.ones(lane.n_spans) if lane.times is None else lane.times
+    words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64), lane.repeats_or_ones()
+    sets, allowed = np.zeros(0, dtype=np.int64), np.ones((1, width))
+    if lane.sets is not None and legal is not None:
+        sets, allowed = np.asarray(lane.sets, dtype=np.int64), padded(legal, width)
+    counts = np.empty((lane.n_spans, width))
+    log_z, entropy = sweep_documents(
+        *live, *words, lane.offsets, times, padded(topics, width), rest, sets, allowed, shares,
+        is_part, moves, out_live.counts, counts,
+    )  # fmt: skip
+    held = times @ counts
     out_live.totals[...] += held
-    out["share"] += held
-    return float(log_z), float(entropy) + _finish(counts, words[3], topics, rest, out)
+    out["share"] += held[:K]
+    return float(log_z), float(entropy) + _finish(counts[:, :K], times, topics, rest, out)
 
 
 def _finish(counts: Array, times: Array, pseudo: Array, rest: float, out: Out) -> float:

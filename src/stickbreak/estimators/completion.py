@@ -1,0 +1,152 @@
+"""Held-out scores of topic models: document completion, as published comparisons define it.
+
+Of each document a fifth of the distinct words is held out, with all their occurrences. The others
+give its shares of the topics, and the held-out words are scored by them. Nothing but the topics and
+their shares in training is taken from the model, so that numbers of any two models, and of other
+tools, may be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stickbreak.data import Documents
+from stickbreak.kernels.documents import infer_documents
+from stickbreak.kernels.vectors import EIGHT
+from stickbreak.protocols import Pool
+from stickbreak.stats import Array
+
+__all__ = ["DOCUMENT_PRIOR", "Topics", "score_completion"]
+
+DOCUMENT_PRIOR = 0.1  # prior count of each topic in a document, whatever the model's own is
+HELD_OUT = 0.2  # of the distinct words of a document
+FEWEST_WORDS = 5  # documents with fewer distinct words are left out,
+FEWEST_OF_FEW = 2  # unless no document can have as many: then those with fewer than two are
+LEAST = 1e-12  # smallest probability of a word
+MAX_STEPS, TOL = 100, 1e-4  # of the shares: steps, and the mean change of counts that ends them
+PART = 256  # documents of one job
+
+
+class Topics(NamedTuple):
+    """Topics that hold words. words (V, K) : probabilities, floored. shares (K,) : in training."""
+
+    words: Array
+    shares: Array
+
+    @classmethod
+    def of(cls, topic_word: Array, counts: Array) -> Topics:
+        """From topics (K, V) and their expected words (K,); empty topics are left out."""
+        used = counts > 0
+        words = np.ascontiguousarray(np.maximum(topic_word[used], LEAST).T)
+        return cls(words, counts[used] / counts[used].sum())
+
+
+class Halves(NamedTuple):
+    """Words of some documents: known ones, and those to score.
+
+    symbols, repeats (n,) and offsets (S + 1,) of the known ones; held, times (m,) : the words to
+    score and their occurrences; owners (m,) : their documents.
+    """
+
+    symbols: Array
+    repeats: Array
+    offsets: Array
+    held: Array
+    times: Array
+    owners: Array
+
+
+def score_completion(
+    documents: Documents,
+    topics: Topics,
+    pool: Pool,
+    *,
+    prior: Array | float = DOCUMENT_PRIOR,
+    numbers: Sequence[int] | None = None,
+) -> float:
+    """Mean log probability of the held-out words of the documents, in nats.
+
+    Parameters
+    ----------
+    documents : words of a document in the order of their ids.
+    prior : counts of the topics in a document, (K,) or one for all.
+    numbers : (S,) seeds of the documents' random splits; default: their positions.
+    """
+    chosen = range(documents.n_spans) if numbers is None else numbers
+    fewest = FEWEST_WORDS if len(topics.words) >= FEWEST_WORDS else FEWEST_OF_FEW
+    split = _deal(documents, chosen, fewest)
+    pseudo = np.broadcast_to(np.asarray(prior, dtype=float), topics.shares.shape)
+    table = _padded(topics.words / topics.words.max(1, keepdims=True))
+    parts = list(pool(lambda half: _score(half, topics, table, pseudo), split))
+    total, weight = np.sum(parts, axis=0) if parts else (0.0, 0.0)
+    if weight == 0:
+        raise ValueError(
+            f"no document has {fewest} distinct words, most of them to learn its topics from "
+            "and some to score"
+        )
+    return float(total / weight)
+
+
+def _deal(documents: Documents, numbers: Sequence[int], fewest: int) -> list[Halves]:
+    """The words of documents with `fewest` of them or more, in parts of PART documents."""
+    assert documents.offsets is not None
+    sizes = np.diff(documents.offsets)
+    at = np.flatnonzero(sizes >= fewest)
+    return [_deal_part(documents, at[lo : lo + PART], numbers) for lo in range(0, len(at), PART)]
+
+
+def _deal_part(documents: Documents, at: Array, numbers: Sequence[int]) -> Halves:
+    """Known and held-out words of the documents at positions `at`."""
+    assert documents.offsets is not None
+    assert documents.repeats is not None
+    known, held = [], []
+    for s in at:
+        lo, hi = documents.offsets[s], documents.offsets[s + 1]
+        # numpy's old generator, whose numbers never change: the split of the published figures
+        order = lo + np.random.RandomState(int(numbers[s])).permutation(int(hi - lo))
+        n_held = max(1, round(HELD_OUT * len(order)))
+        held.append(order[:n_held])
+        known.append(order[n_held:])
+    first, second = np.concatenate(known), np.concatenate(held)
+    symbols, repeats = documents.rows[:, 0], documents.repeats
+    return Halves(
+        np.ascontiguousarray(symbols[first], dtype=np.int64),
+        np.ascontiguousarray(repeats[first]),
+        np.r_[0, np.cumsum([len(part) for part in known])],
+        symbols[second],
+        repeats[second],
+        np.repeat(np.arange(len(held)), [len(part) for part in held]),
+    )
+
+
+def _score(half: Halves, topics: Topics, table: Array, pseudo: Array) -> tuple[float, float]:
+    """Sum of the log probabilities of held-out words, and their number."""
+    shares = _shares(half, topics, table, pseudo)
+    found = np.einsum("nk,nk->n", shares[half.owners], topics.words[half.held])
+    return float(half.times @ np.log(found)), float(half.times.sum())
+
+
+def _shares(half: Halves, topics: Topics, table: Array, pseudo: Array) -> Array:
+    """(S, K) posterior mean shares from the known words, begun at the shares of training."""
+    K, width, n = len(pseudo), table.shape[1], len(half.offsets) - 1
+    lengths = np.add.reduceat(half.repeats, half.offsets[:-1])
+    counts = _padded(lengths[:, None] * topics.shares)
+    prior = np.ones(width)  # components beyond K, which have no words
+    prior[:K] = pseudo
+    weights, scale, found = np.empty((n, width)), np.empty(len(half.symbols)), np.empty((n, 4))
+    infer_documents(
+        table, half.symbols, half.repeats, half.offsets, np.ones(n), prior, 0.0, K, MAX_STEPS,
+        TOL, np.zeros(2), counts, weights, scale, np.zeros(width + 1), found,
+    )  # fmt: skip
+    assert np.isfinite(found[:, 0]).all()  # LEAST keeps sums far from underflow
+    theta = counts[:, :K] + pseudo
+    return np.asarray(theta / theta.sum(1, keepdims=True))
+
+
+def _padded(values: Any) -> Array:
+    """Values (n, K) with columns of zeros up to a multiple of eight."""
+    width = -(-values.shape[1] // EIGHT) * EIGHT
+    return np.ascontiguousarray(np.pad(values, ((0, 0), (0, width - values.shape[1]))))

@@ -1,0 +1,136 @@
+"""Fits that spill to a small disk, killed with SIGKILL and resumed; run by test_full_disk.py.
+
+killed_spills.py FOLDER DISK COUNT NAME...    kill COUNT fits of each kind; prints a line of JSON
+for each: {"name", "killed", "same", "laps", "left", "undisturbed"}
+killed_spills.py FOLDER fit NAME CHECKPOINT   the fit that is killed
+
+FOLDER keeps checkpoints; DISK is a small file system, of which temporary files take what there is.
+Two threads; every killed fit is a fresh process. "left" are the names found on the disk while no
+fit was running.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stickbreak as sb
+from stickbreak.inference import checkpoints, read_checkpoint
+from stickbreak.persist import read_file
+from tests.inference.killed_fits import Slow, kill_when_due
+
+LAPS = 8
+
+
+def rows() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(2000, 12)) + 3 * rng.normal(size=(6, 12))[rng.integers(0, 6, 2000)]
+
+
+def words() -> np.ndarray:
+    rng = np.random.default_rng(5)
+    topics = rng.dirichlet(np.full(200, 0.1), 6)
+    return np.array(
+        [rng.multinomial(60, rng.dirichlet(np.full(6, 0.3)) @ topics) for _ in range(300)]
+    )
+
+
+SEQUENCES = {"lengths": [40] * 50}
+CLASSES: dict[str, tuple[type, int, Mapping[str, Any]]] = {
+    "mixture": (sb.Mixture, 30, {}),
+    "hmm": (sb.HMM, 30, SEQUENCES),
+    "hdp-hmm": (sb.HDPHMM, 30, SEQUENCES),
+    "topics": (sb.LatentDirichletAllocation, 40, {}),
+}
+NAMES = [f"{engine}-{name}" for engine in ("batch", "memoized") for name in CLASSES]
+
+
+def data_of(name: str) -> tuple[np.ndarray, Mapping[str, Any]]:
+    kind = name.split("-", 1)[1]
+    return (words() if kind == "topics" else rows()), CLASSES[kind][2]
+
+
+def fit(name: str, checkpoint: Path | None, *callbacks: sb.Callback) -> Any:
+    engine, kind = name.split("-", 1)
+    common = {
+        "max_iter": LAPS, "tol": 0.0, "checkpoint": checkpoint, "checkpoint_every": 0.0,
+        "callbacks": callbacks,
+    }  # fmt: skip
+    inference = (
+        sb.MemoizedVB(n_batches=10, memory_limit=0, **common)
+        if engine == "memoized"
+        else sb.BatchVB(**common)
+    )
+    make, size, given = CLASSES[kind]
+    model = make(size, inference=inference, n_jobs=2, random_state=5)
+    return model.fit(data_of(name)[0], **given)
+
+
+def bits_of(model: Any, folder: Path) -> str:
+    """A digest of everything that a fit found: its file, without the clock."""
+    path = folder / "model.stickbreak"
+    model.save(path)
+    arrays = read_file(path, "model")[1]
+    digest = hashlib.blake2b(model.lower_bound_.hex().encode())
+    for at in sorted(arrays):
+        digest.update(f"{at}{arrays[at].shape}".encode() + arrays[at].tobytes())
+    digest.update(str([(lap.bound, lap.n_components) for lap in model.trace_]).encode())
+    return digest.hexdigest()
+
+
+def kill_fit(name: str, checkpoint: Path, wait: float) -> bool:
+    child = subprocess.Popen(
+        [sys.executable, __file__, str(checkpoint.parent), "fit", name, str(checkpoint)]
+    )
+    killed = kill_when_due(child.pid, lambda: child.poll() is None, checkpoint, wait)
+    child.wait()
+    return killed
+
+
+def kill_many(folder: Path, disk: Path, count: int, name: str) -> dict[str, Any]:
+    """Moments are spread over the time that an undisturbed fit takes after its first checkpoint."""
+    X, given = data_of(name)
+    undisturbed = bits_of(fit(name, None), folder)
+    began = time.monotonic()
+    assert bits_of(fit(name, folder / f"{name}-timed", Slow()), folder) == undisturbed
+    duration = time.monotonic() - began
+    rng, laps, same, left = np.random.default_rng(20), [], 0, set()
+    while len(laps) < count:
+        checkpoint = folder / f"{name}-{len(laps)}"
+        if not kill_fit(name, checkpoint, float(rng.random() * 0.8 * duration)):
+            checkpoint.unlink()  # it was faster than the clock said: try another moment
+            continue
+        left |= set(os.listdir(disk))
+        laps.append(len(read_checkpoint(checkpoint)[1].trace))
+        same += bits_of(sb.resume(checkpoint, X, **given), folder) == undisturbed
+    return {
+        "name": name, "killed": count, "same": same, "laps": laps, "left": sorted(left),
+        "undisturbed": undisturbed,
+    }  # fmt: skip
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", sb.StickbreakWarning)
+    checkpoints.SHELF_BYTES = 1 << 16  # so that checkpoints need the disk, too
+    folder, what, *rest = sys.argv[1:]
+    if what == "fit":
+        fit(rest[0], Path(rest[1]), Slow())
+        return
+    for name in rest[1:] or NAMES:
+        found = kill_many(Path(folder), Path(what), int(rest[0]), name)
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
