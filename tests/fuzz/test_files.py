@@ -228,8 +228,8 @@ def test_two_thousand_mutated_tables(tmp_path):
 
 
 def test_mutated_checkpoints_are_refused_or_resumed(tmp_path):
-    path = tmp_path / "fit.checkpoint"
     for families in ("gaussian", "multinomial"):
+        path = tmp_path / f"{families}.checkpoint"
         rows = CASES[families].rows[:40]
         engine = sb.MemoizedVB(
             n_batches=3, max_iter=3, tol=0.0, checkpoint=path, checkpoint_every=0.0

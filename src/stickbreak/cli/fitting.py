@@ -11,6 +11,7 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import Corpus, FileTable, read_names, read_runs
+from stickbreak.estimators.model_files import continue_fit
 from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs
@@ -193,9 +194,10 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     check_target(out)
     verbose = configure_logs(options)
     began = time.monotonic()
-    opened, n_rows, where = _open_again(checkpoint, data, options, verbose)
-    resumed = lambda: sb.resume(
-        checkpoint, opened, n_jobs=options["n_jobs"], verbose=verbose, **where
+    saved = read_checkpoint(checkpoint)
+    opened, n_rows, where = _open_again(checkpoint, saved[0], data, options, verbose)
+    resumed = lambda: continue_fit(
+        checkpoint, saved, opened, where, n_jobs=options["n_jobs"], verbose=verbose
     )
     _report(
         _interruptible(resumed, checkpoint, data, options["sequence_id"]),
@@ -207,13 +209,12 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
 
 
 def _open_again(
-    checkpoint: Path, data: Path, options: dict[str, Any], verbose: int
+    checkpoint: Path, settings: dict[str, Any], data: Path, options: dict[str, Any], verbose: int
 ) -> tuple[Any, int, dict[str, Any]]:
     """The data of a checkpoint, their number of rows or documents, and arguments of `resume`.
 
     The arguments say where sequences are.
     """
-    settings, _ = read_checkpoint(checkpoint)
     names = settings.get("columns")
     if reads_documents(settings.get("estimator")):
         refuse_table_options(str(checkpoint), options)

@@ -77,6 +77,7 @@ class Estimator(Learned):
     _is_unbounded = False
     _noun = "component"
     _row_noun = "row"
+    _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int
     family: str | BaseFamily
@@ -180,7 +181,8 @@ class Estimator(Learned):
         return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
 
     def _resume(self, given: Given) -> Self:
-        return self._keep(*resume_fit(self, self._prepare(given, self._previous())))
+        saved, self._saved = self._saved, None
+        return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
         self._fitted = stream(self, self._prepare(given, self._fitted), total_samples)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
+from stickbreak.errors import CheckpointError
 from stickbreak.inference import (
     ENGINES,
     Accumulator,
@@ -23,6 +24,7 @@ from stickbreak.inference import (
     MoveRecord,
     PowerDecay,
     Result,
+    Snapshot,
     Start,
     State,
     Stochastic,
@@ -30,6 +32,8 @@ from stickbreak.inference import (
     Streaming,
     Trace,
     read_checkpoint,
+    require_place,
+    require_same_fit,
     run,
     step,
     workers,
@@ -126,6 +130,8 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
     model, seed = estimator._model_of(task, engine), make_seed(estimator.random_state)
     has_file = engine.checkpoint is not None
     settings = identify_fit(estimator, task, engine, seed) if has_file else None
+    if settings is not None:
+        require_place(engine.checkpoint, settings)  # before the work that a start is
     best: Result | None = None
     n_starts = 1 if task.previous is not None else int(estimator.n_init)
     with workers(estimator.n_jobs) as pool:
@@ -148,8 +154,13 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         return _finish(estimator, best, engine, task, pool), found.is_interrupted
 
 
-def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
-    """Continue from the engine's checkpoint; see `fit_from_starts`."""
+def resume_fit(
+    estimator: Estimator, task: Task, saved: tuple[dict[str, Any], Snapshot] | None
+) -> tuple[Fitted, bool]:
+    """Continue from the engine's checkpoint; see `fit_from_starts`.
+
+    saved : what is in it, if it has been read already
+    """
     engine = estimator._engine(task.is_on_disk)
     if engine.checkpoint is None:
         raise ValueError(
@@ -157,7 +168,9 @@ def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         )
     expected = identify_fit(estimator, task, engine, 0)
     known = {name: value for name, value in expected.items() if name != "seed"}
-    found, snapshot = read_checkpoint(engine.checkpoint, known)
+    found, snapshot = saved or read_checkpoint(engine.checkpoint)
+    require_same_fit(engine.checkpoint, found, known)
+    _require_sets(engine.checkpoint, task.legal, snapshot.state.params.arrays.get("legal"))
     model, seed = estimator._model_of(replace(task, previous=None), engine), int(found["seed"])
     watched = _with_progress(estimator, engine, task.table)
     with workers(estimator.n_jobs) as pool:
@@ -171,6 +184,13 @@ def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
             settings={**expected, "seed": seed},
         )
         return _finish(estimator, result, engine, task, pool), result.is_interrupted
+
+
+def _require_sets(path: Any, ours: Array | None, theirs: Array | None) -> None:
+    """Raise CheckpointError if a file has other legal sets than the rows name."""
+    n_ours, n_theirs = (0 if sets is None else np.shape(sets)[:1] for sets in (ours, theirs))
+    if n_ours != n_theirs:
+        raise CheckpointError(f"{path} is damaged: {n_theirs} legal sets; the rows have {n_ours}")
 
 
 def _start(

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, in_one_line
 from stickbreak.protocols import Pool, Revisit, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
+from .checked_snapshots import check_sides, check_snapshot
 from .checkpoints import Checkpointer, Snapshot
 from .engine import Data, Engine, Visits
 from .proposals import Outcome
@@ -133,12 +136,10 @@ class _Loop:
     def take_up(self, saved: Snapshot) -> None:
         """Continue the lap in which a checkpoint was written."""
         self.visits = list(saved.visits)
-        if saved.saved_moves is None:
-            return
-        try:
-            self.mover.unpack(*saved.saved_moves)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
+        if saved.saved_moves is not None:
+            self.mover.unpack(*saved.saved_moves, self.model, self.state)
+        watches = [*self.mover.watches, *self.engine.watches()]
+        check_sides(self.model, self.rule, self.state, watches)
 
     def snapshot(self) -> Snapshot:
         """The contents of a checkpoint."""
@@ -294,11 +295,13 @@ def _begin(
     """The loop before its first visit, or where a checkpoint left it."""
     plan = engine.plan(data)
     if isinstance(start, Snapshot):
-        state = engine.accumulator(data).resume(start.state)
-        _require_same_size(model, state)
-        model = model.with_learned(start.learned)
-        loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
-        loop.take_up(start)
+        accumulator = engine.accumulator(data)
+        state = accumulator.resume(start.state)
+        with _named(start.path):
+            model = model.with_learned(start.learned)
+            check_snapshot(model, accumulator, plan, start)
+            loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
+            loop.take_up(start)
         return loop
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
@@ -307,10 +310,10 @@ def _begin(
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)
 
 
-def _require_same_size(model: Model, state: State) -> None:
-    counted = state.total.view()
-    is_there = any(model.axis in field.axes for field in counted.layout.values())
-    if not is_there or counted.size(model.axis) != state.n_components:
-        raise CheckpointError(
-            f"the checkpoint names {state.n_components} components but counts others: it is damaged"
-        )
+@contextmanager
+def _named(path: Path | None) -> Iterator[None]:
+    """Errors within become a CheckpointError that names the file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise CheckpointError(f"{path} is damaged: {in_one_line(error)}") from None
