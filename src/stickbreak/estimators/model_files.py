@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import families, inference, moves
-from stickbreak.errors import CheckpointError, ModelFileError, in_one_line
+from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_line
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
@@ -44,17 +44,6 @@ PARTS: dict[str, type[Any]] = {
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}
-DAMAGE = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    RecursionError,
-    MemoryError,
-    NotImplementedError,
-)
 # Of an engine: objects of the running program, and where it writes, which no file may choose.
 LEFT_OUT = {"callbacks", "checkpoint"}
 # Settings that may differ between a fit and its resumption.
@@ -227,6 +216,8 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
     names, n_features = saved["feature_names_in"], int(saved["n_features_in"])
     if names is not None and len(names) != n_features:
         raise ValueError(f"the model says {n_features} columns and names {len(names)}")
+    if names is not None and not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of columns are not text")
     categories = {column: list(values) for column, values in saved.get("categories", ())}
     check_components(ids, int(saved["next_id"]))
     params = unpack_fields(saved["params"], "params", arrays)

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from stickbreak.data import Shelf
-from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
+from stickbreak.errors import (
+    DAMAGE,
+    CheckpointError,
+    ModelFileError,
+    StickbreakWarning,
+    in_one_line,
+)
 from stickbreak.persist import (
     pack_fields,
     pack_summary,
@@ -164,10 +170,17 @@ def read_checkpoint(
         found = dict(header["settings"])
         found["seed"] = int(found.get("seed", 0))
         snapshot = _unpack(Path(path), header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: {error!r}") from None
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+        ) from None
     require_same_fit(path, found, settings or {})
     return found, snapshot
+
+
+def _words(error: BaseException) -> str:
+    """A KeyError's message is but a name."""
+    return f"{type(error).__name__}: {in_one_line(error)}"
 
 
 def require_same_fit(
@@ -268,8 +281,10 @@ class SavedMemory:
                 else unpack_fields(saved["warm"], f"{name}/warm", self.arrays)
             )
             return Visit(unpack_summary(saved["summary"], name, self.arrays), warm, 0)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelFileError(f"{self.path} is damaged: {error!r}") from None
+        except DAMAGE as error:
+            raise ModelFileError(
+                f"{self.path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+            ) from None
 
     def remember(self, batch_id: int, visit: Visit) -> None:
         """Not supported: the file is read-only."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import CheckpointError, in_one_line
+from stickbreak.errors import DAMAGE, CheckpointError, in_one_line
 from stickbreak.protocols import Pool, Revisit, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
@@ -315,5 +315,5 @@ def _named(path: Path | None) -> Iterator[None]:
     """Errors within become a CheckpointError that names the file."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except DAMAGE as error:
         raise CheckpointError(f"{path} is damaged: {in_one_line(error)}") from None
