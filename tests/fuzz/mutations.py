@@ -175,7 +175,8 @@ def change_arrays(payload: bytes, rng: Rng) -> bytes:
         if what < 0.55 and array.size and array.dtype.kind == "f":
             array.reshape(-1)[int(rng.integers(array.size))] = rng.choice(ODD_NUMBERS)
         elif what < 0.55 and array.size and array.dtype.kind in "iu":
-            array.reshape(-1)[int(rng.integers(array.size))] = int(rng.choice(ODD_POSITIONS))
+            odd = np.int64(rng.choice(ODD_POSITIONS)).astype(array.dtype)
+            array.reshape(-1)[int(rng.integers(array.size))] = odd
         elif what < 0.7:
             arrays[name] = np.asarray(array * rng.choice([-1.0, 0.0, 1e200, 1e-200]), array.dtype)
         elif what < 0.8:

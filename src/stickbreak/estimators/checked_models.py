@@ -84,7 +84,7 @@ def _require_form(name: str, own: Any, made: Any) -> None:
         for one, other in zip(own, made, strict=True):
             _require_form(name, one, other)
     elif isinstance(made, np.ndarray) and made.dtype.kind == "f":
-        check_array(np.asanyarray(own), made.shape, name, nonnegative=False)
+        check_array(np.asanyarray(own), made.shape, name, largest=np.inf)
 
 
 def check_arrays(fitted: Fitted) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
     ENGINES,
     Accumulator,
@@ -173,16 +173,14 @@ def resume_fit(
     _require_sets(engine.checkpoint, task.legal, snapshot.state.params.arrays.get("legal"))
     model, seed = estimator._model_of(replace(task, previous=None), engine), int(found["seed"])
     watched = _with_progress(estimator, engine, task.table)
+    settings = {**expected, "seed": seed}
     with workers(estimator.n_jobs) as pool:
-        result = run(
-            model,
-            watched,
-            task.table,
-            snapshot,
-            seed=seed,
-            pool=pool,
-            settings={**expected, "seed": seed},
-        )
+        try:
+            result = run(
+                model, watched, task.table, snapshot, seed=seed, pool=pool, settings=settings
+            )
+        except NumericalError as error:
+            raise NumericalError(f"{engine.checkpoint}, resumed: {error}") from None
         return _finish(estimator, result, engine, task, pool), result.is_interrupted
 
 

@@ -332,7 +332,9 @@ def _estimator_of(settings: Mapping[str, Any], path: str | Path) -> Any:
         arrays = {name: np.array(values) for name, values in given["arrays"].items()}
         params = {name: decode(value, arrays) for name, value in given["params"].items()}
         params["inference"].set_params(checkpoint=str(path))
-        return ESTIMATORS[name](**params)
+        made = ESTIMATORS[name](**params)
+        made._check_arguments()
+        return made
     except DAMAGE as error:
         raise CheckpointError(
             f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["check_array", "check_fields", "check_sides", "check_snapshot"]
 
 MOST_STEPS = 1 << 53  # whole numbers that a float holds exactly
+LARGEST = 1e154  # of a count: its square is still a number
 
 
 def check_snapshot(
@@ -79,6 +80,8 @@ def _check_counters(state: State, plan: Visits, snapshot: Snapshot) -> None:
         raise ValueError(f"lap {state.lap} after {state.n_steps} steps")
     if not all(math.isfinite(number) for visit in snapshot.visits for number in visit):
         raise ValueError("visits with numbers that are not finite")
+    if not np.isfinite([lap.bound for lap in snapshot.trace if lap.bound is not None]).all():
+        raise ValueError("laps with bounds that are not finite")
 
 
 def _check_progress(state: State) -> None:
@@ -113,10 +116,20 @@ def _check_numbers(found: Summary, what: str) -> None:
 
 
 def _check_warm(model: Model, state: State, batch: Batch, warm: Fields) -> None:
+    what = f"what batch {batch.id} keeps"
     expected = model.structure.cold_start(batch, state.n_components, model.axis)
-    if expected is None:
-        raise ValueError(f"batch {batch.id} keeps values, and its units have none")
-    check_fields(warm, expected, f"what batch {batch.id} keeps")
+    if expected is not None:
+        check_fields(warm, expected, what)
+        return
+    # A rule of its own keeps them: all that is known is how long these axes are.
+    sizes = {model.axis: state.n_components, "unit": batch.n_spans, "row": batch.n_rows}
+    for name, field in warm.layout.items():
+        array = warm[name]
+        if len(field.axes) != array.ndim or not np.isfinite(array).all():
+            raise ValueError(f"{name} of {what} has shape {array.shape}, or is not finite")
+        for axis, n in zip(field.axes, array.shape, strict=True):
+            if axis is not None and sizes.get(axis, n) != n:
+                raise ValueError(f"{name} of {what} has shape {array.shape}")
 
 
 def check_fields(found: Fields, expected: Fields, what: str, index: Array | None = None) -> None:
@@ -133,10 +146,18 @@ def check_fields(found: Fields, expected: Fields, what: str, index: Array | None
             shape = tuple(
                 len(index) if axis == SYMBOL else n for axis, n in zip(axes, shape, strict=True)
             )
-        check_array(found[name], shape, f"{name} of {what}", found.layout[name].nonnegative)
+        nonnegative = expected.layout[name].nonnegative
+        check_array(found[name], shape, f"{name} of {what}", nonnegative=nonnegative)
 
 
-def check_array(array: Array, shape: tuple[int, ...], what: str, nonnegative: bool) -> None:
+def check_array(
+    array: Array,
+    shape: tuple[int, ...],
+    what: str,
+    *,
+    nonnegative: bool = False,
+    largest: float = LARGEST,
+) -> None:
     """Raise ValueError unless the array has this shape, and finite numbers of float64."""
     if array.shape != shape or array.dtype != np.float64:
         raise ValueError(
@@ -144,6 +165,8 @@ def check_array(array: Array, shape: tuple[int, ...], what: str, nonnegative: bo
         )
     if not np.isfinite(array).all():
         raise ValueError(f"{what} holds values that are not finite")
+    if array.size and np.abs(array).max() > largest:
+        raise ValueError(f"{what} holds {np.abs(array).max()}, of which nothing can be computed")
     if nonnegative and (array < 0).any():
         raise ValueError(f"{what} holds negative values")
 

@@ -168,7 +168,7 @@ def read_checkpoint(
     header, arrays = read_file(path, "checkpoint")
     try:
         found = dict(header["settings"])
-        found["seed"] = int(found.get("seed", 0))
+        found["seed"] = _check_settings(found)
         snapshot = _unpack(Path(path), header, arrays)
     except DAMAGE as error:
         raise ModelFileError(
@@ -176,6 +176,16 @@ def read_checkpoint(
         ) from None
     require_same_fit(path, found, settings or {})
     return found, snapshot
+
+
+def _check_settings(settings: Mapping[str, Any]) -> int:
+    """The seed of the fit; raises ValueError if it or the names of the columns cannot be."""
+    seed, columns = int(settings.get("seed", 0)), settings.get("columns")
+    if seed < 0:
+        raise ValueError(f"seed={seed}")
+    if columns is not None and not all(isinstance(name, str) for name in columns):
+        raise ValueError("the names of columns are not text")
+    return seed
 
 
 def _words(error: BaseException) -> str:

@@ -296,12 +296,13 @@ def _begin(
     plan = engine.plan(data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
-        state = accumulator.resume(start.state)
         with _named(start.path):
+            state = accumulator.resume(start.state)
             model = model.with_learned(start.learned)
             check_snapshot(model, accumulator, plan, start)
             loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
             loop.take_up(start)
+            loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)

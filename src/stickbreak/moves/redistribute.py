@@ -140,7 +140,7 @@ class RedistributionProposal:
             or not (is_birth or n_proposed == len(self.slots) - 1)
         ):
             raise ValueError(f"a {self.kind} of {self.slots} with {n_proposed} proposals")
-        check_array(watch.log_share, (n_proposed,), "log_share", nonnegative=False)
+        check_array(watch.log_share, (n_proposed,), "log_share")
         check_fields(watch.counts, model.zeros(n_proposed), f"a {self.kind}")
         if watch.counts.index is not None or watch.counts.sides:
             raise ValueError(f"a {self.kind} with counts of some symbols")
