@@ -29,24 +29,32 @@ def places(tmp_path: Path) -> dict[str, Path]:
     """What is there already, and is no file."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "null").symlink_to(os.devnull)
     (tmp_path / "to a pipe").symlink_to(tmp_path / "pipe")
     (tmp_path / "to itself").symlink_to(tmp_path / "to itself")
-    return {name: tmp_path / name for name in ("folder", "pipe", "null", "to a pipe", "to itself")}
+    return {name: tmp_path / name for name in ("folder", "pipe", "to a pipe", "to itself")}
 
 
 @posix
-@pytest.mark.parametrize("name", ["folder", "pipe", "null", "to a pipe", "to itself"])
+@pytest.mark.parametrize("name", ["folder", "pipe", "to a pipe", "to itself"])
 def test_only_files_are_replaced(name: str, places: dict[str, Path]) -> None:
     path, before = places[name], {p: p.lstat().st_ino for p in places.values()}
     model = sb.Mixture(2, random_state=0).fit(X)
-    with pytest.raises(ValueError, match=f"{name} (is a (folder|pipe|device)|cannot be written)"):
+    with pytest.raises(ValueError, match=f"{name} (is a (folder|pipe)|cannot be written)"):
         model.save(path)
     engine = sb.MemoizedVB(checkpoint=path)
     with pytest.raises(ValueError, match=rf"checkpoint=.*{name}"):
         sb.Mixture(2, inference=engine).fit(X)
     assert {p: p.lstat().st_ino for p in places.values()} == before
     assert set(places["folder"].parent.iterdir()) == set(places.values())
+
+
+@posix
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    """Only asked, never written: a mistake here would cost the machine its device."""
+    (tmp_path / "link").symlink_to(os.devnull)
+    for path in (Path(os.devnull), tmp_path / "link"):
+        with pytest.raises(ValueError, match=f"{path.name} is a device"):
+            check_target(path)
 
 
 @posix
@@ -58,7 +66,6 @@ def test_the_command_line_refuses_them_too(places: dict[str, Path], command: Any
         assert name in done.err
         done = command("fit", "mixture", data, "--n-components", 2, "--checkpoint", path)
         assert (done.code, done.err.count("\n")) == (2, 1)
-    assert places["null"].resolve().is_char_device()
     assert places["pipe"].is_fifo()
 
 
