@@ -79,15 +79,16 @@ class Worker:
 
     def start(self) -> subprocess.Popen[str]:
         source = os.pathsep.join(p for p in sys.path if p)
-        self.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-W", "ignore", str(HERE / "worker.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.folder.parent / "stderr").open("w"),
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": source},
-            text=True,
-        )
+        with (self.folder.parent / "stderr").open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-X", "faulthandler", "-W", "ignore", str(HERE / "worker.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": source},
+                text=True,
+            )
         for attack in self.good:
             end, said = self._ask(self.process, attack, WARM_UP)
             if end != "answered":

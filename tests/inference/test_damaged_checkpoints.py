@@ -152,6 +152,11 @@ BROKEN: dict[str, tuple[str, Break]] = {
     "a stranger has settled": ("moves", entry("settled", [99])),
     "visits": ("moves", entry("visits", [[float("inf"), 1, 0, 0], [0, 0, 0, 0]])),
     "bound": ("moves", entry("total/local_bound", float("inf"))),
+    "no name of an estimator": ("moves", entry("settings/estimator", {})),
+    "a limit that is text": ("moves", entry(
+        "settings/arguments/params/inference/params/memory_limit", "much")),
+    "names that are no text": ("moves", entry("settings/columns", [[], {}])),
+    "a seed below zero": ("moves", entry("settings/seed", -1)),
     "units": ("moves", entry("total/n_units", -5)),
     "a symbol beyond": ("words", value("memory/0.index", 10**6, "i8")),
     "symbols of another shape": ("words", shape("memory/0.index", 1)),

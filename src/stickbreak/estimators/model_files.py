@@ -325,7 +325,7 @@ def continue_fit(
 def _estimator_of(settings: Mapping[str, Any], path: str | Path) -> Any:
     """The estimator that wrote a checkpoint, unfitted."""
     name = settings.get("estimator")
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise CheckpointError(f"{path} holds an unknown estimator {name!r}")
     try:
         given = settings["arguments"]
