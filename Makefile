@@ -36,7 +36,7 @@ test: $(VENV)/.installed-dev ## run the tests and the docstring examples (PYTEST
 boundscheck: export NUMBA_BOUNDSCHECK := 1
 boundscheck: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba-boundscheck
 boundscheck: $(VENV)/.installed-dev ## run the tests of the kernels with every index checked
-	$(PY) -m pytest -q -n 2 --dist loadfile tests/kernels
+	$(PY) -m pytest -q -n 2 --dist loadfile tests/kernels --ignore tests/kernels/test_cache.py
 
 lint: style types layers ## check style, types and import direction
 
