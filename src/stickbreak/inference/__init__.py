@@ -1,7 +1,7 @@
 """Rules, accumulators and the engine. Names no model."""
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
-from .checkpoints import Checkpointer, Snapshot, read_checkpoint
+from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
 from .engine import Callback, Data, Engine
 from .engines import EM, ENGINES, BatchVB, Gibbs, HardEM, MemoizedVB, StochasticVB, SubchainVB
 from .executors import count_workers, workers
@@ -66,6 +66,8 @@ __all__ = [
     "WindowMeanLog",
     "count_workers",
     "read_checkpoint",
+    "require_place",
+    "require_same_fit",
     "run",
     "step",
     "workers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,12 +134,14 @@ class MemoizedVB(_MovingEngine):
     shuffle: bool = True
 
     def check(self) -> None:
-        """Check n_batches too."""
+        """Check n_batches and memory_limit too."""
         super().check()
         if self.n_batches != "auto" and (
             not isinstance(self.n_batches, int | np.integer) or self.n_batches < 1
         ):
             raise ValueError(f'n_batches must be "auto" or at least 1; got {self.n_batches!r}')
+        if not isinstance(self.memory_limit, Real) or not self.memory_limit >= 0:
+            raise ValueError(f"memory_limit must be zero or more bytes; got {self.memory_limit!r}")
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""

@@ -35,6 +35,10 @@ class FixedBatches:
         order = np.random.default_rng([seed, ORDER, lap]).permutation(len(self.batches))
         return (self.batches[i] for i in order)
 
+    def fixed(self) -> list[Batch]:
+        """All of them."""
+        return self.batches
+
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Cut the values of all units into those of each batch."""
         if warm is None:
@@ -57,6 +61,10 @@ class RandomBatches:
     def n_batches(self) -> int:
         """Batches of a lap."""
         return max(1, round(self.data.n_spans / self.batch_size))
+
+    def fixed(self) -> list[Batch]:
+        """None: they are drawn."""
+        return []
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Nothing: no batch is seen twice."""
@@ -86,6 +94,10 @@ class RandomWindows:
     def n_batches(self) -> int:
         """Batches of a lap; approximate, because cuts at the ends of sequences vary."""
         return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
+
+    def fixed(self) -> list[Batch]:
+        """None: they are drawn."""
+        return []
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Nothing: no batch is seen twice."""
