@@ -170,7 +170,7 @@ def _sum_moments(
         variance,
         square,
         largest,
-        is_whole=is_whole,
+        is_whole=is_whole & (seen > 0),
         look_again=partial(_moments, table),
     )
 
