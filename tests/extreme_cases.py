@@ -342,7 +342,7 @@ REFUSALS = (
     (r"weights of .*1e12", r"sample_weight adds up to .*divide it so that it adds up to .*1e.10"),
     (
         r"(?<!word )concentration 1e1[267], (hdp|lda)",
-        r"concentration must be from 1e-100 to 1e.06; got 1.*: beyond, rounding",
+        r"concentration must be from 1e-300 to 1e.06; got 1.*: beyond, rounding",
     ),
     (r"prior bits 1e-12", r"on must be from 1e-06 to 1e.30; got 1e-12: beyond, rounding"),
     (r"degrees of freedom", r"dof must be at most 1e.06; got 1e.12: .*FixedVarianceGaussian"),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
+    "DAMAGE",
     "CheckpointError",
     "ConvergenceWarning",
     "DataWarning",
@@ -21,6 +22,19 @@ __all__ = [
     "quoted",
     "rows_named",
 ]
+
+# What values that make no sense raise while something is built from them.
+DAMAGE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+)
 
 _COLUMN = re.compile(r"\bcolumn (\d+)\b")
 _ROW = re.compile(r"\brow (\d+)\b")

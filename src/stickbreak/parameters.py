@@ -11,7 +11,7 @@ __all__ = ["Parameters", "require_positive", "require_prior_count", "require_who
 
 # Prior counts (concentrations, strengths). Beyond these limits their digammas and eighth powers
 # leave the range of floats.
-LEAST, MOST = 1e-100, 1e30
+LEAST, MOST = 1e-300, 1e30
 
 
 def require_whole(**values: Any) -> None:

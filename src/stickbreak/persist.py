@@ -1,31 +1,28 @@
-"""Files: arrays as safetensors with a JSON header, never pickle.
-
-A file is written under a temporary name, flushed, then renamed.
-"""
+"""Files: arrays as safetensors with a JSON header, never pickle."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
+import math
 import os
 import struct
-import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
 
 from stickbreak.errors import ModelFileError, in_one_line
 from stickbreak.stats import Field, Fields, Summary
+from stickbreak.targets import replacing
 
 __all__ = [
-    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_file", "replacing",
-    "unpack_fields", "unpack_summary", "write_bytes", "write_file",
+    "FORMAT_VERSION", "pack_fields", "pack_summary", "read_file", "read_header", "unpack_fields",
+    "unpack_summary", "write_file",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -37,55 +34,9 @@ DTYPES = {
     "int32": "I32", "int16": "I16",
     "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
 }  # fmt: skip
+TYPES = {short: name for name, short in DTYPES.items()}
 MAX_HEADER = 100_000_000  # the same limit as in safetensors
-
-
-def write_bytes(path: str | Path, payload: bytes) -> None:
-    """Replace a file completely or not at all."""
-    with replacing(path) as file:
-        file.write(payload)
-
-
-@contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which replaces `path` if all goes well.
-
-    It has a temporary name in the same folder; then fsync and rename.
-    """
-    path = Path(path).resolve()  # replace the target of a link, not the link
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no such folder: {path.parent}")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _umask() -> int:
-    """The mask of new files; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, on systems where folders can be opened (not Windows)."""
-    if os.name != "posix":
-        return
-    with contextlib.suppress(OSError):  # some file systems refuse; the file itself is safe
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+MAX_AXES = 32
 
 
 def write_file(
@@ -125,24 +76,49 @@ def write_file(
             file.write(_bytes_of(_contiguous(arrays[name])))
 
 
-class Tensors(Mapping[str, Array]):
-    """The arrays of a file, read when requested."""
+@dataclass(frozen=True)
+class Entry:
+    """Where an array is in a file: its type and shape, and its first byte after the header."""
 
-    def __init__(self, path: Path) -> None:
-        opened: Any = safe_open
-        self._file = opened(path, framework="numpy")
-        self._names = frozenset(self._file.keys())
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Length in bytes; Python's whole numbers, so that no shape overflows."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Tensors(Mapping[str, Array]):
+    """The arrays of an open file, read when requested.
+
+    The file is opened once: what is read belongs together even if another one takes its name.
+    """
+
+    def __init__(self, file: IO[bytes], entries: Mapping[str, Entry], begin: int) -> None:
+        handle = os.dup(file.fileno())
+        self._file = open(handle, "rb", buffering=0, closefd=False)  # noqa: SIM115
+        weakref.finalize(self, os.close, handle)
+        self._entries, self._begin = entries, begin
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._names:
-            raise KeyError(name)
-        return np.asarray(self._file.get_tensor(name))
+        entry = self._entries[name]
+        out = np.empty(entry.shape, entry.dtype)
+        self._file.seek(self._begin + entry.begin)
+        rest = memoryview(_bytes_of(out))
+        while len(rest):
+            n_read = self._file.readinto(rest)
+            if not n_read:
+                raise ValueError(f"it ends within {name}")
+            rest = rest[n_read:]  # the system may give less than asked for
+        return out
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._entries)
 
 
 def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str, Array]]:
@@ -150,10 +126,42 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str,
 
     Any other file is a ModelFileError that says what is wrong.
     """
-    path = Path(path)
-    if not path.is_file():
+    with _open(path) as file:
+        metadata, entries, begin = _read_table(path, file, kind)
+        header, arrays = _parse_header(path, metadata), Tensors(file, entries, begin)
+        try:
+            digest = _digest(metadata["header"], arrays)
+        except (ValueError, MemoryError) as error:
+            raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
+        if metadata.get("digest", "") != digest:
+            raise ModelFileError(f"{path} is damaged: its contents do not match their digest")
+    return header, arrays
+
+
+def read_header(path: str | Path, kind: str) -> dict[str, Any]:
+    """The header alone, of a file whose arrays may be large. They are not compared with it."""
+    with _open(path) as file:
+        return _parse_header(path, _read_table(path, file, kind)[0])
+
+
+def _open(path: str | Path) -> IO[bytes]:
+    if not Path(path).is_file():  # a pipe would wait for a writer
         raise FileNotFoundError(f"no such file: {path}")
-    metadata = _read_metadata(path)
+    return open(path, "rb")
+
+
+def _parse_header(path: str | Path, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        header = json.loads(metadata["header"])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
+    if not isinstance(header, dict):
+        raise ModelFileError(f"{path} is damaged: its header is not an object")
+    return header
+
+
+def _require_kind(path: str | Path, metadata: dict[str, str], kind: str) -> None:
+    """Raise ModelFileError for a file of another program, release or kind."""
     if metadata.get("format") != MAGIC:
         raise ModelFileError(f"{path} is not a stickbreak file")
     version = metadata.get("version", "")
@@ -169,17 +177,6 @@ def read_file(path: str | Path, kind: str) -> tuple[dict[str, Any], Mapping[str,
         raise ModelFileError(
             f"{path} is a {metadata.get('kind', '')[:20]!r} file; expected a {kind!r} file"
         )
-    try:
-        header = json.loads(metadata["header"])
-        arrays = Tensors(path)
-        digest = _digest(metadata["header"], arrays)
-    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
-    if not isinstance(header, dict):
-        raise ModelFileError(f"{path} is damaged: its header is not an object")
-    if metadata.get("digest", "") != digest:
-        raise ModelFileError(f"{path} is damaged: its contents do not match their digest")
-    return header, arrays
 
 
 def _digest(text: str, arrays: Mapping[str, Array]) -> str:
@@ -202,26 +199,58 @@ def _bytes_of(array: Array) -> Any:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _read_metadata(path: Path) -> dict[str, str]:
-    """The string table of a safetensors header, read with care: the file may be malicious."""
-    with path.open("rb") as file:
-        length = os.fstat(file.fileno()).st_size
-        if length < 8:
-            raise ModelFileError(f"{path} is damaged: {length} bytes are too few for a header")
-        (size,) = struct.unpack("<Q", file.read(8))
-        if size > MAX_HEADER or 8 + size > length:
-            raise ModelFileError(
-                f"{path} is damaged or foreign: its header claims {size} bytes, "
-                f"the file has {length}"
-            )
-        text = file.read(size)
+def _read_table(
+    path: str | Path, file: IO[bytes], kind: str
+) -> tuple[dict[str, str], dict[str, Entry], int]:
+    """Metadata, the places of the arrays, and where these begin. The file may be malicious."""
+    length = os.fstat(file.fileno()).st_size
+    if length < 8:
+        raise ModelFileError(f"{path} is damaged: {length} bytes are too few for a header")
+    (size,) = struct.unpack("<Q", file.read(8))
+    if size > MAX_HEADER or 8 + size > length:
+        raise ModelFileError(
+            f"{path} is damaged or foreign: its header claims {size} bytes, the file has {length}"
+        )
     try:
-        metadata = json.loads(text).get("__metadata__", {})
-    except (ValueError, AttributeError, RecursionError):
+        table = json.loads(file.read(size))
+        metadata = table.pop("__metadata__", {})
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise ModelFileError(f"{path} is not a stickbreak file") from None
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise ModelFileError(f"{path} is damaged: its metadata are not text")
-    return metadata
+    _require_kind(path, metadata, kind)
+    try:
+        entries = {name: _read_entry(name, place) for name, place in table.items()}
+        _require_all(entries, length - 8 - size)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {in_one_line(error)}") from None
+    return metadata, entries, 8 + size
+
+
+def _read_entry(name: str, place: Any) -> Entry:
+    """One line of the table, checked: a name of a type, a shape, and as many bytes as they need."""
+    try:
+        dtype, shape, (begin, end) = (place[key] for key in ("dtype", "shape", "data_offsets"))
+        whole = [*shape, begin, end]
+        if not all(type(n) is int and n >= 0 for n in whole) or len(shape) > MAX_AXES:
+            raise ValueError(f"shape {shape}, bytes {begin} to {end}")
+        entry = Entry(np.dtype(TYPES[dtype]), tuple(shape), begin)
+        if entry.n_bytes != end - begin:
+            raise ValueError(f"shape {shape} of {dtype} in {end - begin} bytes")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"its table says nonsense of the array {name!r}: {error!r}") from None
+    return entry
+
+
+def _require_all(entries: Mapping[str, Entry], n_bytes: int) -> None:
+    """Raise ValueError unless the arrays follow each other without a gap to the file's end."""
+    at = 0
+    for entry in sorted(entries.values(), key=lambda entry: (entry.begin, entry.n_bytes)):
+        if entry.begin != at:
+            raise ValueError("its arrays overlap or leave gaps")
+        at += entry.n_bytes
+    if at != n_bytes:
+        raise ValueError(f"its arrays take {at} bytes, and {n_bytes} are there")
 
 
 # ------------------------------------------------------------------------------------------- fields

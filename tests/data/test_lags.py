@@ -64,7 +64,7 @@ def difference(rows: Any) -> np.ndarray:
 
 
 def test_a_scale_measures_columns_made_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stickbreak.data.table.SCAN_VALUES", 8)  # several pieces
+    monkeypatch.setattr("stickbreak.data.scale.SCAN_VALUES", 8)  # several pieces
     weights = np.random.default_rng(1).integers(0, 3, 17).astype(float)
     found = measure(Table(SERIES, repeats=weights)).of(difference)
     expected = measure(Table(difference(SERIES), repeats=weights))

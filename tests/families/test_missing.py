@@ -341,7 +341,7 @@ def test_weight_two_equals_two_rows(name: str) -> None:
 def test_measure_leaves_missing_entries_out(
     kind: str, is_weighted: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stickbreak.data.table.SCAN_VALUES", 64)  # several pieces, some complete
+    monkeypatch.setattr("stickbreak.data.scale.SCAN_VALUES", 64)  # several pieces, some complete
     rng = np.random.default_rng(19)
     X = rng.normal(5.0, 2.0, (57, 4)).astype(np.float32).astype(float)
     X[20:, :][rng.random((37, 4)) < 0.4] = np.nan

@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from estimator_cases import CASES, blobs
+from fuzz.campaign import run_campaign
+from fuzz.kinds import KINDS
 from fuzz.mutations import data_files, mutate_data, mutate_model, npy_bytes, npz_bytes
 
 import stickbreak as sb
@@ -133,9 +135,7 @@ def is_one_line(error: ValueError) -> bool:
 
 
 def attack_model(path: Path, payload: bytes) -> str:
-    """How a mutated model ends: refused when loaded, refused when used, or used. Anything else is
-    an error of the test.
-    """
+    """How a mutated model ends: refused when loaded, or used. Anything else is an error."""
     path.write_bytes(payload)
     with time_limit(LONGEST), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -145,8 +145,8 @@ def attack_model(path: Path, payload: bytes) -> str:
             return "refused" if is_one_line(error) else "refused at length"
         try:
             use(model)
-        except ValueError:
-            return "refused when used"
+        except ValueError as error:
+            return f"refused when used: {error}"
     return "used"
 
 
@@ -196,7 +196,7 @@ def run_data(numbers: range, folder: Path) -> Counter[str]:
 def test_mutated_models_are_refused_or_harmless(models, tmp_path):
     outcomes = run_models(models, range(0, MODEL_FILES, 33), tmp_path)
     assert outcomes["refused"] > 150
-    assert set(outcomes) <= {"refused", "refused when used", "used"}
+    assert set(outcomes) <= {"refused", "used"}
     assert [p.name for p in tmp_path.iterdir()] == ["m.stickbreak"]
 
 
@@ -207,7 +207,7 @@ def test_ten_thousand_mutated_models(models, part, tmp_path):
     outcomes = run_models(models, range(part * size, (part + 1) * size), tmp_path)
     assert sum(outcomes.values()) == size
     assert outcomes["refused"] > size // 2
-    assert set(outcomes) <= {"refused", "refused when used", "used"}
+    assert set(outcomes) <= {"refused", "used"}
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of numbers that were made large
@@ -227,32 +227,16 @@ def test_two_thousand_mutated_tables(tmp_path):
     assert min(outcomes.values()) > 100
 
 
-def test_mutated_checkpoints_are_refused_or_resumed(tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    for families in ("gaussian", "multinomial"):
-        rows = CASES[families].rows[:40]
-        engine = sb.MemoizedVB(
-            n_batches=3, max_iter=3, tol=0.0, checkpoint=path, checkpoint_every=0.0
-        )
-        with pytest.warns(sb.ConvergenceWarning):
-            sb.DPMixture(2, family=families, inference=engine, random_state=0).fit(rows)
-        payload = path.read_bytes()
-        outcomes: Counter[str] = Counter()
-        with warnings.catch_warnings(), watched() as seen:
-            warnings.simplefilter("ignore")
-            for number in range(150):
-                path.write_bytes(mutate_model([payload], number))
-                try:
-                    with time_limit(LONGEST):
-                        sb.resume(path, rows)
-                    outcomes["resumed"] += 1
-                except ValueError:
-                    outcomes["refused"] += 1
-                except BaseException as error:
-                    error.add_note(f"checkpoint number {number}, {families}")
-                    raise
-        assert seen == []
-        assert outcomes["refused"] > 75
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the workers' memory is read there")
+@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+def test_damaged_files_through_the_command_line(kind):
+    """500 of each; `python -m tests.fuzz` tries as many as you like."""
+    report = run_campaign(KINDS[kind], range(500))
+    assert report.bad == []
+    assert report.ends["refused"] > 250
+    assert report.ends["answered"] > 25
+    # when the file is read, not when it is used; another name of a column may be right
+    assert report.ends["refused later"] <= 1
 
 
 # ---- on purpose ----------------------------------------------------------------------------------

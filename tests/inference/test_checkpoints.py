@@ -341,7 +341,7 @@ def test_settings_are_kept_and_compared(saved: Path) -> None:
 def test_a_missing_file_or_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no checkpoint at"):
         read_checkpoint(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(ValueError, match="no such folder"):
         fit(MODEL, MemoizedVB(checkpoint=tmp_path / "no" / "c"), ROWS, 2)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.persist import replacing, write_bytes
+from stickbreak.targets import replacing
 
 from .output import check_target, print_json, print_lines
 
@@ -42,7 +42,8 @@ def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
             "sequence,x,y",
             *(f"{i // 90},{x!r},{y!r}" for i, (x, y) in enumerate(rows.tolist())),
         ]
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
+    with replacing(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
     if options["json"]:
         print_json({"out": str(path), "n_rows": len(rows)})
     else:

@@ -12,7 +12,7 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import Corpus, FileTable, WordsError, read_names, read_runs
-from stickbreak.estimators.model_files import _estimator_of as estimator_of
+from stickbreak.estimators.model_files import continue_fit, estimator_of
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
@@ -220,9 +220,10 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     check_target(out)
     verbose = configure_logs(options)
     began = time.monotonic()
-    opened, n_rows, where = _open_again(checkpoint, data, options, verbose)
-    resumed = lambda: sb.resume(
-        checkpoint, opened, n_jobs=options["n_jobs"], verbose=verbose, **where
+    saved = read_checkpoint(checkpoint)
+    opened, n_rows, where = _open_again(checkpoint, saved[0], data, options, verbose)
+    resumed = lambda: continue_fit(
+        checkpoint, saved, opened, where, n_jobs=options["n_jobs"], verbose=verbose
     )
     _report(
         _interruptible(resumed, checkpoint, data, options["sequence_id"]),
@@ -234,13 +235,12 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
 
 
 def _open_again(
-    checkpoint: Path, data: Path, options: dict[str, Any], verbose: int
+    checkpoint: Path, settings: dict[str, Any], data: Path, options: dict[str, Any], verbose: int
 ) -> tuple[Any, int, dict[str, Any]]:
     """The data of a checkpoint, their number of rows or documents, and arguments of `resume`.
 
     The arguments say where sequences are.
     """
-    settings, _ = read_checkpoint(checkpoint)
     names = settings.get("columns")
     if reads_documents(settings.get("estimator")):
         refuse_table_options(str(checkpoint), options)

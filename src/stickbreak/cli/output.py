@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.persist import replacing
+from stickbreak import targets
 from stickbreak.stats import Array
 
 __all__ = [
@@ -52,11 +52,10 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"--out {path}: expected a {' or '.join(suffixes)} file")
-    folder = path.resolve().parent
-    if path.is_dir() or not folder.is_dir():
-        raise ValueError(
-            f"--out {path}: {'it is a folder' if path.is_dir() else f'no such folder: {folder}'}"
-        )
+    try:
+        folder = targets.check_target(path).parent
+    except (ValueError, FileNotFoundError) as error:
+        raise ValueError(f"--out {path}: {error}") from None
     if not os.access(folder, os.W_OK):
         raise ValueError(f"--out {path}: nothing may be written to {folder}")
 
@@ -107,7 +106,7 @@ def write_rows(path: Path | None, parts: Iterator[Array], header: list[str], n_r
             sys.stdout.write(_text(part))
         sys.stdout.flush()
         return
-    with replacing(path) as file:
+    with targets.replacing(path) as file:
         if path.suffix.lower() == ".npy":
             _write_npy(file, parts, n_rows)
         else:

@@ -33,7 +33,8 @@ class Scale:
         mean of x**2.
     largest (D,) : largest value of each column. It includes rows without weight, which are read all
         the same.
-    is_whole (D,) : whether all its entries are whole numbers; False for columns of CSR matrices.
+    is_whole (D,) : whether all entries of a column are whole numbers; False for CSR matrices. None
+        if nobody looked.
     A column without entries has mean, variance and square 0 and largest -1.
     names : what messages call the columns; None for their positions.
     look_again : measures columns that are made from these; see `of`.
@@ -46,11 +47,11 @@ class Scale:
     variance: Array
     square: Array
     largest: Array
-    is_whole: Array
     names: tuple[Any, ...] | None = None
     look_again: Callable[[Callable[[Any], Any]], Scale] | None = field(
         default=None, repr=False, compare=False
     )
+    is_whole: Array | None = None
 
     def of(self, change: Callable[[Any], Any]) -> Scale:
         """The scale of columns derived from the rows; NaN is left out.
@@ -169,7 +170,7 @@ def _sum_moments(
         variance,
         square,
         largest,
-        is_whole,
+        is_whole=is_whole & (seen > 0),
         look_again=partial(_moments, table),
     )
 

@@ -31,17 +31,8 @@ from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
-from .engine_runs import (
-    Task,
-    check_learning,
-    count_first,
-    fit_from_starts,
-    make_seed,
-    pick_engine,
-    resume_fit,
-    stream,
-    suit_engine,
-)
+from .engine_choice import check_learning, count_first, pick_engine, suit_engine
+from .engine_runs import Task, fit_from_starts, make_seed, resume_fit, stream
 from .fitted import Fitted, Learned
 from .model_files import save
 from .views import Labeled, make_dataset, summary_values
@@ -80,6 +71,7 @@ class Estimator(Learned):
     _is_unbounded = False
     _noun = "component"
     _row_noun = "row"
+    _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int
     family: str | BaseFamily
@@ -199,7 +191,8 @@ class Estimator(Learned):
         return self._keep(*fit_from_starts(self, self._prepare(given, self._previous())))
 
     def _resume(self, given: Given) -> Self:
-        return self._keep(*resume_fit(self, self._prepare(given, self._previous())))
+        saved, self._saved = self._saved, None
+        return self._keep(*resume_fit(self, self._prepare(given, self._previous()), saved))
 
     def _stream(self, given: Given, total_samples: float | None) -> Self:
         task = self._prepare(given, self._fitted, can_move=total_samples is None)

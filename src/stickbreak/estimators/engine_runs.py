@@ -5,7 +5,6 @@ Each returns a `Fitted`. It reads the estimator's arguments and does not change 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -13,19 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
-from stickbreak.errors import StickbreakWarning
+from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
-    ENGINES,
     Accumulator,
-    Draw,
     Engine,
-    Hard,
-    MeanLog,
-    Mode,
     Mover,
     MoveRecord,
     PowerDecay,
     Result,
+    Snapshot,
     Start,
     State,
     Stochastic,
@@ -33,30 +28,27 @@ from stickbreak.inference import (
     Streaming,
     Trace,
     read_checkpoint,
+    require_place,
+    require_same_fit,
     run,
     step,
     workers,
 )
 from stickbreak.initialize import from_previous
 from stickbreak.models import Model
-from stickbreak.priors import GammaPrior
 from stickbreak.progress import Phase, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
 from stickbreak.stats import Array, Tally
 
+from .engine_choice import pick_engine
 from .fitted import Fitted
 from .model_files import identify_fit
 
 if TYPE_CHECKING:
     from .base import Estimator
 
-__all__ = [
-    "Task", "check_learning", "count_first", "fit_from_starts", "make_seed", "pick_engine",
-    "resume_fit", "stream", "suit_engine",
-]  # fmt: skip
-
-TRUNCATION = 25  # components of an unbounded model whose engine cannot add any
+__all__ = ["Task", "fit_from_starts", "make_seed", "resume_fit", "stream"]
 
 
 @dataclass(frozen=True)
@@ -79,89 +71,6 @@ class Task:
     def is_on_disk(self) -> bool:
         """Whether the rows stay in a file."""
         return is_on_disk(self.table.rows)
-
-
-def pick_engine(estimator: Estimator, on_disk: bool) -> Engine:
-    """The estimator's engine, with the moves and the laps that the estimator asks for."""
-    engine = make_engine(estimator.inference, estimator._default_engine(on_disk))
-    if estimator.max_iter is not None:
-        engine = replace(engine, max_iter=estimator.max_iter)
-    if estimator.tol is not None:
-        engine = replace(engine, tol=estimator.tol)
-    return engine.with_moves(estimator._recommended_moves())
-
-
-def count_first(estimator: Estimator, n_items: int, can_move: bool) -> int:
-    """How many components a fit begins with: n_components.
-
-    A model that would find their number from one, by moves, cannot without: it begins at a
-    truncation, and says so. n_items : rows or documents, which limit the truncation
-    """
-    n = int(estimator.n_components)
-    if can_move and pick_engine(estimator, False).mover().moves:
-        return n
-    if n > 1 or not estimator._is_unbounded:
-        return n
-    n_first, noun = max(1, min(TRUNCATION, n_items)), estimator._noun
-    engine = type(pick_engine(estimator, False)).__name__
-    what = f"{engine} has no moves and" if can_move else "A step of stochastic inference"
-    warnings.warn(
-        f"{what} cannot change the number of {noun}s, so the fit begins with {n_first} instead of "
-        f"n_components={n} and leaves those it does not need empty (n_effective_ counts the "
-        f"others). Give n_components to choose another truncation, or use an engine with moves: "
-        "inference=sb.MemoizedVB()",
-        StickbreakWarning,
-        stacklevel=6,
-    )
-    return n_first
-
-
-def check_learning(estimator: Estimator) -> None:
-    """Raise ValueError for a prior that the family or the engine cannot learn."""
-    learn_prior, family = estimator.learn_prior, estimator._make_family()
-    if not isinstance(learn_prior, bool):
-        raise ValueError(f"learn_prior must be True or False; got {learn_prior!r}")
-    if learn_prior and not family.can_learn:
-        raise ValueError(
-            f"{type(family).__name__} has no method `learn`, so its prior cannot be "
-            "learned; use learn_prior=False"
-        )
-    prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
-    numbers = [f"{n}={v!r}" for n, v in prior.items() if isinstance(v, GammaPrior)]
-    learned = ["learn_prior=True"] * learn_prior + numbers
-    if learned and not isinstance(engine.rule(), MeanLog):
-        raise ValueError(
-            f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}"
-        )
-
-
-def make_engine(inference: Any, default: Engine) -> Engine:
-    """An engine by its name, the given engine, or the default for None."""
-    if inference is None:
-        return default
-    if isinstance(inference, str):
-        if inference not in ENGINES:
-            raise ValueError(
-                f"unknown inference {inference!r}; choose one of {', '.join(sorted(ENGINES))}, or "
-                "give an engine object"
-            )
-        return ENGINES[inference]()
-    if not isinstance(inference, Engine):
-        raise ValueError(
-            "inference must be a name or an engine object such as sb.MemoizedVB(); "
-            f"got {inference!r}"
-        )
-    return inference
-
-
-def suit_engine(model: Model, engine: Engine) -> Model:
-    """The model in the form that the engine's rule can fit."""
-    rule = engine.rule()
-    if isinstance(rule, Draw):
-        return replace(model, prior=model.prior.for_draws())
-    if isinstance(rule, Mode | Hard):
-        return replace(model, prior=model.prior.for_modes())
-    return model
 
 
 def make_seed(random_state: Any) -> int:
@@ -188,6 +97,8 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         )
     seed, has_file = make_seed(estimator.random_state), engine.checkpoint is not None
     settings = identify_fit(estimator, task, engine, seed) if has_file else None
+    if settings is not None:
+        require_place(engine.checkpoint, settings)  # before the work that a start is
     best: Result | None = None
     n_starts = 1 if task.previous is not None else int(estimator.n_init)
     with workers(estimator.n_jobs) as pool:
@@ -211,8 +122,13 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         return _finish(estimator, best, engine, task, pool), found.is_interrupted
 
 
-def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
-    """Continue from the engine's checkpoint; see `fit_from_starts`."""
+def resume_fit(
+    estimator: Estimator, task: Task, saved: tuple[dict[str, Any], Snapshot] | None
+) -> tuple[Fitted, bool]:
+    """Continue from the engine's checkpoint; see `fit_from_starts`.
+
+    saved : what is in it, if it has been read already
+    """
     engine = estimator._engine(task.is_on_disk)
     if engine.checkpoint is None:
         raise ValueError(
@@ -220,21 +136,28 @@ def resume_fit(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         )
     expected = identify_fit(estimator, task, engine, 0)
     known = {name: value for name, value in expected.items() if name != "seed"}
-    found, snapshot = read_checkpoint(engine.checkpoint, known)
+    found, snapshot = saved or read_checkpoint(engine.checkpoint)
+    require_same_fit(engine.checkpoint, found, known)
+    _require_sets(engine.checkpoint, task.legal, snapshot.state.params.arrays.get("legal"))
     seed = int(found["seed"])
     watched = _with_progress(estimator, engine, task.table)
+    settings = {**expected, "seed": seed}
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(replace(task, previous=None), engine)
-        result = run(
-            model,
-            watched,
-            task.table,
-            snapshot,
-            seed=seed,
-            pool=pool,
-            settings={**expected, "seed": seed},
-        )
+        try:
+            result = run(
+                model, watched, task.table, snapshot, seed=seed, pool=pool, settings=settings
+            )
+        except NumericalError as error:
+            raise NumericalError(f"{engine.checkpoint}, resumed: {error}") from None
         return _finish(estimator, result, engine, task, pool), result.is_interrupted
+
+
+def _require_sets(path: Any, ours: Array | None, theirs: Array | None) -> None:
+    """Raise CheckpointError if a file has other legal sets than the rows name."""
+    n_ours, n_theirs = (0 if sets is None else np.shape(sets)[:1] for sets in (ours, theirs))
+    if n_ours != n_theirs:
+        raise CheckpointError(f"{path} is damaged: {n_theirs} legal sets; the rows have {n_ours}")
 
 
 def _start(

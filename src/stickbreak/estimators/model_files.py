@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import families, inference, moves
-from stickbreak.errors import CheckpointError, ModelFileError, in_one_line
-from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Engine, Trace, read_checkpoint
+from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_line
+from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
 from stickbreak.priors import GammaPrior
 from stickbreak.reading import Rows, Schema, check_categories
-from stickbreak.stats import Array, Fields, Summary
+from stickbreak.stats import Array, Summary
 
+from .checked_models import check_arrays, check_columns, check_components, columns_of, try_out
 from .fitted import Fitted
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .engine_runs import Task
 
 __all__ = [
-    "PARTS", "decode", "encode", "identify_fit", "load", "register", "register_part", "resume",
-    "save",
+    "PARTS", "continue_fit", "decode", "encode", "estimator_of", "identify_fit", "load", "register",
+    "register_part", "resume", "save",
 ]  # fmt: skip
 
 PARTS: dict[str, type[Any]] = {
@@ -44,18 +44,8 @@ PARTS: dict[str, type[Any]] = {
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}
-DAMAGE = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    RecursionError,
-    MemoryError,
-    NotImplementedError,
-)
-LEFT_OUT = {"callbacks"}  # objects that exist only in the running program
+# Of an engine: objects of the running program, and where it writes, which no file may choose.
+LEFT_OUT = {"callbacks", "checkpoint"}
 # Settings that may differ between a fit and its resumption.
 NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
 NOT_FIT = {"verbose", "n_jobs", "max_iter", "tol"}  # the engine has the last two
@@ -80,8 +70,6 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Path):
-        return str(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
         return encode(value.tolist(), name, arrays)
     if isinstance(value, np.ndarray):
@@ -102,7 +90,7 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
                 f"{type(value).__name__} is not known to files; make it so with "
                 "estimators.register_part"
             )
-        kept = {k: v for k, v in value.get_params(deep=False).items() if k not in LEFT_OUT}
+        kept = _without_left_out(type(value), value.get_params(deep=False))
         return {
             "class": type(value).__name__,
             "params": {k: encode(v, f"{name}.{k}", arrays) for k, v in kept.items()},
@@ -130,7 +118,15 @@ def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
             f"the file names an unknown part {value.get('class')!r}; it may come "
             "from a later release"
         )
-    return PARTS[value["class"]](**{str(k): decode(v, arrays) for k, v in value["params"].items()})
+    made = PARTS[value["class"]]
+    params = _without_left_out(made, value["params"])
+    return made(**{str(k): decode(v, arrays) for k, v in params.items()})
+
+
+def _without_left_out(cls: type[Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not issubclass(cls, Engine):
+        return params
+    return {name: value for name, value in params.items() if name not in LEFT_OUT}
 
 
 # ---------------------------------------------------------------------------------------- models
@@ -141,7 +137,7 @@ def save(estimator: Estimator, fitted: Fitted, path: str | Path) -> None:
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise ValueError(f"{name} is not known to files; only registered estimators can be saved")
-    _columns_of(fitted.model.family)
+    columns_of(fitted.model.family)
     arrays: dict[str, Array] = {}
     params = estimator.get_params(deep=False)
     header = {
@@ -211,7 +207,6 @@ def _pack(fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]) ->
 
 
 def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Fitted:
-    counts = unpack_fields(saved["counts"], "counts", arrays)
     # the first file format had only a concentration
     prior = saved["prior"] if "prior" in saved else {"concentration": saved["concentration"]}
     engine: Engine = decode(saved["engine"], arrays)
@@ -222,11 +217,16 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
     names, n_features = saved["feature_names_in"], int(saved["n_features_in"])
     if names is not None and len(names) != n_features:
         raise ValueError(f"the model says {n_features} columns and names {len(names)}")
+    if names is not None and not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of columns are not text")
     categories = {column: list(values) for column, values in saved.get("categories", ())}
+    check_components(ids, int(saved["next_id"]))
+    params = unpack_fields(saved["params"], "params", arrays)
+    layout = model.layout()  # not that of the file, which says nothing else
     fitted = Fitted(
         model,
-        Summary(counts.layout, counts.arrays, local_bound, log_z, n_units),
-        unpack_fields(saved["params"], "params", arrays),
+        Summary(layout, {n: arrays[f"counts/{n}"] for n in layout}, local_bound, log_z, n_units),
+        params,
         ids,
         int(saved["next_id"]),
         int(saved["n_steps"]),
@@ -236,58 +236,12 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
         engine,
         Schema(n_features, None if names is None else tuple(names), categories),
     )
-    _check_columns(estimator, fitted)
-    _check_arrays(fitted)
+    check_columns(fitted, estimator._family_columns(fitted))
     check_categories(categories, names, n_features)
+    with workers():  # BLAS does not pay for many small matrices
+        check_arrays(fitted)
+        try_out(fitted)
     return fitted
-
-
-def _columns_of(family: BaseFamily) -> int:
-    try:
-        return int(family.n_columns)
-    except NotImplementedError:
-        raise ModelFileError(
-            f"{type(family).__name__} has no property `n_columns`, the number of columns of a "
-            "row, which model files need"
-        ) from None
-
-
-def _check_columns(estimator: Estimator, fitted: Fitted) -> None:
-    """Raise ValueError if the family of a file does not fit its columns."""
-    columns = _columns_of(fitted.model.family)
-    if estimator._family_columns(fitted) != columns:
-        raise ValueError(
-            f"the model says {fitted.schema.n_features} columns, its family has {columns}"
-        )
-    # raises if the members of a Product do not cover the columns
-    fitted.model.family.locate(None, columns)
-
-
-def _check_arrays(fitted: Fitted) -> None:
-    """Raise ValueError if a file's arrays do not fit each other, because kernels trust them."""
-    model, K = fitted.model, len(fitted.ids)
-    if "legal" in fitted.params and fitted.params["legal"].shape[1:] != (K,):
-        raise ValueError(f"legal has shape {fitted.params['legal'].shape} for {K} components")
-    _require_like(fitted.params, model.start_params(K))
-    zeros = model.zeros(K)
-    _require_like(fitted.counts, zeros)
-    for name in zeros.arrays:
-        if fitted.counts[name].dtype != np.float64:
-            raise ValueError(f"{name} has dtype {fitted.counts[name].dtype}; expected float64")
-        if zeros.layout[name].nonnegative and (fitted.counts[name] < 0).any():
-            raise ValueError(f"{name} holds negative values")
-    found = {"weights": model.prior.mean(fitted.counts, fitted.params), **fitted.posterior()}
-    for name, array in found.items():
-        if not np.isfinite(array).all():
-            raise ValueError(f"the {name} that follow from the arrays are not finite")
-
-
-def _require_like(found: Fields, expected: Fields) -> None:
-    for name, array in expected.arrays.items():
-        if found[name].shape != array.shape:
-            raise ValueError(f"{name} has shape {found[name].shape}; expected {array.shape}")
-        if not np.isfinite(found[name]).all():
-            raise ValueError(f"{name} holds values that are not finite")
 
 
 # ------------------------------------------------------------------------------------ checkpoints
@@ -340,30 +294,48 @@ def resume(
     -------
     The fitted estimator.
     """
-    settings, _ = read_checkpoint(path)
-    estimator = _estimator_of(settings, path).set_params(n_jobs=n_jobs, verbose=verbose)
-    if not isinstance(sequence_id, str):  # a column of X, which the estimator reads by itself
-        X = estimator._open(X, settings.get("columns"))
     where = {"lengths": lengths, "sequence_id": sequence_id, "labels": labels, "context": context}
+    where["sample_weight"] = sample_weight
     given = {name: value for name, value in where.items() if value is not None}
+    return continue_fit(path, read_checkpoint(path), X, given, n_jobs=n_jobs, verbose=verbose)
+
+
+def continue_fit(
+    path: str | Path,
+    saved: tuple[dict[str, Any], Snapshot],
+    X: Rows,
+    given: Mapping[str, Any],
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> Any:
+    """As `resume`, from a checkpoint that was read; given: arguments of `fit` beside X, by name."""
+    settings = saved[0]
+    estimator = estimator_of(settings, path).set_params(n_jobs=n_jobs, verbose=verbose)
+    estimator._saved = saved
+    # a column of X, which the estimator reads by itself
+    if not isinstance(given.get("sequence_id"), str):
+        X = estimator._open(X, settings.get("columns"))
     for name in given:
         if name not in inspect.signature(estimator.resume).parameters:
             what = "is not for documents" if name == "labels" else "is for sequences"
             raise ValueError(f"{name} {what}; the checkpoint is of a {type(estimator).__name__}")
-    return estimator.resume(X, sample_weight=sample_weight, **given)
+    return estimator.resume(X, **given)
 
 
-def _estimator_of(settings: Mapping[str, Any], path: str | Path) -> Any:
+def estimator_of(settings: Mapping[str, Any], path: str | Path) -> Any:
     """The estimator that wrote a checkpoint, unfitted."""
     name = settings.get("estimator")
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise CheckpointError(f"{path} holds an unknown estimator {name!r}")
     try:
         given = settings["arguments"]
         arrays = {name: np.array(values) for name, values in given["arrays"].items()}
         params = {name: decode(value, arrays) for name, value in given["params"].items()}
         params["inference"].set_params(checkpoint=str(path))
-        return ESTIMATORS[name](**params)
+        made = ESTIMATORS[name](**params)
+        made._check_arguments()
+        return made
     except DAMAGE as error:
         raise CheckpointError(
             f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .base import Estimator
     from .mixtures import MixtureEstimator
     from .sequence_fits import SequenceEstimator
-    from .topic_models import TopicEstimator
+    from .topic_fits import TopicEstimator
 
 __all__ = [
     "Labeled", "make_dataset", "plot_chain", "plot_mixture", "plot_topics", "summary_values",

@@ -132,7 +132,7 @@ class Categorical(BaseFamily):
         total, d = float(np.maximum(scale.largest + 1, 1).sum()), int(np.argmax(scale.largest))
         if self.n_symbols is None and total > limit("SYMBOLS"):
             raise ValueError(
-                f"column {d} has symbol {scale.largest[d]:.0f}, all columns have {total:.0f} "
+                f"column {d} has symbol {scale.largest[d]:.16g}, all columns have {total:.16g} "
                 f"symbols, and the limit is {limit('SYMBOLS'):,}; recode them as 0, 1, 2, ..., "
                 "give n_symbols, or raise STICKBREAK_MAX_SYMBOLS in the environment"
             )

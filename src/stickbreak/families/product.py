@@ -359,7 +359,7 @@ class Product(BaseFamily):
         ]
 
     def coarse(self) -> Self:
-        """The members' coarse forms."""
+        """The members' coarse forms; itself if none has another."""
         return self._with_families([family.coarse() for family, _ in self.members])
 
     @property
@@ -367,11 +367,9 @@ class Product(BaseFamily):
         """Whether some member can."""
         return any(family.can_learn for family in member_objects(self.members).values())
 
-    def learn(self, counts: Counts) -> Product:
+    def learn(self, counts: Counts) -> Self:
         """Every member learns its own hyperparameters; members that cannot learn stay the same."""
-        learned = [family.learn(own) for family, own in self._own(counts)]
-        unchanged = all(new is old for new, (old, _) in zip(learned, self.members, strict=True))
-        return self if unchanged else self._with_families(learned)
+        return self._with_families([family.learn(own) for family, own in self._own(counts)])
 
     def hyperparameters(self) -> dict[str, Array]:
         """What `learn` changes, by the member's number and the name of the argument."""
@@ -385,7 +383,9 @@ class Product(BaseFamily):
         )
 
     def _with_families(self, families: Sequence[Any]) -> Self:
-        pairs = zip(families, self.members, strict=True)
+        pairs = list(zip(families, self.members, strict=True))
+        if all(new is old for new, (old, _) in pairs):
+            return self
         return replace(self, members=tuple((family, columns) for family, (_, columns) in pairs))
 
     def refine(self, counts: Counts) -> Edit | None:

@@ -30,7 +30,9 @@ def prior_rounding(value: Any, spread: Any, scale: Scale) -> Array:
 
     spread : the prior (co)variance as given. A user's own comes with no rounding but their own.
     """
-    default = np.where(scale.is_whole, 1.0, 0.0) if spread is None else np.zeros(scale.n_features)
+    default = np.zeros(scale.n_features)
+    if spread is None and scale.is_whole is not None:
+        default[scale.is_whole] = 1.0
     steps = prior_vector("rounding", value, default)
     if (steps < 0).any():
         raise ValueError(f"rounding must be zero or positive; got {value!r}")

@@ -1,7 +1,7 @@
 """Rules, accumulators and the engine. Names no model."""
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
-from .checkpoints import Checkpointer, Snapshot, read_checkpoint
+from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
 from .collapsed import ExcludeOwn, count_own
 from .engine import Callback, Data, Engine
 from .engines import (
@@ -80,6 +80,8 @@ __all__ = [
     "count_own",
     "count_workers",
     "read_checkpoint",
+    "require_place",
+    "require_same_fit",
     "run",
     "step",
     "workers",

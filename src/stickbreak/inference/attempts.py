@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["Attempts"]
 
+MOST_TIMES = 64  # a candidate rests for 2**times laps
+
 
 def _has_changed(sizes: Sequence[float], before: Sequence[float]) -> bool:
     pairs = zip(sizes, before, strict=True)
@@ -66,6 +68,8 @@ class Attempts:
     def load(self, values: Iterable[Any]) -> None:
         """The inverse of `to_list`."""
         for kind, ids, times, lap, sizes in values:
+            if not 0 <= int(times) <= MOST_TIMES or len(ids) != len(sizes):
+                raise ValueError(f"{times} failures of a {kind} of {ids}")
             self.failed[str(kind), tuple(int(i) for i in ids)] = (
                 int(times),
                 int(lap),

@@ -14,22 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from stickbreak.data import Shelf
-from stickbreak.errors import CheckpointError, ModelFileError, StickbreakWarning
+from stickbreak.errors import (
+    DAMAGE,
+    CheckpointError,
+    ModelFileError,
+    StickbreakWarning,
+    in_one_line,
+)
 from stickbreak.persist import (
     pack_fields,
     pack_summary,
     read_file,
+    read_header,
     unpack_fields,
     unpack_summary,
     write_file,
 )
 from stickbreak.stats import Array, EditLog, Fields, Tally
+from stickbreak.targets import check_target
 
 from .memory import Visit
 from .state import State
 from .trace import Trace
 
-__all__ = ["Checkpointer", "Snapshot", "read_checkpoint"]
+__all__ = ["Checkpointer", "Snapshot", "read_checkpoint", "require_place", "require_same_fit"]
 
 log = logging.getLogger(__name__)
 # Arrays held in memory while a checkpoint is written; the others wait in a temporary file.
@@ -43,6 +51,7 @@ class Snapshot:
     """State, history, visits of the lap in progress, learned hyperparameters, and pending moves.
 
     visits : (log_z, n_observations, rows checked, rows missed) of each
+    path, saved_moves : the file that it was read from, and the moves in it
     """
 
     state: State
@@ -50,6 +59,7 @@ class Snapshot:
     visits: tuple[tuple[float, ...], ...] = ()
     learned: Fields = NOTHING
     moves: Callable[[MutableMapping[str, Array]], dict[str, Any]] | None = None
+    path: Path | None = None
     saved_moves: tuple[dict[str, Any], Mapping[str, Array]] | None = None
 
 
@@ -61,18 +71,16 @@ class Checkpointer:
     every: float
     settings: Mapping[str, Any]
     last: float
+    mark: tuple[int, ...] | None = None
 
     @classmethod
     def make(cls, path: Any, every: float, settings: Mapping[str, Any]) -> Checkpointer | None:
-        """None if no path is given. A missing folder is an error now, not in an hour."""
+        """None if no path is given. A place that cannot be used is an error now, not in an hour."""
         if path is None:
             return None
+        require_place(path, settings)
         path = Path(path)
-        if not path.parent.is_dir():
-            raise ValueError(
-                f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist"
-            )
-        return cls(path, float(every), settings, time.monotonic())
+        return cls(path, float(every), settings, time.monotonic(), _mark_of(path))
 
     def save_if_due(self, snapshot: Snapshot) -> None:
         """Write the file, whole or not at all, if it is time."""
@@ -81,8 +89,12 @@ class Checkpointer:
         self.last = time.monotonic()
         try:
             header, arrays = _pack(snapshot)
+            if _mark_of(self.path) != self.mark:  # somebody else has written to the same place
+                require_place(self.path, self.settings)
             write_file(self.path, "checkpoint", {"settings": dict(self.settings), **header}, arrays)
-        except OSError as error:  # a full disk must not cost the fit; the last file is intact
+            self.mark = _mark_of(self.path)
+        # a full disk, or another fit, must not cost this one; the last file is intact
+        except (OSError, CheckpointError) as error:
             warnings.warn(
                 f"no checkpoint could be written to {self.path}: {error}",
                 StickbreakWarning,
@@ -97,6 +109,53 @@ class Checkpointer:
         )
 
 
+def _mark_of(path: Path) -> tuple[int, ...] | None:
+    """What changes when another file takes the name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def require_place(path: Any, settings: Mapping[str, Any]) -> None:
+    """Raise ValueError if a fit with these settings may not write its checkpoints to `path`.
+
+    It may where there is nothing, and where a checkpoint of the same fit is: the same data,
+    estimator and arguments, from whatever random seed. So a fit can be run again, but another one
+    is not lost.
+    """
+    try:
+        target = check_target(path)
+    except (FileNotFoundError, ValueError) as error:
+        raise ValueError(f"checkpoint={str(path)!r}: {error}") from None
+    if not target.exists():
+        return
+    remedy = "give another name, or delete it first"
+    try:
+        found = read_header(target, "checkpoint").get("settings")
+    except (ModelFileError, OSError) as error:
+        raise CheckpointError(f"{error}, and is not overwritten: {remedy}") from None
+    for name, value in settings.items():
+        theirs = found.get(name) if isinstance(found, dict) else None
+        difference = _first_difference(name, _unseeded(name, theirs), _unseeded(name, value))
+        if difference is not None:
+            what = "of other data" if name == "data" else f"with {difference}"
+            raise CheckpointError(
+                f"{path} is the checkpoint of another fit, {what}. It is not overwritten: "
+                f"{remedy}; to go on with that fit, use resume"
+            )
+
+
+def _unseeded(name: str, value: Any) -> Any:
+    """A setting without what only says where random numbers begin."""
+    if name == "seed":
+        return None
+    if isinstance(value, dict):
+        return {n: None if n == "random_state" else _unseeded(n, v) for n, v in value.items()}
+    return value
+
+
 def read_checkpoint(
     path: str | Path, settings: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], Snapshot]:
@@ -109,11 +168,36 @@ def read_checkpoint(
     header, arrays = read_file(path, "checkpoint")
     try:
         found = dict(header["settings"])
-        found["seed"] = int(found.get("seed", 0))
+        found["seed"] = _check_settings(found)
         snapshot = _unpack(Path(path), header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: {error!r}") from None
-    for name, value in (settings or {}).items():
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+        ) from None
+    require_same_fit(path, found, settings or {})
+    return found, snapshot
+
+
+def _check_settings(settings: Mapping[str, Any]) -> int:
+    """The seed of the fit; raises ValueError if it or the names of the columns cannot be."""
+    seed, columns = int(settings.get("seed", 0)), settings.get("columns")
+    if seed < 0:
+        raise ValueError(f"seed={seed}")
+    if columns is not None and not all(isinstance(name, str) for name in columns):
+        raise ValueError("the names of columns are not text")
+    return seed
+
+
+def _words(error: BaseException) -> str:
+    """A KeyError's message is but a name."""
+    return f"{type(error).__name__}: {in_one_line(error)}"
+
+
+def require_same_fit(
+    path: str | Path, found: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """Raise CheckpointError if a file's settings, `found`, differ from these."""
+    for name, value in settings.items():
         if name == "data" and found.get(name) != value:
             raise CheckpointError(
                 f"{path} was written for other data: a fit resumes with its own "
@@ -125,7 +209,6 @@ def read_checkpoint(
                 f"{path} was written with {difference}; a fit resumes with its "
                 "own data and settings only"
             )
-    return found, snapshot
 
 
 def _first_difference(name: str, theirs: Any, ours: Any) -> str | None:
@@ -208,8 +291,10 @@ class SavedMemory:
                 else unpack_fields(saved["warm"], f"{name}/warm", self.arrays)
             )
             return Visit(unpack_summary(saved["summary"], name, self.arrays), warm, 0)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelFileError(f"{self.path} is damaged: {error!r}") from None
+        except DAMAGE as error:
+            raise ModelFileError(
+                f"{self.path} is damaged: {type(error).__name__}: {in_one_line(error)}"
+            ) from None
 
     def remember(self, batch_id: int, visit: Visit) -> None:
         """Not supported: the file is read-only."""
@@ -252,7 +337,6 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
             int(i): unpack_fields(saved, f"warm/{i}", arrays) for i, saved in header["warm"].items()
         },
     )
-    _check_consistent(state)
     visits = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in header["visits"])
     moves = header["moves"]
     if moves is not None:
@@ -262,23 +346,5 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
     )
     saved_moves = None if moves is None else (moves, arrays)
     return Snapshot(
-        state, Trace.from_dict(header["trace"]), visits, learned, saved_moves=saved_moves
+        state, Trace.from_dict(header["trace"]), visits, learned, path=path, saved_moves=saved_moves
     )
-
-
-def _check_consistent(state: State) -> None:
-    """Raise ValueError if the parts of a file do not fit each other."""
-    K = len(state.ids)
-    if (
-        min(state.lap, state.position, state.n_steps) < 0
-        or state.n_batches < 1
-        or len(set(state.ids)) != K
-        or K < 1
-    ):
-        raise ValueError("counters or component ids make no sense")
-    for name, array in state.total.view().arrays.items():
-        for part in (state.seed, None if state.lap_total is None else state.lap_total.view()):
-            if part is not None and part[name].shape != array.shape:
-                raise ValueError(
-                    f"{name} has shape {array.shape} here and {part[name].shape} there"
-                )

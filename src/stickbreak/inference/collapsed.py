@@ -51,6 +51,12 @@ class ExcludeOwn(BaseRule):
         is_linear = np.isfinite(found.scores.pair(found.empty.arrays))
         return found if is_linear else replace(found, pairs_rows=True)
 
+    def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
+        """Own counts of every unit, for structures that sweep."""
+        if not model.structure.sweeps:
+            return super().keeps(model, batch, n_components)
+        return model.structure.own_counts(batch, n_components, model.axis)
+
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
         return counts if old is None or model.structure.sweeps else counts - old

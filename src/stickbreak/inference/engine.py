@@ -82,6 +82,9 @@ class Visits(Protocol):
     def lap(self, seed: int, lap: int) -> Iterator[Batch]:
         """The batches of one lap, in the order of their visits."""
 
+    def fixed(self) -> Sequence[Batch]:
+        """The batches, if they are the same in every lap; else none."""
+
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Cut the values of all units into those of each batch; empty if batches are not fixed."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,11 +40,13 @@ __all__ = [
 N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
 
 
-def check_batches(n_batches: int | str) -> None:
-    """Raise ValueError unless it is "auto" or a whole number of at least 1."""
+def check_memory(n_batches: int | str, memory_limit: float) -> None:
+    """Raise ValueError for settings of remembered batches that make no sense."""
     is_whole = isinstance(n_batches, int | np.integer) and not isinstance(n_batches, bool)
     if n_batches != "auto" and (not is_whole or int(n_batches) < 1):
         raise ValueError(f'n_batches must be "auto" or at least 1; got {n_batches!r}')
+    if not isinstance(memory_limit, Real) or not memory_limit >= 0:
+        raise ValueError(f"memory_limit must be zero or more bytes; got {memory_limit!r}")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -147,9 +150,9 @@ class MemoizedVB(_MovingEngine):
     shuffle: bool = True
 
     def check(self) -> None:
-        """Check n_batches too."""
+        """Check n_batches and memory_limit too."""
         super().check()
-        check_batches(self.n_batches)
+        check_memory(self.n_batches, self.memory_limit)
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -215,9 +218,9 @@ class CollapsedVB(_MemoizedEngine):
     memory_limit: int = 1 << 30
 
     def check(self) -> None:
-        """Check n_batches too."""
+        """Check n_batches and memory_limit too."""
         super().check()
-        check_batches(self.n_batches)
+        check_memory(self.n_batches, self.memory_limit)
 
     def rule(self) -> BaseRule:
         """Predictives given all other units."""

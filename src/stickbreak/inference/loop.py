@@ -8,20 +8,29 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import CheckpointError, NoRoomError, StickbreakWarning
+from stickbreak.errors import (
+    DAMAGE,
+    CheckpointError,
+    NoRoomError,
+    StickbreakWarning,
+    in_one_line,
+)
 from stickbreak.protocols import Pool, Revisit, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
+from .checked_snapshots import check_sides, check_snapshot
 from .checkpoints import Checkpointer, Snapshot
 from .engine import Data, Engine, Visits
 from .proposals import Outcome
@@ -139,12 +148,10 @@ class _Loop:
     def take_up(self, saved: Snapshot) -> None:
         """Continue the lap in which a checkpoint was written."""
         self.visits = list(saved.visits)
-        if saved.saved_moves is None:
-            return
-        try:
-            self.mover.unpack(*saved.saved_moves)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"the checkpoint's moves are damaged: {error!r}") from None
+        if saved.saved_moves is not None:
+            self.mover.unpack(*saved.saved_moves, self.model, self.state)
+        watches = [*self.mover.watches, *self.engine.watches()]
+        check_sides(self.model, self.rule, self.state, watches)
 
     def snapshot(self) -> Snapshot:
         """The contents of a checkpoint."""
@@ -320,11 +327,14 @@ def _begin(
     """The loop before its first visit, or where a checkpoint left it."""
     plan = engine.plan(data)
     if isinstance(start, Snapshot):
-        state = engine.accumulator(data).resume(start.state)
-        _require_same_size(model, state)
-        model = model.with_learned(start.learned)
-        loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
-        loop.take_up(start)
+        accumulator = engine.accumulator(data)
+        with _named(start.path):
+            state = accumulator.resume(start.state)
+            model = model.with_learned(start.learned)
+            check_snapshot(model, engine.rule(), accumulator, plan, start)
+            loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
+            loop.take_up(start)
+            loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
@@ -334,10 +344,10 @@ def _begin(
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)
 
 
-def _require_same_size(model: Model, state: State) -> None:
-    counted = state.total.view()
-    is_there = any(model.axis in field.axes for field in counted.layout.values())
-    if not is_there or counted.size(model.axis) != state.n_components:
-        raise CheckpointError(
-            f"the checkpoint names {state.n_components} components but counts others: it is damaged"
-        )
+@contextmanager
+def _named(path: Path | None) -> Iterator[None]:
+    """Errors within become a CheckpointError that names the file."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise CheckpointError(f"{path} is damaged: {in_one_line(error)}") from None

@@ -127,8 +127,10 @@ class Mover:
             "planned_ids": list(self.planned_ids),
         }
 
-    def unpack(self, saved: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Restore what `pack` saved."""
+    def unpack(
+        self, saved: dict[str, Any], arrays: Mapping[str, Array], model: Model, state: State
+    ) -> None:
+        """Restore what `pack` saved. Raises ValueError for what cannot be of this state."""
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])
         self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
@@ -136,6 +138,21 @@ class Mover:
             known[kind].unpack(p, f"proposal/{i}", arrays)
             for i, (kind, p) in enumerate(saved["proposals"])
         ]
+        watches = {watch.name: watch for watch in self.watches}
+        for proposal in self.proposals:
+            self._check(proposal, state)
+            shared = watches[proposal.watch.name]
+            known[proposal.kind].check_saved(proposal, shared, model, len(state.ids))
+
+    def _check(self, proposal: Proposal, state: State) -> None:
+        if self.planned_ids != state.ids:
+            raise ValueError(f"planned_ids {self.planned_ids} for components {state.ids}")
+        slots, K = proposal.slots, len(state.ids)
+        if len(set(slots)) != len(slots) or not all(0 <= slot < K for slot in slots):
+            raise ValueError(f"a {proposal.kind} of components {slots} of {K}")
+        numbers = proposal.expected, proposal.allowance
+        if len(slots) < proposal.n_key or not np.isfinite(numbers).all():
+            raise ValueError(f"a {proposal.kind} of {len(slots)} components")
 
     @property
     def watches(self) -> list[Watch]:

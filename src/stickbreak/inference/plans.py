@@ -35,15 +35,20 @@ class FixedBatches:
         order = np.random.default_rng([seed, ORDER, lap]).permutation(len(self.batches))
         return (self.batches[i] for i in order)
 
+    def fixed(self) -> list[Batch]:
+        """All of them."""
+        return self.batches
+
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Cut the values of all units into those of each batch."""
         if warm is None:
             return {}
-        ends = np.cumsum([batch.n_spans for batch in self.batches])
-        return {
-            b.id: warm.cut(unit=slice(int(end) - b.n_spans, int(end)))
-            for b, end in zip(self.batches, ends, strict=True)
-        }
+        found, unit, row = {}, 0, 0
+        for b in self.batches:
+            of_batch = {"unit": slice(unit, unit + b.n_spans), "row": slice(row, row + b.n_rows)}
+            found[b.id] = warm.cut(**of_batch)
+            unit, row = unit + b.n_spans, row + b.n_rows
+        return found
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class RandomBatches:
     def n_batches(self) -> int:
         """Batches of a lap."""
         return max(1, round(self.data.n_spans / self.batch_size))
+
+    def fixed(self) -> list[Batch]:
+        """None: they are drawn."""
+        return []
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Nothing: no batch is seen twice."""
@@ -86,6 +95,10 @@ class RandomWindows:
     def n_batches(self) -> int:
         """Batches of a lap; approximate, because cuts at the ends of sequences vary."""
         return max(1, round(self.data.n_rows / (self.length * self.batch_size)))
+
+    def fixed(self) -> list[Batch]:
+        """None: they are drawn."""
+        return []
 
     def share_out(self, warm: Fields | None) -> dict[int, Fields]:
         """Nothing: no batch is seen twice."""

@@ -96,6 +96,14 @@ class BaseMove(Parameters):
         """A proposal of this kind, as `Proposal.pack` saved it."""
         raise NotImplementedError
 
+    def check_saved(
+        self, proposal: Proposal, shared: Watch, model: Model, n_components: int
+    ) -> None:
+        """Raise ValueError if an unpacked proposal is not one for n_components of this model.
+
+        shared : the watch that collects for all proposals with its name
+        """
+
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
         """Ids of the candidates to try on all data, the most promising first."""
         return []

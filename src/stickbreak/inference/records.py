@@ -32,5 +32,7 @@ class MoveRecord:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MoveRecord:
         """The inverse of `to_dict`."""
-        ids = {name: tuple(int(i) for i in values[name]) for name in ("parents", "children")}
-        return cls(**{**values, **ids})
+        parents, children = (tuple(int(i) for i in values[n]) for n in ("parents", "children"))
+        expected, gain = float(values["expected"]), float(values["gain"])
+        lap, kind = int(values["lap"]), str(values["kind"])
+        return cls(lap, kind, parents, children, expected, gain, bool(values["is_accepted"]))

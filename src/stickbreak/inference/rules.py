@@ -46,6 +46,10 @@ class BaseRule:
         """The model's potentials under this rule."""
         return model.potentials(counts, params, self)
 
+    def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
+        """The values that units keep from visit to visit, before the first; None for none."""
+        return model.structure.cold_start(batch, n_components, model.axis)
+
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts that a batch's potentials are made from: by default all.
 

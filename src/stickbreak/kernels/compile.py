@@ -94,9 +94,11 @@ def _warn_of_folder(folder: str, reason: str) -> None:
 class _Lazy:
     """A function that is compiled at its first call, so that imports cost no numba and no cache."""
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, is_cached: bool = False, **options: Any
+    ) -> None:
         update_wrapper(self, function)
-        self.py_func, self._options = function, options
+        self.py_func, self._is_cached, self._options = function, is_cached, options
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -117,16 +119,19 @@ class _Lazy:
                 import numba
                 from numba.core import config
 
+                from .cache import CheckedCache
+
                 before = config.CACHE_DIR  # type: ignore[attr-defined]
                 # read only while decorating, so that the user's own functions are not affected
                 config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
                 try:
-                    compiled: Any = numba.njit(error_model="numpy", **self._options)(self.py_func)
+                    made: Any = numba.njit(error_model="numpy", **self._options)(self.py_func)
+                    if self._is_cached:
+                        made._cache = CheckedCache(made.py_func)
+                        _survive_full_disk(made._cache)
                 finally:
                     config.CACHE_DIR = before  # type: ignore[attr-defined]
-                if self._options.get("cache"):
-                    _survive_full_disk(compiled._cache)
-                self._compiled = compiled
+                self._compiled = made
                 names = self.py_func.__globals__
                 for name, value in list(names.items()):
                     if isinstance(value, _Lazy):
@@ -136,7 +141,7 @@ class _Lazy:
 
 def kernel(function: Function) -> Function:
     """Compile at the first call; the next process finds the result on disk."""
-    return cast(Function, _Lazy(function, nogil=True, cache=True))
+    return cast(Function, _Lazy(function, is_cached=True, nogil=True))
 
 
 def inline(function: Function) -> Function:

@@ -292,7 +292,8 @@ class Model:
     def with_learned(self, values: Fields) -> Model:
         """The model with learned hyperparameters from a checkpoint."""
         own, found = (
-            {n: a.shape for n, a in fields.arrays.items()} for fields in (self.learned(), values)
+            {n: (a.shape, a.dtype.name) for n, a in fields.arrays.items()}
+            for fields in (self.learned(), values)
         )
         if own != found or not all(np.isfinite(a).all() for a in values.arrays.values()):
             raise CheckpointError(

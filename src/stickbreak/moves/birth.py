@@ -14,7 +14,7 @@ from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, Watch
 from stickbreak.stats import Summary
 
 from .blocks import newborns_from_blocks
@@ -60,6 +60,13 @@ class Birth(BaseMove):
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
         return RedistributionProposal.unpack("birth", saved, prefix, arrays)
+
+    def check_saved(
+        self, proposal: Proposal, shared: Watch, model: Model, n_components: int
+    ) -> None:
+        """Its counts are those of components of this model."""
+        assert isinstance(proposal, RedistributionProposal)
+        proposal.check(shared, model)
 
     def check(self) -> None:
         """Settings are whole numbers."""

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Array
+from stickbreak.protocols import Array, Watch
 
 from .little_fits import Goal, little_fit, nearest, rows_of
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import try_fit
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
 
 __all__ = ["Delete"]
 
@@ -44,6 +47,13 @@ class Delete(BaseMove):
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
         return RedistributionProposal.unpack("delete", saved, prefix, arrays)
+
+    def check_saved(
+        self, proposal: Proposal, shared: Watch, model: Model, n_components: int
+    ) -> None:
+        """Its counts are those of components of this model."""
+        assert isinstance(proposal, RedistributionProposal)
+        proposal.check(shared, model)
 
     def check(self) -> None:
         """Settings are whole numbers."""

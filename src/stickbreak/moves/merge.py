@@ -15,7 +15,7 @@ from stickbreak.data import Batch
 from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
-from stickbreak.protocols import Array, Local, Potentials
+from stickbreak.protocols import Array, Local, Potentials, Watch
 from stickbreak.stats import Edit, Field, Fields, Summary
 from stickbreak.stats import Merge as MergeEdit
 
@@ -128,6 +128,19 @@ class Merge(BaseMove):
         return MergeProposal(
             (a, b), int(saved["pair"]), watch, float(saved["expected"]), float(saved["allowance"])
         )
+
+    def check_saved(
+        self, proposal: Proposal, shared: Watch, model: Model, n_components: int
+    ) -> None:
+        """Its pair is one of those that are watched, all of them components."""
+        assert isinstance(proposal, MergeProposal)
+        assert isinstance(shared, MergeWatch)
+        pairs = shared.pairs
+        inside = (pairs >= 0).all() and (pairs < n_components).all()
+        if not inside or (pairs[:, 0] == pairs[:, 1]).any():
+            raise ValueError(f"pairs {pairs.tolist()[:9]} of {n_components} components")
+        if not 0 <= proposal.pair < len(pairs) or set(pairs[proposal.pair]) != set(proposal.slots):
+            raise ValueError(f"a merge of {proposal.slots} as pair {proposal.pair}")
 
     def check(self) -> None:
         """Settings are numbers in their ranges."""

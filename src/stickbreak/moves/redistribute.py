@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stickbreak.data import Batch
+from stickbreak.inference.checked_snapshots import check_array, check_fields
 from stickbreak.inference.proposals import Proposal
 from stickbreak.persist import pack_summary, unpack_summary
-from stickbreak.protocols import Array, Local, Potentials, Rule
+from stickbreak.protocols import Array, Local, Potentials, Rule, Watch
 from stickbreak.stats import AddSide, Compose, Edit, Fold, Insert, Summary
 
 from .little_fits import side_by_side
@@ -126,6 +127,23 @@ class RedistributionProposal:
             str(saved["name"]), slots, counts, log_share, int(saved["first"]), int(saved["folded"])
         )
         return cls(kind, slots, watch, float(saved["expected"]))
+
+    def check(self, shared: Watch, model: Model) -> None:
+        """Raise ValueError unless proposals and slots fit the model and each other."""
+        watch, is_birth = self.watch, self.kind == "birth"
+        n_proposed = len(watch.log_share) if watch.log_share.ndim == 1 else 0
+        first, folded = (len(self.slots), len(self.slots)) if is_birth else (1, 2)
+        if (
+            (watch.first, watch.folded) != (first, folded)
+            or shared is not watch
+            or n_proposed < 1
+            or not (is_birth or n_proposed == len(self.slots) - 1)
+        ):
+            raise ValueError(f"a {self.kind} of {self.slots} with {n_proposed} proposals")
+        check_array(watch.log_share, (n_proposed,), "log_share")
+        check_fields(watch.counts, model.zeros(n_proposed), f"a {self.kind}")
+        if watch.counts.index is not None or watch.counts.sides:
+            raise ValueError(f"a {self.kind} with counts of some symbols")
 
     def edit(
         self, model: Model, positions: tuple[int, ...], size: int, done: Sequence[Proposal]

@@ -1,0 +1,56 @@
+"""One long-lived process that runs commands as a shell would, and says how each ended.
+
+Reads a line of JSON for each attack, a list of command lines; they run one after the other until
+one ends with an error. Answers with one line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import os
+import resource
+import sys
+import traceback
+from typing import Any
+
+import typer
+
+MOST_ADDRESSES = 6 << 30  # so that a mistake costs this process, not the machine
+
+
+def run(arguments: list[str]) -> dict[str, Any]:
+    from stickbreak.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    code, trace = 0, ""
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        except BaseException:  # noqa: BLE001
+            trace = traceback.format_exc()
+    return {"code": code, "error": err.getvalue()[-2000:], "traceback": trace[-4000:]}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+    answers = os.fdopen(os.dup(1), "w")
+    # the tree of commands is the same each time, and most of the time of a refused file
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    for line in sys.stdin:
+        ends = []
+        for arguments in json.loads(line):
+            ends.append(run(arguments))
+            if ends[-1]["code"] or ends[-1]["traceback"]:
+                break
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        answers.write(json.dumps({"ends": ends, "peak": peak}) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
