@@ -4,6 +4,8 @@ to a single value.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -129,3 +131,15 @@ def test_digits_are_not_one_component():
         model = sb.DPMixture(random_state=seed).fit(X)
         assert 7 <= model.n_components_ <= 12
         assert adjusted_rand_score(digits, model.labels_) > 0.5
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_files_from_before_rounding_load_and_answer_as_then(name, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = sb.Mixture(2, family=name, random_state=0).fit(X)
+    family = replace(model._fitted.model.family, rounding=None)
+    model._fitted = replace(model._fitted, model=replace(model._fitted.model, family=family))
+    model.save(tmp_path / "old")
+    np.testing.assert_array_equal(
+        sb.load(tmp_path / "old").score_samples(X), model.score_samples(X)
+    )

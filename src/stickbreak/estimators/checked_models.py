@@ -78,8 +78,10 @@ def _require_form(name: str, own: Any, made: Any) -> None:
     """Raise ValueError unless `own` has arrays of the same shapes in the same places as `made`."""
     if isinstance(made, Parameters):
         given = own.get_params(deep=False)
+        optional = getattr(made, "optional", ())  # arguments that older files lack
         for inner, value in made.get_params(deep=False).items():
-            _require_form(inner, given[inner], value)
+            if given[inner] is not None or inner not in optional:
+                _require_form(inner, given[inner], value)
     elif isinstance(made, tuple | list):
         for one, other in zip(own, made, strict=True):
             _require_form(name, one, other)

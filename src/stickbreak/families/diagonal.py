@@ -75,6 +75,7 @@ class DiagonalGaussian(ColumnMoments):
     center: Any = None
     scale: Any = None
     draws = True
+    optional = ("rounding",)
     learned = ("mean", "mean_strength", "variance")
 
     def resolve(self, scale: Scale) -> DiagonalGaussian:

@@ -74,6 +74,7 @@ class Gaussian(FullMoments):
     center: Any = None
     scale: Any = None
     draws = True
+    optional = ("rounding",)
     learned = ("mean", "mean_strength", "covariance")
 
     def resolve(self, scale: Scale) -> Gaussian:
