@@ -83,8 +83,8 @@ ESTIMATOR = {
 ENGINE = {
     "inference": Option(
         str,
-        "Algorithm: batch, memoized, stochastic, em, hard-em or gibbs; for sequences also "
-        "subchain. Default memoized.",
+        "Algorithm: batch, memoized, stochastic, collapsed, em, hard-em or gibbs; for sequences "
+        "also subchain. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
@@ -130,7 +130,9 @@ TOPICS = {
 
 TOPIC_ENGINE = {
     **ENGINE,
-    "inference": Option(str, "Algorithm: batch, memoized, stochastic or em. Default memoized."),
+    "inference": Option(
+        str, "Algorithm: batch, memoized, stochastic, collapsed or em. Default memoized."
+    ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)
     ),

@@ -214,6 +214,11 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
+    if engine.rule().continues:
+        raise ValueError(
+            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
+            "use MemoizedVB, or StochasticVB with total_samples"
+        )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)

@@ -36,8 +36,8 @@ class HMM(SequenceModel):
     family : likelihood of a row given its state, by name ("gaussian", "diagonal", "zero-mean",
         "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive") or
         as an object with its prior; `Product` for columns of several kinds.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em") or
+        as an object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
     concentration, start_concentration : prior count of each entry of a transition row, and of the
         start row. Near zero, EM is maximum likelihood.
     stickiness : extra prior count of staying in a state. These three stay as given; `HDPHMM` can
@@ -140,8 +140,8 @@ class HDPHMM(SequenceModel):
     Parameters
     ----------
     n_components : number of states to begin with.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `MemoizedVB()`, which has moves here.
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em") or
+        as an object; default `MemoizedVB()`, which has moves here.
     stickiness : extra prior count of staying in a state, 0 or at least 0.001.
     concentration : of the transition rows around the root's shares; small values give sparse rows
         that differ from each other.

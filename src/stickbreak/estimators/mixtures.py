@@ -267,8 +267,8 @@ class Mixture(MixtureEstimator):
     family : likelihood of a component, by name ("gaussian", "diagonal", "zero-mean",
         "fixed-variance", "categorical", "multinomial", "bernoulli", "poisson", "autoregressive") or
         as an object with its prior; `Product` for columns of several kinds.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em") or
+        as an object; default `BatchVB` for data in memory, `MemoizedVB` for data on disk.
     concentration : total mass of the Dirichlet prior on the weights; each component has
         concentration / n_components. A number, or a `GammaPrior` to learn it.
     learn_prior : at the end of each lap, move the family's prior to where it raises the bound
@@ -326,8 +326,8 @@ class DPMixture(MixtureEstimator):
     Parameters
     ----------
     n_components : number of components to begin with.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em", "hard-em") or as an
-        object; default `MemoizedVB()`, which has moves here.
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em") or
+        as an object; default `MemoizedVB()`, which has moves here.
     concentration : of the Dirichlet process; larger expects more components. A number, or a
         `GammaPrior` to learn it.
     family, learn_prior, max_iter, tol, random_state : as in `Mixture`.

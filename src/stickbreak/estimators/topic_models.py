@@ -27,8 +27,8 @@ class LatentDirichletAllocation(TopicEstimator):
     Parameters
     ----------
     n_components : number of topics.
-    inference : engine, by name ("batch", "memoized", "stochastic", "em") or as an object; default
-        `BatchVB`.
+    inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em") or as an
+        object; default `BatchVB`.
     concentration : prior count of each topic in a document; small values give documents of few
         topics. A number, or a `GammaPrior` to learn it. Default 0.1.
     word_concentration : prior count of each word in a topic. Default 0.1.
