@@ -122,8 +122,8 @@ def run() -> Experiment:
     text = (
         "270 utterances of nine speakers to learn from and 370 to tell apart, as given; 12 "
         "coefficients a row, 7 to 29 rows. One "
-        "hidden Markov model for each speaker, full Gaussians, default priors but 15 degrees of freedom; finite ones are "
-        f"the best of {STARTS} starts by the "
+        "hidden Markov model for each speaker, full Gaussians, default priors but 15 degrees of "
+        f"freedom; finite ones are the best of {STARTS} starts by the "
         "bound. An utterance is given to the speaker under whose model, parameters integrated out, "
         "it is likeliest."
     )
