@@ -202,4 +202,6 @@ def _moving() -> dict[str, Case]:
 
 
 CASES = _cases()
+# The library has chains and documents, and the engines are tested on those.
+NOT_BUILT = [name for name in CASES if not name.startswith(("chain", "document"))]
 MOVING = _moving()

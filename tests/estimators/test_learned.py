@@ -36,6 +36,7 @@ def assert_same(a: sb.Mixture, b: sb.Mixture, rows: np.ndarray) -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
+@pytest.mark.covering
 @quiet
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", VB)

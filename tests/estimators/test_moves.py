@@ -111,6 +111,7 @@ def test_steps_of_stochastic_inference_begin_at_a_truncation_too():
             model.partial_fit(data, total_samples=1e4)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_finds_its_groups(name):
     case = CASES[name]

@@ -136,6 +136,7 @@ def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
         np.testing.assert_array_equal(model.labels_, double.labels_)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_reads_from_disk(name, tmp_path):
     case = CASES[name]

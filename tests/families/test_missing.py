@@ -241,6 +241,7 @@ def test_augmented_bound_never_above_the_evidence(name: str, allocation: str) ->
 
 
 # ---- every family --------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3])
@@ -254,6 +255,7 @@ def test_bound_never_drops(name: str, allocation: str, n_batches: int) -> None:
     assert_never_drops(trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize(
@@ -264,6 +266,7 @@ def test_em_objective_never_drops(name: str, allocation: str, engine: Any) -> No
     assert_never_drops(fit(MODELS[allocation](case.family, 1.0), engine, case.rows, 3).trace.bound)
 
 
+@pytest.mark.few(4)
 @every_family
 def test_models_pass_their_battery(name: str) -> None:
     """Also: the same bits with one and two threads, and when resumed."""

@@ -48,6 +48,7 @@ def fit(name, n_batches, n_components, moves):
     return result, {record.kind for record in accepted}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("name", MOVING)
 def test_births_divide_a_single_component(name, n_batches):
@@ -58,6 +59,7 @@ def test_births_divide_a_single_component(name, n_batches):
     assert max(result.ids) >= len(result.ids) - 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("kind", [Merge, Delete])
 @pytest.mark.parametrize("name", MOVING)

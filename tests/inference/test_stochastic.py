@@ -37,6 +37,7 @@ def test_rate_one_on_all_rows_is_a_step_of_variational_bayes(
     assert batch.bound - slack(batch.bound) <= stochastic.bound <= following + slack(batch.bound)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize(
     ("kappa", "delay"), [(0.0, 0.0), (0.5, 0.0), (0.6, 10.0), (1.0, 0.0), (1.0, 1000.0)]

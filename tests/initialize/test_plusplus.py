@@ -141,6 +141,7 @@ class ScriptedChoice:
         return self.picks.pop(0)
 
 
+@pytest.mark.few(4)
 @every_family
 def test_seeding_never_repeats_a_row(case: FamilyCase) -> None:
     rows = case.family.prepare(case.rows)
