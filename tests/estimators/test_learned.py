@@ -172,6 +172,7 @@ def test_the_learned_concentration_prunes_or_grows_as_a_known_one_would():
 
 
 # ---- files, checkpoints, scikit-learn ------------------------------------------------------------
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, pytest.param(sb.DPMixture, marks=pytest.mark.slow)])
 def test_model_files_keep_what_was_learned(cls, name, tmp_path):

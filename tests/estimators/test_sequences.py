@@ -447,6 +447,7 @@ def test_gaps_in_an_autoregression():
 # ---- engines, streams, files ---------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
 @pytest.mark.parametrize("cls", [sb.HMM, sb.HDPHMM])
 def test_every_engine_finds_the_states(cls, engine):

@@ -144,6 +144,7 @@ def test_an_empty_document_counts_and_a_missing_one_does_not() -> None:
 
 
 # ---- completed: a factor over what is missing ----------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("name", COMPLETED)
 @pytest.mark.parametrize("holes", [[0], [2], [0, 2], [1, 2]])
 def test_evidence_is_the_integral_over_what_is_missing(name: str, holes: list[int]) -> None:
@@ -219,6 +220,7 @@ def test_statistics_are_those_of_the_conditional_gaussian(name: str, rule: str) 
     assert total - scores.pair(out) == pytest.approx(entropy, rel=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", COMPLETED)
 @both
 def test_augmented_bound_never_above_the_evidence(name: str, allocation: str) -> None:

@@ -191,6 +191,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> No
 
 
 # ---- the bound of the result ---------------------------------------------------------------------
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_final_bound_is_never_above_the_evidence(case: FamilyCase, allocation: str) -> None:

@@ -159,6 +159,7 @@ def test_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
     assert sorted(chosen.tolist()) == list(range(25))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["gaussian", "fixed_variance", "poisson", "bernoulli", "categorical", "multinomial"]
 )
@@ -256,6 +257,7 @@ def test_from_random_with_fewer_rows_than_components_leaves_the_rest_empty() -> 
     assert start.seed["share"].sum() == pytest.approx(3.0)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_from_plusplus_counts_every_row(case: FamilyCase, allocation: str) -> None:

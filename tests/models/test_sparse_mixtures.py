@@ -151,6 +151,7 @@ def test_moments_about_anchors() -> None:
         np.testing.assert_allclose(out["moments"], dense["moments"], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.few(4)
 @every_family
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(K=st.integers(2, 7), max_active=st.integers(1, 6), seed=st.integers(0, 1000))

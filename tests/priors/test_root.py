@@ -430,6 +430,7 @@ def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, group
                 assert b.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["beta", "best", "learned"])
 @every_groups
 def test_a_solve_finds_the_maximum(name: str, groups: Any) -> None:
