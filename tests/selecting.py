@@ -61,11 +61,10 @@ def _are_coprime(a: int, b: int) -> bool:
 
 
 def case_of(item: Any) -> Case:
-    """The value of each parameter, or where it stands in its list if it is no plain value."""
-    spec = item.callspec
+    """The value of each parameter, or which object it is if it is no plain value."""
     return frozenset(
-        (name, value if isinstance(value, PLAIN) else spec.indices[name])
-        for name, value in spec.params.items()
+        (name, value if isinstance(value, PLAIN) else id(value))
+        for name, value in item.callspec.params.items()
     )
 
 

@@ -42,7 +42,7 @@ import pytest
 def test_few(name): ...
 
 @pytest.mark.covering
-@pytest.mark.parametrize("name", "abcdef")
+@pytest.mark.parametrize("name", [[], {}, [], {}, [], {}])  # compared by what they are, not equal
 @pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_covering(name, n): ...
 
