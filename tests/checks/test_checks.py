@@ -15,7 +15,7 @@ from stickbreak.initialize import from_plusplus
 from stickbreak.models import dp_mixture, finite_mixture
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_passes_its_battery(name):
     case = FAMILIES[name]

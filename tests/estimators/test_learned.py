@@ -145,7 +145,7 @@ def test_the_learned_concentration_is_near_the_truth(truth, low, high):
             40,
             family=sb.FixedVarianceGaussian(variance=1.0),
             concentration=sb.GammaPrior(1.0, 0.2),
-            inference=sb.BatchVB(tol=1e-3),
+            inference=sb.BatchVB(tol=1e-3, moves=None),
             random_state=0,
         ).fit(rows)
         found.append(model.concentration_)

@@ -75,6 +75,7 @@ def test_a_model_of_complete_rows_reads_incomplete_ones(name):
     assert np.isfinite(model.score(rows))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_number_of_threads_changes_nothing(name):
     rows = np.concatenate(

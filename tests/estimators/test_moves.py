@@ -49,6 +49,7 @@ TWO = blobs(100, n_groups=2, seed=0)
 WORDS = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("inference", CAN.values(), ids=CAN)
 @pytest.mark.parametrize(
     ("cls", "data"), [(sb.DPMixture, TWO), (sb.HDPTopicModel, WORDS)], ids=["rows", "documents"]

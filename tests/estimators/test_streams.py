@@ -126,6 +126,7 @@ def test_labels_and_weights_go_with_data_on_disk(path):
     assert (model.component_ids_[model.labels_] == groups).mean() > 0.999
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8])
 def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
     X = np.abs(CASES["gaussian"].rows * 8).astype(dtype)

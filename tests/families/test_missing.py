@@ -110,6 +110,7 @@ def test_a_model_of_one_component_has_the_exact_evidence(name: str) -> None:
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize(("allocation", "n_components"), [("finite", 2), ("dp", 2), ("dp", 4)])
 def test_bound_never_above_the_evidence(name: str, allocation: str, n_components: int) -> None:

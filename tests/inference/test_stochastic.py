@@ -19,6 +19,7 @@ from stickbreak.stats import Tally
 every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_rate_one_on_all_rows_is_a_step_of_variational_bayes(

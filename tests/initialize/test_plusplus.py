@@ -151,6 +151,7 @@ def test_seeding_never_repeats_a_row(case: FamilyCase) -> None:
             assert len(set(chosen.tolist())) == len(chosen) == K
 
 
+@pytest.mark.few(4)
 @every_family
 def test_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
     chosen = choose_plusplus(

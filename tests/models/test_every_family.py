@@ -48,6 +48,7 @@ def test_bound_never_drops(
     assert_never_drops(trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
@@ -58,6 +59,7 @@ def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
     assert_never_drops(found.trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> None:
@@ -165,6 +167,7 @@ def labelled(case: FamilyCase) -> tuple[Table, np.ndarray, np.ndarray]:
     return Table(case.rows, sets=labels + 1), labels, legal
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("engine", [MemoizedVB(n_batches=3, max_iter=8, tol=0.0, trace_visits=True),

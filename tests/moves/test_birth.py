@@ -62,7 +62,7 @@ def test_mass_is_conserved(name):
     assert_exact(twin)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering
 @several
 @priors
 def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
@@ -77,7 +77,7 @@ def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     assert_exact(twin)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 2, 5])
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
 def test_gains_hold_for_any_batches_and_repeats(name, n_batches):

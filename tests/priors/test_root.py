@@ -516,6 +516,7 @@ def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> N
     assert (np.diff(np.r_[0.0, points]) > np.log(gamma) - 1e-3).all()
 
 
+@pytest.mark.covering
 @every_root
 @pytest.mark.parametrize("smallest", [0.0, 1e-300, 1e-12, 9e-11, 1e-10])
 def test_a_solve_begins_with_shares_that_leave_nothing_for_others(root, smallest) -> None:
