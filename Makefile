@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test boundscheck lint style types layers bench experiments docs clean distclean
+.PHONY: help demo test slowtest boundscheck lint style types layers bench experiments docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,10 @@ demo: $(VENV)/.installed-plot ## run the demonstration
 test: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 test: $(VENV)/.installed-dev ## run the tests and the docstring examples (PYTEST_ARGS="..." to change how)
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+slowtest: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+slowtest: $(VENV)/.installed-dev ## run the tests that are left out of `test` because they take long
+	$(PY) -m pytest $(PYTEST_ARGS) -m slow
 
 # A cache of its own: numba does not tell checked kernels from others.
 boundscheck: export NUMBA_BOUNDSCHECK := 1

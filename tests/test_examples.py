@@ -48,6 +48,7 @@ def run_example(name: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISES)
 def test_example_runs_and_leaves_what_it_promises(name: str, tmp_path: Path) -> None:
     picture, words = PROMISES[name]
@@ -68,6 +69,7 @@ GALLERY = sorted((EXAMPLES / "gallery").glob("*.py"))
 BUILD = runpy.run_path(str(EXAMPLES.parent / "docs" / "build_gallery.py"))
 
 
+@pytest.mark.few(1)  # the documentation runs all of them
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
 def test_gallery_script_is_short_and_ends_in_a_picture(script: Path, tmp_path: Path) -> None:
     from matplotlib import image

@@ -47,6 +47,7 @@ def counts_payload(tmp_path_factory) -> bytes:
 # ---- round trips ---------------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_a_loaded_model_answers_with_the_same_bits(cls, name, tmp_path):

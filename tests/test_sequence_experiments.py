@@ -56,6 +56,7 @@ def test_the_toy_is_that_of_the_anchors() -> None:
     assert data.offsets.tolist() == [0, 40, 80, 120]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stickiness", "size"), [(0.0, 1), (50.0, 16)])
 def test_moves_find_the_eight_states_of_a_small_toy(stickiness: float, size: int) -> None:
     data, truth = draw_toy(8, 150, 0.98)

@@ -15,6 +15,7 @@ from stickbreak.initialize import from_plusplus
 from stickbreak.models import dp_mixture, finite_mixture
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_passes_its_battery(name):
     case = FAMILIES[name]
@@ -76,6 +77,7 @@ class ForgetfulPrior(type(dp_mixture(None).prior)):
         return super().bound(total, params) - 3.0 * float(total["share"][0])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("make", [pytest.param(finite_mixture, marks=pytest.mark.slow), dp_mixture])
 def test_every_mixture_passes_the_model_battery(name, make):

@@ -131,6 +131,7 @@ def test_all_options_reach_the_model(data, command):  # noqa: F811
     assert done.err.startswith("stickbreak: warning: stopped at max_iter=3")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("family", NAMES)
 def test_every_family_goes_all_the_way(family, command, tmp_path):  # noqa: F811
     path = write_csv(tmp_path / "rows.csv", CASES[family].rows)
@@ -315,6 +316,7 @@ def wait_for(path: Path, process: subprocess.Popen) -> None:
     pytest.fail("no checkpoint")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_fit_is_resumed_to_the_same_bits(long_fit, tmp_path, command):  # noqa: F811
     saving = ["--checkpoint", "fit.checkpoint", "--checkpoint-every", 0, "--out", "m.stickbreak"]

@@ -254,6 +254,7 @@ def test_words_are_found_by_name_in_other_files(fitted, folder, command):  # noq
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("words", [[], ["--words", "vocab.txt"]], ids=["numbers", "words"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_is_resumed(name, words, folder, command):  # noqa: F811
@@ -311,6 +312,7 @@ def test_warmup_compiles_what_documents_need():
     warmup._use_documents()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_on_a_terminal_there_is_one_live_line(folder):
     import pty

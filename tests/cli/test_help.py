@@ -54,6 +54,7 @@ def test_the_commands_are_these():
 LONG = ["fit", "hdp-topics"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "words",
     [

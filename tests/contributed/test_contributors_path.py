@@ -138,6 +138,7 @@ def test_all_else_is_refused_in_a_sentence(settings: Any, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize(
     ("n_components", "moves"),

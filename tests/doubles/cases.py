@@ -190,16 +190,16 @@ def _cases() -> dict[str, Case]:
 def _moving() -> dict[str, Case]:
     """Data of several components that are easy to tell apart: moves should find some of them."""
     rng = np.random.default_rng(9)
-    rows, offsets = symbols(rng.integers(4, 16, 20), 6, 1, noise=0.02)
     ends = lengths_to_offsets(rng.integers(2, 6, 24))
     is_verb = (np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))) % 2
     words = (2 * is_verb + rng.integers(0, 2, ends[-1]))[:, None]
     return {
-        "chain": replace(CASES["chain"], data=Ragged(rows, offsets)),
         "tree": replace(CASES["tree"], data=Ragged(words, ends)),
         **{name: CASES[name] for name in ("document-rest", "annotation")},
     }
 
 
 CASES = _cases()
+# The library has chains and documents, and the engines are tested on those.
+NOT_BUILT = [name for name in CASES if not name.startswith(("chain", "document"))]
 MOVING = _moving()

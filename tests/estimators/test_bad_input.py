@@ -238,6 +238,7 @@ def test_a_constant_column_is_warned_about_and_fitted(cls, family):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("family", CASES)
 @pytest.mark.parametrize("cls", [sb.Mixture, fixed_dp])
 def test_fewer_rows_than_components_are_warned_about_and_fitted(cls, family):
@@ -249,6 +250,7 @@ def test_fewer_rows_than_components_are_warned_about_and_fitted(cls, family):
     assert model.counts_.sum() == pytest.approx(3.0, rel=1e-12)
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore::stickbreak.errors.DataWarning")
 @pytest.mark.parametrize("n_components", [1, 4])
 @pytest.mark.parametrize("family", CASES)
@@ -260,6 +262,7 @@ def test_one_row_is_fitted(cls, family, n_components):
     assert np.isfinite(model.score(rows))
 
 
+@pytest.mark.covering
 def test_one_row_of_reals_is_warned_about():
     with pytest.warns(sb.DataWarning, match="columns 0, 1: constant"):
         sb.Mixture(1).fit(X[:1])

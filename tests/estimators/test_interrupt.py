@@ -94,6 +94,7 @@ def check_usable(model) -> None:
     assert not model.converged_
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "when", [{"steps": 1}, {"steps": 2}, {"steps": 6}, {"laps": 1}, {"laps": 3}], ids=str
 )
@@ -144,6 +145,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_sigint_leaves_a_usable_model(n_jobs):

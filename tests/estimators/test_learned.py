@@ -36,6 +36,7 @@ def assert_same(a: sb.Mixture, b: sb.Mixture, rows: np.ndarray) -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
+@pytest.mark.covering
 @quiet
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", VB)
@@ -144,7 +145,7 @@ def test_the_learned_concentration_is_near_the_truth(truth, low, high):
             40,
             family=sb.FixedVarianceGaussian(variance=1.0),
             concentration=sb.GammaPrior(1.0, 0.2),
-            inference=sb.BatchVB(tol=1e-3),
+            inference=sb.BatchVB(tol=1e-3, moves=None),
             random_state=0,
         ).fit(rows)
         found.append(model.concentration_)
@@ -171,6 +172,7 @@ def test_the_learned_concentration_prunes_or_grows_as_a_known_one_would():
 
 
 # ---- files, checkpoints, scikit-learn ------------------------------------------------------------
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, pytest.param(sb.DPMixture, marks=pytest.mark.slow)])
 def test_model_files_keep_what_was_learned(cls, name, tmp_path):

@@ -132,6 +132,7 @@ def sequences() -> list[np.ndarray]:
     return [places[path] + rng.normal(size=(len(path), 2)) for path in paths]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("engine", [sb.BatchVB, sb.MemoizedVB, sb.StochasticVB])
 @pytest.mark.parametrize(
     "model",
@@ -159,6 +160,7 @@ def test_chains_with_few_states(sequences, engine, model):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.few(3)
 def test_chains_with_few_states_in_files_checkpoints_and_streams(sequences, tmp_path: Path):
     path = tmp_path / "fit.checkpoint"
     engine = sb.MemoizedVB(

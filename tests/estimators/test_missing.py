@@ -30,6 +30,7 @@ def incomplete(name: str, share: float = 0.3, seed: int = 0) -> np.ndarray:
 
 
 # ---- fitting -------------------------------------------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_every_family_is_fitted_and_its_bound_never_drops(cls, name):
@@ -74,6 +75,7 @@ def test_a_model_of_complete_rows_reads_incomplete_ones(name):
     assert np.isfinite(model.score(rows))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_number_of_threads_changes_nothing(name):
     rows = np.concatenate(
@@ -128,6 +130,7 @@ def test_weights_and_labels_go_with_missing_entries():
     assert (guided.component_ids_[guided.predict_proba(rows[:5]).argmax(1)] == 1).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loaded_model_answers_with_the_same_bits(name, tmp_path):
     rows = incomplete(name)

@@ -34,6 +34,7 @@ def fitted(request):
     return fit(cls, name), CASES[name]
 
 
+@pytest.mark.covering
 def test_groups_are_found_and_labels_are_predictions(fitted):
     model, case = fitted
     np.testing.assert_array_equal(model.labels_, model.predict(case.rows))
@@ -102,6 +103,7 @@ def test_fit_predict_is_fit_then_labels():
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_labels_are_predictions_for_every_engine(cls, engine):
@@ -142,6 +144,7 @@ def test_predictive_probabilities_of_all_rows_sum_to_one(cls):
         assert np.exp(model.score_samples(possible)).sum() == pytest.approx(1.0, abs=1e-9), name
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_weight_is_a_repeat_count(cls, name):

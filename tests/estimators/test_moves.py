@@ -49,6 +49,7 @@ TWO = blobs(100, n_groups=2, seed=0)
 WORDS = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("inference", CAN.values(), ids=CAN)
 @pytest.mark.parametrize(
     ("cls", "data"), [(sb.DPMixture, TWO), (sb.HDPTopicModel, WORDS)], ids=["rows", "documents"]
@@ -111,6 +112,7 @@ def test_steps_of_stochastic_inference_begin_at_a_truncation_too():
             model.partial_fit(data, total_samples=1e4)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_finds_its_groups(name):
     case = CASES[name]

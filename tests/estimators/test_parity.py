@@ -184,6 +184,7 @@ def converge_ours(model, shares: np.ndarray, *, reorder: bool = False):
     return result
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("start", ["random", "k-means 0"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_converged_from_the_same_start_ours_predicts_no_worse(kind, start):

@@ -43,6 +43,7 @@ def assert_same_model(a, b) -> None:
 # ---- what goes in --------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_finds_the_states(name):
     case = make_sequences(name, (150, 120, 90, 1))
@@ -446,6 +447,7 @@ def test_gaps_in_an_autoregression():
 # ---- engines, streams, files ---------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
 @pytest.mark.parametrize("cls", [sb.HMM, sb.HDPHMM])
 def test_every_engine_finds_the_states(cls, engine):
@@ -586,6 +588,7 @@ def test_more_states_teach_a_larger_top_concentration():
     assert found[1] > 2.5
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["hmm", "hdp", "autoregressive", "em", "point", "priors", "learned"]
 )

@@ -48,7 +48,7 @@ def run_checks(estimator: BaseEstimator, expected: dict[str, str]) -> list[dict]
     "n_components",
     [pytest.param(None, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 3],
 )
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", [pytest.param(sb.Mixture, marks=pytest.mark.slow), sb.DPMixture])
 def test_check_estimator_passes(cls, n_components):
     quick = sb.MemoizedVB(
         max_iter=5, moves=(sb.Birth(), sb.Merge(), sb.Delete()) if cls is sb.DPMixture else ()

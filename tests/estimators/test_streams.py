@@ -26,6 +26,7 @@ def path(tmp_path) -> Path:
 # ---- threads -------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_two_jobs_give_the_same_bits_as_one(cls, engine):
@@ -45,6 +46,7 @@ def test_two_jobs_give_the_same_bits_as_one(cls, engine):
     np.testing.assert_array_equal(one.predict_proba(LARGE), two.predict_proba(LARGE))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_predict_may_be_called_from_many_threads(name):
     case = CASES[name]
@@ -124,6 +126,7 @@ def test_labels_and_weights_go_with_data_on_disk(path):
     assert (model.component_ids_[model.labels_] == groups).mean() > 0.999
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8])
 def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
     X = np.abs(CASES["gaussian"].rows * 8).astype(dtype)
@@ -136,6 +139,7 @@ def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
         np.testing.assert_array_equal(model.labels_, double.labels_)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_reads_from_disk(name, tmp_path):
     case = CASES[name]
@@ -235,6 +239,7 @@ ORDERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_each_piece_may_bring_a_cluster_of_its_own(order):
     rng = np.random.default_rng(0)
@@ -260,6 +265,7 @@ def test_a_second_piece_far_away_is_a_second_component():
         assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-4)
 
 
+@pytest.mark.few(3)
 # the variance of the first piece is that of one cluster, and too small for a default
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "fixed-variance"])
 def test_clusters_of_every_family_come_one_a_piece(name):

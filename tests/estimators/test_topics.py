@@ -296,6 +296,7 @@ def test_samples_are_documents_of_the_topics(name, fitted):
 # ---- engines, streams, files ---------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "inference", ["batch", "memoized", "stochastic", "em", sb.MemoizedVB(n_batches=4)]
 )
@@ -388,6 +389,7 @@ def test_killed_and_resumed_is_the_same(name, tmp_path):
     np.testing.assert_array_equal(found.components_, expected.components_)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("laps", [4, 12])
 def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
     moves = sb.Birth(), sb.Merge(), sb.Delete()
@@ -434,7 +436,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param("lda", marks=pytest.mark.slow), "hdp"])
 def test_check_estimator_passes(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -95,6 +95,7 @@ def unpack(family: Any, free: np.ndarray) -> Any:
     return family.with_hyperparameters(values)
 
 
+@pytest.mark.few(3)
 @every_name
 def test_learning_reaches_what_a_general_optimizer_finds(name: str) -> None:
     family, counts = grouped(name)
@@ -127,6 +128,7 @@ def test_every_name_of_the_library_learns() -> None:
 
 
 # ---- laws ----------------------------------------------------------------------------------------
+@pytest.mark.few(6)
 @every_family
 @given(seed=st.integers(0, 2**32 - 1), factor=st.sampled_from([1e-6, 0.3, 1.0, 1e4]))
 @settings(max_examples=6, deadline=None, derandomize=True)
@@ -162,6 +164,7 @@ def test_empty_components_have_no_say(name: str) -> None:
         )
 
 
+@pytest.mark.few(3)
 @every_name
 def test_components_with_next_to_no_rows_do_not_hold_it_up(name: str) -> None:
     """A handful of laps is enough, also when most components have a hundredth of a row."""

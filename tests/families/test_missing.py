@@ -110,6 +110,7 @@ def test_a_model_of_one_component_has_the_exact_evidence(name: str) -> None:
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize(("allocation", "n_components"), [("finite", 2), ("dp", 2), ("dp", 4)])
 def test_bound_never_above_the_evidence(name: str, allocation: str, n_components: int) -> None:
@@ -144,6 +145,7 @@ def test_an_empty_document_counts_and_a_missing_one_does_not() -> None:
 
 
 # ---- completed: a factor over what is missing ----------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("name", COMPLETED)
 @pytest.mark.parametrize("holes", [[0], [2], [0, 2], [1, 2]])
 def test_evidence_is_the_integral_over_what_is_missing(name: str, holes: list[int]) -> None:
@@ -219,6 +221,7 @@ def test_statistics_are_those_of_the_conditional_gaussian(name: str, rule: str) 
     assert total - scores.pair(out) == pytest.approx(entropy, rel=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", COMPLETED)
 @both
 def test_augmented_bound_never_above_the_evidence(name: str, allocation: str) -> None:
@@ -241,6 +244,7 @@ def test_augmented_bound_never_above_the_evidence(name: str, allocation: str) ->
 
 
 # ---- every family --------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3])
@@ -254,6 +258,7 @@ def test_bound_never_drops(name: str, allocation: str, n_batches: int) -> None:
     assert_never_drops(trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize(
@@ -264,6 +269,7 @@ def test_em_objective_never_drops(name: str, allocation: str, engine: Any) -> No
     assert_never_drops(fit(MODELS[allocation](case.family, 1.0), engine, case.rows, 3).trace.bound)
 
 
+@pytest.mark.few(4)
 @every_family
 def test_models_pass_their_battery(name: str) -> None:
     """Also: the same bits with one and two threads, and when resumed."""

@@ -158,6 +158,7 @@ def test_far_columns_equal_extended_precision(name: str, strength: float) -> Non
             )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strength", [1e-15, 0.01])
 def test_far_full_covariances_equal_extended_precision(strength: float) -> None:
     """Complete rows are counted, rows that lack entries are judged and completed."""

@@ -116,6 +116,7 @@ def assert_marginal(family: Any, oracle: Any, rows: np.ndarray, total: Summary) 
     np.testing.assert_allclose(family.log_marginal(total), exact, rtol=OTHER, atol=PER * OWN)
 
 
+@pytest.mark.covering
 @NAMES
 @PLACES
 @OFFSETS
@@ -132,6 +133,7 @@ def test_far_clusters_and_tables_with_a_vague_prior_mean(
     assert_marginal(family, oracle, rows, total)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "place", "offset"), DEFAULT_STRENGTH)
 def test_far_clusters_and_tables_with_the_default_strength(
     name: str, place: str, offset: float

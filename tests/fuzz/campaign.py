@@ -1,7 +1,7 @@
 """Attacks on the command line: damaged files through `stickbreak`, counted by how they end.
 
 A good end is an answer, or one line on stderr with exit code 2. A crash of the process, ten seconds
-without an answer, a traceback, or a gigabyte of memory is a bug; its number makes the file again.
+of work, a traceback, or a gigabyte of memory is a bug; its number makes the file again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-LONGEST = 10.0  # seconds for one file and all its commands
+LONGEST = 10.0  # seconds that a process works on one file and all its commands
+PATIENCE = 120.0  # seconds until it must have answered, however busy the machine is
+LONGEST_LINE = 1000
 MOST_BYTES = 1 << 30
 WARM_UP = 300.0  # seconds: kernels may have to be compiled
 BAD = ("crash", "hang", "traceback", "memory", "odd")
@@ -103,7 +105,7 @@ class Worker:
 
     def run(self, attack: Attack) -> tuple[str, str]:
         """How the attack ended, and what was said."""
-        end, said = self._ask(self.process or self.start(), attack, LONGEST)
+        end, said = self._ask(self.process or self.start(), attack, PATIENCE)
         if end in ("crash", "hang", "memory"):
             self.stop()
             said += (self.folder.parent / "stderr").read_text()[-2000:]
@@ -148,11 +150,15 @@ def _judge(answer: dict[str, Any]) -> tuple[str, str]:
         return "traceback", last["traceback"]
     if answer["peak"] * unit > MOST_BYTES:
         return "memory", f"{answer['peak'] * unit >> 20} MB"
+    if answer["seconds"] > LONGEST:
+        return "hang", f"{answer['seconds']:.1f} s of work"
+    said = last["error"].splitlines()
+    lines = [line for line in said if not line.startswith("stickbreak: warning: ")]
+    is_ours = all(line.startswith("stickbreak: ") and len(line) <= LONGEST_LINE for line in said)
+    if not is_ours or last["code"] not in (0, 2) or (last["code"] == 2 and len(lines) != 1):
+        return "odd", f"exit code {last['code']}: {last['error']}"
     if last["code"] == 0:
         return "answered", ""
-    lines = [s for s in last["error"].splitlines() if not s.startswith("stickbreak: warning: ")]
-    if last["code"] != 2 or len(lines) != 1 or not lines[0].startswith("stickbreak: "):
-        return "odd", f"exit code {last['code']}: {last['error']}"
     return ("refused" if len(ends) == 1 else "refused later"), lines[0]
 
 

@@ -1,13 +1,13 @@
 """Data files of every format that the command line reads, damaged in every way that we know.
 
-A mutant is a file and a command for it, and a function of its seed and number alone.
+A mutant is a file and a command for it, and a function of its number alone.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from fuzz.mutations import (
 
 import stickbreak as sb
 
-__all__ = ["mutants"]
+__all__ = ["mutate_file", "sound_files", "write_models"]
 
 GIANTS = [
     b"1e999", b"-1e308", b"99999999999999999999", b"5000000", b"50000000", b"1e20", b"-1", b"nan",
@@ -222,24 +222,21 @@ DAMAGES: list[Callable[[bytearray, Rng], Any]] = [
 ]  # fmt: skip
 
 
-def _damaged(name: str, content: bytes, rng: Rng) -> tuple[bytes, str]:
-    """A damaged copy, and what was done. Half of the compressed files are damaged inside."""
+def _damaged(name: str, content: bytes, rng: Rng) -> bytes:
+    """A damaged copy. Half of the compressed files are damaged inside."""
     is_inside = name.endswith(".gz") and rng.random() < 0.5
     data = bytearray(gzip.decompress(content) if is_inside else content)
-    done = []
     for _ in range(int(rng.integers(1, 3))):
         change = DAMAGES[int(rng.integers(len(DAMAGES)))]
         if len(data):
             change(data, rng)
-            done.append(change.__name__.strip("_"))
-    made = gzip.compress(bytes(data), mtime=0) if is_inside else bytes(data)
-    return made, " ".join(["inside"] * is_inside + done)
+    return gzip.compress(bytes(data), mtime=0) if is_inside else bytes(data)
 
 
 # ---- all -----------------------------------------------------------------------------------------
 
 
-def _write_models(folder: Path) -> None:
+def write_models(folder: Path) -> None:
     """Models that mutants are given to, and sound files that commands need."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 3))
@@ -255,24 +252,19 @@ def _write_models(folder: Path) -> None:
     sb.Mixture(2, family=family, **few).fit(folder / "sound.csv").save(folder / "mixed.stickbreak")
 
 
-def mutants(folder: Path, seed: int, count: int) -> Iterator[tuple[list[str], str]]:
-    """Commands for damaged files, written to the folder one after another, and what they are.
+def sound_files() -> dict[str, bytes]:
+    """A file of each format, by name."""
+    rng = np.random.default_rng(0)
+    return {**_tables(rng), **_corpora(rng)}
 
-    Each file is there until the next one is asked for. Paths are relative to the folder.
-    """
-    _write_models(folder)
-    rng = np.random.default_rng(seed)
-    files = {**_tables(rng), **_corpora(rng)}
-    names = sorted(files)
-    for number in range(count):
-        own = np.random.default_rng([seed, number])
-        name = names[number % len(names)]
-        content, what = _damaged(name, files[name], own)
-        path = folder / f"m{number}.{name}"
-        if name.startswith("docword"):
-            path = folder / f"docword.m{number}.{name.removeprefix('docword.')}"
-        path.write_bytes(content)
-        commands = _commands(name, path.name)
-        argv = commands[int(own.integers(len(commands)))]
-        yield argv, f"seed {seed}, number {number}, {name}: {what}"
-        path.unlink()
+
+def mutate_file(files: dict[str, bytes], number: int) -> tuple[str, bytes, list[str]]:
+    """The name and content of a damaged copy, the files in turn, and a command that reads it."""
+    rng = np.random.default_rng([0, number])
+    original = sorted(files)[number % len(files)]
+    content = _damaged(original, files[original], rng)
+    name = f"m.{original}"
+    if original.startswith("docword"):
+        name = f"docword.m.{original.removeprefix('docword.')}"
+    commands = _commands(original, name)
+    return name, content, commands[int(rng.integers(len(commands)))]

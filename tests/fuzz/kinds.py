@@ -15,6 +15,7 @@ import stickbreak as sb
 from stickbreak.inference import Callback
 
 from .campaign import Attack, Maker
+from .data_files import mutate_file, sound_files, write_models
 from .mutations import mutate_checkpoint, mutate_model
 
 Mutate = Callable[[bytes, int], bytes]
@@ -160,3 +161,23 @@ def checkpoints(folder: Path) -> Attacks:
         commands = (("resume", file, name_of(data), "--quiet"),)
         good.append(Attack(file, (folder / file).read_bytes(), commands))
     return in_turn(good, mutate_checkpoint)
+
+
+# ---- data files ----------------------------------------------------------------------------------
+
+
+@kind
+def data(folder: Path) -> Attacks:
+    """Tables and documents of every format, fitted, or given to a model."""
+    write_models(folder)
+    files = sound_files()
+
+    def attack(number: int) -> Attack:
+        name, payload, command = mutate_file(files, number)
+        return Attack(name, payload, (tuple(command),))
+
+    warm = (
+        ("fit", "mixture", "sound.csv", "--columns", "a,b", "-q"),
+        ("score", "topics.stickbreak", "sound.ldac"),
+    )
+    return [Attack("sound.ldac", (folder / "sound.ldac").read_bytes(), warm)], attack

@@ -1,12 +1,12 @@
 """Files under attack: mutated model files, checkpoints and tables give one clear error or a result;
 nothing runs, hangs or crashes.
 
-The default suite tries a few hundred; `-m slow` tries 10,000 model files and 2,000 tables.
+The default suite drives 500 files of each kind through the command line, in a process that is
+watched, and some inside this one, where nothing may be unpickled or run; `-m slow` tries thousands.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 import warnings
 import zipfile
@@ -21,6 +21,7 @@ from estimator_cases import CASES, blobs
 from fuzz.campaign import run_campaign
 from fuzz.kinds import KINDS
 from fuzz.mutations import data_files, mutate_data, mutate_model, npy_bytes, npz_bytes
+from timing import time_limit
 
 import stickbreak as sb
 
@@ -70,25 +71,6 @@ def watched() -> Iterator[list[str]]:
         yield _seen
     finally:
         _is_watching = False
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """An error instead of a hang."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise TimeoutError(f"no answer within {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +128,8 @@ def attack_model(path: Path, payload: bytes) -> str:
         try:
             use(model)
         except ValueError as error:
-            return f"refused when used: {error}"
+            if "too far for squares from the rows of the fit" not in str(error):
+                return f"refused when used: {error}"  # such a model is sound, and far away
     return "used"
 
 
@@ -194,8 +177,8 @@ def run_data(numbers: range, folder: Path) -> Counter[str]:
 
 
 def test_mutated_models_are_refused_or_harmless(models, tmp_path):
-    outcomes = run_models(models, range(0, MODEL_FILES, 33), tmp_path)
-    assert outcomes["refused"] > 150
+    outcomes = run_models(models, range(0, MODEL_FILES, 129), tmp_path)
+    assert outcomes["refused"] > 38
     assert set(outcomes) <= {"refused", "used"}
     assert [p.name for p in tmp_path.iterdir()] == ["m.stickbreak"]
 
@@ -228,15 +211,23 @@ def test_two_thousand_mutated_tables(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the workers' memory is read there")
-@pytest.mark.parametrize("kind", ["models", "checkpoints"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_through_the_command_line(kind):
     """500 of each; `python -m tests.fuzz` tries as many as you like."""
     report = run_campaign(KINDS[kind], range(500))
     assert report.bad == []
+    assert report.ends.total() == 500
     assert report.ends["refused"] > 250
     assert report.ends["answered"] > 25
     # when the file is read, not when it is used; another name of a column may be right
     assert report.ends["refused later"] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the workers' memory is read there")
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_thousand_more_through_the_command_line(kind):
+    assert run_campaign(KINDS[kind], range(500, 3500)).bad == []
 
 
 # ---- on purpose ----------------------------------------------------------------------------------

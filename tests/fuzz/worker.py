@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -22,8 +23,10 @@ MOST_ADDRESSES = 6 << 30  # so that a mistake costs this process, not the machin
 
 
 def run(arguments: list[str]) -> dict[str, Any]:
+    from stickbreak import progress
     from stickbreak.cli import main
 
+    progress.PAUSE = 1e9  # what a busy machine says of its progress is no complaint
     out, err = io.StringIO(), io.StringIO()
     code, trace = 0, ""
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -33,22 +36,24 @@ def run(arguments: list[str]) -> dict[str, Any]:
             code = end.code if isinstance(end.code, int) else 1
         except BaseException:  # noqa: BLE001
             trace = traceback.format_exc()
-    return {"code": code, "error": err.getvalue()[-2000:], "traceback": trace[-4000:]}
+    return {"code": code, "error": err.getvalue()[-4000:], "traceback": trace[-4000:]}
 
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
     answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what compiled code prints is no answer
     # the tree of commands is the same each time, and most of the time of a refused file
     typer.main.get_command = functools.cache(typer.main.get_command)
     for line in sys.stdin:
-        ends = []
+        ends, began = [], time.process_time()
         for arguments in json.loads(line):
             ends.append(run(arguments))
             if ends[-1]["code"] or ends[-1]["traceback"]:
                 break
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        answers.write(json.dumps({"ends": ends, "peak": peak}) + "\n")
+        seconds = time.process_time() - began
+        answers.write(json.dumps({"ends": ends, "peak": peak, "seconds": seconds}) + "\n")
         answers.flush()
 
 

@@ -74,6 +74,7 @@ def stop_and_resume(
     return run(model, saved, table, snapshot, seed=7)
 
 
+@pytest.mark.few(4)
 @every_engine
 def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Wherever it stopped: in the first lap, in the middle of one, at its end."""
@@ -91,6 +92,7 @@ def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["fit.checkpoint"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     case = FAMILIES[name]
@@ -104,6 +106,7 @@ def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse", "poisson"])
 def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Hyperparameters of the family and the concentration, from the middle of a lap and from its
@@ -151,6 +154,7 @@ def stop_moves_and_resume(
     return run(model, engine, table, snapshot, seed=7), len(snapshot.saved_moves[0]["proposals"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "n_components"), [("three", 1), ("spilled", 6), ("settles", 6)])
 def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) -> None:
     """Births from one component, merges and deletes from six; wherever it stopped, proposals under
@@ -172,6 +176,7 @@ def test_moves_resume_bit_for_bit(name: str, n_components: int, tmp_path: Path) 
     assert pending > 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["multinomial_wide", "gaussian_far", "product"])
 def test_moves_of_every_kind_of_field_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Vocabularies of their own, reference points, several members."""

@@ -59,6 +59,7 @@ def test_doubles_are_parts_of_the_contract():
         assert isinstance(case.model.prior, BasePrior)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("rule", [MeanLog(), LogMean(), Mode()], ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_log_z_and_counts_equal_enumeration(name, rule):

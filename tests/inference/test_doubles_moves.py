@@ -48,8 +48,9 @@ def fit(name, n_batches, n_components, moves):
     return result, {record.kind for record in accepted}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3])
-@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("name", ["tree", "annotation"])
 def test_births_divide_a_single_component(name, n_batches):
     result, kinds = fit(name, n_batches, 1, ALL)
     assert "birth" in kinds
@@ -58,9 +59,10 @@ def test_births_divide_a_single_component(name, n_batches):
     assert max(result.ids) >= len(result.ids) - 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("kind", [Merge, Delete])
-@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("name", ["tree", "annotation"])
 def test_merges_and_deletes_each_remove_what_is_too_many(name, kind, n_batches):
     result, kinds = fit(name, n_batches, 4, [kind()])
     assert kinds == {kind.kind}

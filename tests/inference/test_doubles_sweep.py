@@ -69,6 +69,7 @@ def added(parts):
     return total.summary()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CHAINS)
 def test_compiled_sweep_equals_the_plain_loop(name):
     model, batch = CASES[name].model, CASES[name].data.batches(1)[0]
@@ -101,6 +102,7 @@ def test_sweep_of_moments_about_anchors_equals_the_plain_loop():
     np.testing.assert_array_equal(found["anchor"], counts["anchor"])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 4])
 @pytest.mark.parametrize("name", CHAINS)
 def test_collapsed_engine_improves_the_predictive(name, n_batches):

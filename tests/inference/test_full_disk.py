@@ -68,6 +68,7 @@ def assert_same(model: Any, other: Any) -> None:
     np.testing.assert_array_equal(model.labels_, other.labels_)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_goes_on_in_memory_when_its_spill_fills_the_disk(
     kind: str,

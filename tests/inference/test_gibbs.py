@@ -26,6 +26,7 @@ SYMBOLS = np.array([0, 1, 1, 2, 0, 0, 2])[:, None]
 OFFSETS = np.array([0, 4, 7])
 EMISSION = 0.4  # prior count of each of three symbols
 ERRORS = 5.0
+LENGTHS = pytest.mark.parametrize("n_sweeps", [450, pytest.param(1250, marks=pytest.mark.slow)])
 
 
 # ---- oracles: all labelings of a tiny model ------------------------------------------------------
@@ -90,11 +91,14 @@ def from_labels(model: Any, data: Any, labels: Array, n_components: int) -> Any:
     )
 
 
-def assert_average(values: Any, expected: Any, n_blocks: int = 25) -> None:
+def assert_average(values: Any, expected: Any) -> None:
     """Within some standard errors, which are those of averages of long blocks: neighbours in a
     chain are alike.
     """
     values = np.asarray(values, dtype=float)
+    n_blocks = min(
+        25, len(values) // 40
+    )  # blocks of a short run are as long as those of a long one
     blocks = np.array([part.mean(0) for part in np.array_split(values, n_blocks)])
     error = blocks.std(0, ddof=1) / np.sqrt(n_blocks)
     assert (np.abs(blocks.mean(0) - expected) <= ERRORS * error + 1e-9).all(), (
@@ -110,13 +114,14 @@ def tiny_family() -> Any:
     )
 
 
-def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> None:
+@LENGTHS
+def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(n_sweeps: int) -> None:
     first, rows = np.array([0.7, 1.5]), np.array([[1.0, 0.4], [0.3, 2.0]])
     model = finite_hmm(tiny_family(), start_prior=first, transition_prior=rows)
     data = Sequences(SYMBOLS, offsets=OFFSETS)
     joint = log_labels(first, rows) + LOG_DATA
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, 1250)
+    seen = sweeps(model, data, n_sweeps)
     for name, exact in (
         ("start", START),
         ("transition", TRANSITION),
@@ -128,8 +133,11 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths() -> N
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
+@LENGTHS
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
-def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(stickiness: float) -> None:
+def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
+    stickiness: float, n_sweeps: int
+) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""
     numbers = {
         "concentration": 1.2,
@@ -146,7 +154,7 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(stickiness:
         joint.append(own + log_labels(2.0 * b, 1.2 * b + stickiness * np.eye(2)) + LOG_DATA)
     joint = np.array(joint)
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, 1250)
+    seen = sweeps(model, data, n_sweeps)
     assert_average([s["root"][0] for s in seen], chance.sum(1) @ grid)
     assert_average([s["root"][0] ** 2 for s in seen], chance.sum(1) @ grid**2)
     assert_average(
@@ -201,6 +209,7 @@ def test_tables_drawn_in_chunks_are_those_drawn_at_once(monkeypatch: pytest.Monk
     np.testing.assert_array_equal(draw_tables(counts, c, np.random.default_rng(1)), whole)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stickiness", [0.0, 4.0])
 def test_roots_drawn_in_turn_have_their_posterior_given_the_counts(stickiness: float) -> None:
     prior = WeakLimitRows(0.8, 1.5, 2.0, stickiness)

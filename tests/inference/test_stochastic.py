@@ -19,6 +19,7 @@ from stickbreak.stats import Tally
 every_family = pytest.mark.parametrize("case", FAMILIES.values(), ids=FAMILIES.keys())
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_rate_one_on_all_rows_is_a_step_of_variational_bayes(
@@ -37,6 +38,7 @@ def test_rate_one_on_all_rows_is_a_step_of_variational_bayes(
     assert batch.bound - slack(batch.bound) <= stochastic.bound <= following + slack(batch.bound)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize(
     ("kappa", "delay"), [(0.0, 0.0), (0.5, 0.0), (0.6, 10.0), (1.0, 0.0), (1.0, 1000.0)]
@@ -190,6 +192,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> No
 
 
 # ---- the bound of the result ---------------------------------------------------------------------
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_final_bound_is_never_above_the_evidence(case: FamilyCase, allocation: str) -> None:

@@ -141,6 +141,7 @@ class ScriptedChoice:
         return self.picks.pop(0)
 
 
+@pytest.mark.few(4)
 @every_family
 def test_seeding_never_repeats_a_row(case: FamilyCase) -> None:
     rows = case.family.prepare(case.rows)
@@ -150,6 +151,7 @@ def test_seeding_never_repeats_a_row(case: FamilyCase) -> None:
             assert len(set(chosen.tolist())) == len(chosen) == K
 
 
+@pytest.mark.few(4)
 @every_family
 def test_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
     chosen = choose_plusplus(
@@ -158,6 +160,7 @@ def test_more_components_than_rows_chooses_every_row(case: FamilyCase) -> None:
     assert sorted(chosen.tolist()) == list(range(25))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["gaussian", "fixed_variance", "poisson", "bernoulli", "categorical", "multinomial"]
 )
@@ -255,6 +258,7 @@ def test_from_random_with_fewer_rows_than_components_leaves_the_rest_empty() -> 
     assert start.seed["share"].sum() == pytest.approx(3.0)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_from_plusplus_counts_every_row(case: FamilyCase, allocation: str) -> None:

@@ -50,6 +50,7 @@ def test_divergences_are_the_divergence_from_each_row(case: FamilyCase) -> None:
     )
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("chunk", [4, 1000])
 def test_weights_are_the_rows_nearest_to_each_drawn_one(

@@ -25,6 +25,7 @@ def model_of(case: FamilyCase, allocation: str) -> Any:
     return MODELS[allocation](case.family, 1.0)
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("n_batches", [1, 3, pytest.param(7, marks=pytest.mark.slow)])
@@ -47,6 +48,7 @@ def test_bound_never_drops(
     assert_never_drops(trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
@@ -57,6 +59,7 @@ def test_batch_bound_never_drops(case: FamilyCase, allocation: str) -> None:
     assert_never_drops(found.trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> None:
@@ -68,6 +71,7 @@ def test_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> N
         np.testing.assert_allclose(memoized.counts[name], array, rtol=SAME, atol=SAME, err_msg=name)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize(
     ("allocation", "n_components"),
@@ -99,6 +103,7 @@ def test_bound_never_above_the_evidence(
         assert batch.bound == pytest.approx(exact, abs=slack(exact))
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize(
@@ -118,6 +123,7 @@ def test_em_without_reordering_never_drops(case: FamilyCase, allocation: str) ->
     assert_never_drops(found.trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("engine", [BatchVB(max_iter=6, tol=0.0), EM(max_iter=6, tol=0.0),
@@ -161,6 +167,7 @@ def labelled(case: FamilyCase) -> tuple[Table, np.ndarray, np.ndarray]:
     return Table(case.rows, sets=labels + 1), labels, legal
 
 
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("engine", [MemoizedVB(n_batches=3, max_iter=8, tol=0.0, trace_visits=True),
@@ -204,6 +211,7 @@ def test_bound_with_sets_is_below_the_bound_of_a_set_that_allows_all(case: Famil
     assert log_z[1] == plain
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_labelled_bound_never_above_the_evidence_of_the_labels(

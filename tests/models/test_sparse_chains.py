@@ -156,6 +156,7 @@ def test_all_lanes_and_batches_are_checked(monkeypatch):
 
 
 # ---- moves ---------------------------------------------------------------------------------------
+@pytest.mark.few(1)
 @pytest.mark.parametrize("prior", ["hdp", "sticky"])
 @pytest.mark.parametrize("n_components", [1, 12])
 def test_moves_find_the_states(prior, n_components):

@@ -151,6 +151,7 @@ def test_moments_about_anchors() -> None:
         np.testing.assert_allclose(out["moments"], dense["moments"], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.few(4)
 @every_family
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(K=st.integers(2, 7), max_active=st.integers(1, 6), seed=st.integers(0, 1000))
@@ -205,6 +206,7 @@ def test_equal_components_share_a_row_in_any_choice() -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_family
 @both
 @pytest.mark.parametrize("max_active", [1, 2])
@@ -219,6 +221,7 @@ def test_bound_never_drops(case: FamilyCase, allocation: str, max_active: int) -
             assert_never_drops(trace.bound)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("max_active", [1, 2, 3])
 @pytest.mark.parametrize("engine", [BatchVB, MemoizedVB])
 def test_bound_never_drops_with_moves(max_active: int, engine: Any) -> None:
@@ -255,6 +258,7 @@ def test_bound_never_above_the_evidence(
     assert np.isfinite(dense.bound)
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("limits", [{"max_active": 2}, {"max_active": 2, "candidates": 3}])
 def test_weight_two_equals_two_rows(case: FamilyCase, limits: dict[str, int]) -> None:

@@ -62,6 +62,7 @@ def test_mass_is_conserved(name):
     assert_exact(twin)
 
 
+@pytest.mark.covering
 @several
 @priors
 def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
@@ -76,6 +77,7 @@ def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):
     assert_exact(twin)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 2, 5])
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide"])
 def test_gains_hold_for_any_batches_and_repeats(name, n_batches):
@@ -120,6 +122,7 @@ def test_empty_newborns_change_nothing_under_a_dirichlet_process(name):
     assert_exact(twin)
 
 
+@pytest.mark.few(4)
 @several
 def test_memory_replayed_late_equals_memory_updated_at_once(name):
     twin = make_twin(name, n_components=5, n_batches=4)
@@ -144,6 +147,7 @@ def test_memory_replayed_late_equals_memory_updated_at_once(name):
     assert_exact(twin)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_batches", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
 def test_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):

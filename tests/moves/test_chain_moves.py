@@ -175,6 +175,7 @@ def test_a_short_chain_is_split(stickiness):
     assert found.bound > alone.bound + 25.0
 
 
+@pytest.mark.slow
 def test_states_that_are_left_at_once_are_found():
     """Six states with stays of two rows or so, of which a mixture of rows sees five: what follows
     what tells the others apart.

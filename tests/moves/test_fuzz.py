@@ -144,6 +144,7 @@ fuzz = settings(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", QUICK)
 @settings(fuzz, max_examples=4)
 @given(**SEQUENCES)
@@ -151,6 +152,7 @@ def test_random_moves_keep_everything_exact(name, allocation, n_batches, repeate
     play(name, allocation, n_batches, repeated, rounds, seed)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", QUICK)
 @settings(fuzz, max_examples=2)
 @given(**SEQUENCES, max_active=st.integers(1, 3))
@@ -173,6 +175,7 @@ def test_many_random_moves_keep_everything_exact(
     play(name, allocation, n_batches, repeated, rounds, seed, max_active)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_gains_of_random_proposals_do_not_depend_on_what_else_is_watched(seed):
     rng = np.random.default_rng(seed)

@@ -82,6 +82,7 @@ def test_golden_gains_of_every_pair():
 
 
 # ---- gains ---------------------------------------------------------------------------------------
+@pytest.mark.covering
 @several
 @priors
 @pytest.mark.parametrize("n_batches", [1, 3])
@@ -191,6 +192,7 @@ def test_two_exact_duplicates():
 
 
 # ---- several merges in one lap -------------------------------------------------------------------
+@pytest.mark.covering
 @several
 @priors
 def test_several_disjoint_merges_equal_one_after_another(name, allocation):

@@ -67,6 +67,7 @@ def test_nodes_are_the_gamma_distribution(shape: float, rate: float) -> None:
         )
 
 
+@pytest.mark.covering
 @every_kind
 @every_gamma
 @every_counts

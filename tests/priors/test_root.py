@@ -405,6 +405,7 @@ def test_gradient_of_segment_rows_under_a_point() -> None:
 
 
 # ---- solves --------------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_root
 @every_groups
 def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, groups: Any) -> None:
@@ -429,6 +430,7 @@ def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, group
                 assert b.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["beta", "best", "learned"])
 @every_groups
 def test_a_solve_finds_the_maximum(name: str, groups: Any) -> None:
@@ -514,6 +516,7 @@ def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> N
     assert (np.diff(np.r_[0.0, points]) > np.log(gamma) - 1e-3).all()
 
 
+@pytest.mark.covering
 @every_root
 @pytest.mark.parametrize("smallest", [0.0, 1e-300, 1e-12, 9e-11, 1e-10])
 def test_a_solve_begins_with_shares_that_leave_nothing_for_others(root, smallest) -> None:

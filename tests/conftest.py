@@ -1,0 +1,11 @@
+"""The default suite takes some cases of the tests that say so: see `selecting`."""
+
+from __future__ import annotations
+
+import pytest
+from selecting import mark_the_rest_slow
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_the_rest_slow(items)
