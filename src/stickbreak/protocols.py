@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from stickbreak.models import Model
     from stickbreak.stats import Fields, Shares, Summary
 
-__all__ = ["Array", "Counts", "Local", "Out", "Pool", "Potentials", "Revisit", "Rule", "Watch"]
+__all__ = [
+    "Array",
+    "Counts",
+    "Local",
+    "Out",
+    "Pool",
+    "Potentials",
+    "Revisit",
+    "Rule",
+    "Sweep",
+    "Watch",
+]
 
 Array = npt.NDArray[Any]
 Out = dict[str, Array]
@@ -75,6 +86,24 @@ class Revisit(NamedTuple):
     infer: Callable[[Fields | None], tuple[Summary, Fields | None]]
     kept: Fields
     improves: Callable[[Summary], bool]
+
+
+class Sweep(NamedTuple):
+    """How a collapsed sweep visits the units of a lane.
+
+    granularity : what is inferred at a time, one of the structure's `granularities`
+    is_part : whether own counts are part of the live ones; if not, these stay as they are
+    moves : whether units are inferred at all, or only counted as they are
+    seeds (n,) : uint64, random numbers of each row begin here, and labels are drawn; None for
+        expectations
+    power : of the conditional probabilities that labels are drawn from, 1 / temperature
+    """
+
+    granularity: str
+    is_part: bool
+    moves: bool = True
+    seeds: Array | None = None
+    power: float = 1.0
 
 
 class Rule(Protocol):

@@ -15,13 +15,8 @@ from scipy.special import ive
 
 from stickbreak.data import Scale
 from stickbreak.estimators import register_part
-from stickbreak.families.base import (
-    LOG_2PI,
-    BaseFamily,
-    BaseScores,
-    prior_vector,
-    require_positive,
-)
+from stickbreak.families.base import LOG_2PI, BaseFamily, BaseScores, require_positive
+from stickbreak.families.prior_scales import prior_vector
 from stickbreak.protocols import Array, Counts, Out
 from stickbreak.stats import Field, Shares
 

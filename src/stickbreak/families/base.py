@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
@@ -11,20 +10,16 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from stickbreak.data import Scale, is_sparse
-from stickbreak.errors import DataWarning
 from stickbreak.parameters import Parameters, require_positive, require_prior_count
 from stickbreak.protocols import Array, Counts, Out
 from stickbreak.stats import Edit, Field, Shares
 
 __all__ = [
-    "LOG_2PI", "BaseFamily", "BaseScores", "Incomplete", "column_counts", "column_spread",
-    "features_of", "fill_missing", "find_missing", "prior_frame", "prior_vector",
-    "require_moderate",
-    "require_positive", "require_prior_count",
+    "LOG_2PI", "BaseFamily", "BaseScores", "Incomplete", "column_counts", "features_of",
+    "fill_missing", "find_missing", "require_positive", "require_prior_count",
 ]  # fmt: skip
 
 LOG_2PI = math.log(2.0 * math.pi)
-LARGEST = 1e150  # of a column's typical value, and one over its smallest: squares are numbers
 
 
 class BaseScores:
@@ -287,6 +282,11 @@ class BaseFamily(Parameters):
 
     # ------------------------------------------------------------------------------ sweeps
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether rows can leave and join the counts one by one in compiled code: `live`."""
+        return False
+
     def live(self, counts: Counts) -> Any:
         """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes."""
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
@@ -335,66 +335,3 @@ def column_counts(rows: Array, missing: Array) -> Array:
 def fill_missing(rows: Any, values: Array) -> Array:
     """Rows (n, D) with NaN replaced by values (n, D)."""
     return np.where(np.isnan(rows), values, rows)
-
-
-# ---------------------------------------------------------------------------------- hyperparameters
-
-
-def prior_vector(name: str, value: Any, default: Array) -> Array:
-    """(D,) hyperparameter for each column: the default, one number for all, or an array (D,)."""
-    if value is None:
-        return np.asarray(default, dtype=float)
-    vector = np.asarray(value, dtype=float)
-    if vector.ndim > 1 or (vector.ndim == 1 and len(vector) != len(default)):
-        raise ValueError(
-            f"{name} has shape {vector.shape} but the data have {len(default)} columns"
-        )
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{name} must be finite; got {value!r}")
-    return np.array(np.broadcast_to(vector, default.shape))
-
-
-def prior_frame(
-    center: Any, scale: Any, default_center: Array, default_scale: Array
-) -> dict[str, Any]:
-    """Center and scale (D,) of the frame for statistics; default: those of the data."""
-    frame = {
-        "center": prior_vector("center", center, default_center),
-        "scale": prior_vector("scale", scale, default_scale),
-    }
-    require_positive(scale=float(frame["scale"].min()))
-    return frame
-
-
-def require_moderate(scale: Scale) -> None:
-    """Raise ValueError for columns whose squares are no numbers: too large, or too small."""
-    is_large = (scale.seen > 0) & ~(scale.square <= LARGEST**2)
-    has_small = (scale.mean != 0) | ((scale.largest > 0) & (scale.largest < 1.0 / LARGEST))
-    bad = np.flatnonzero(is_large | ((scale.square < LARGEST**-2) & has_small))
-    if len(bad):
-        where, limit, remedy = "below", 1.0 / LARGEST, "multiply"
-        if is_large[bad[0]]:
-            where, limit, remedy = "beyond", LARGEST, "divide"
-        raise ValueError(
-            f"column {scale.name(bad[0])} holds values {where} {limit:g}, whose squares floats "
-            f"cannot hold; {remedy} it by a constant"
-        )
-
-
-def column_spread(scale: Scale) -> Array:
-    """(D,) variance of each column; a constant column gets variance 1 and a warning."""
-    require_moderate(scale)
-    floor = (64 * np.finfo(float).eps * np.abs(scale.mean)) ** 2
-    constant = scale.variance <= floor
-    # a column without any values was reported when the table was measured
-    known = constant & (scale.seen > 0)
-    if known.any():
-        where = np.flatnonzero(known)
-        shown = ", ".join(map(scale.name, where[:5])) + ("..." if len(where) > 5 else "")
-        warnings.warn(
-            f"column{'s' if len(where) > 1 else ''} {shown}: constant, no help in telling "
-            "components apart; prior variance is 1",
-            DataWarning,
-            stacklevel=2,
-        )
-    return np.where(constant, 1.0, scale.variance)

@@ -180,13 +180,13 @@ class Categorical(BaseFamily):
         """Emission (V, K) over the symbols of all columns; emission_total (D, K)."""
         return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}
 
+    @property
+    def sweeps(self) -> bool:
+        """Those of a single column."""
+        return len(self.n_symbols) == 1
+
     def live(self, counts: Counts) -> LiveTable:
         """Counts of one column, copied, for a sweep."""
-        if len(self.n_symbols) != 1:
-            raise ValueError(
-                f"collapsed sweeps take one column of symbols; this family has "
-                f"{len(self.n_symbols)}: use BatchVB"
-            )
         width = -(-counts["emission"].shape[1] // EIGHT) * EIGHT
         table, total = (padded(counts[n], width) for n in ("emission", "emission_total"))
         concentration = float(self.concentration)

@@ -18,17 +18,11 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
 
 from . import learning
-from .base import (
-    LOG_2PI,
-    column_spread,
-    prior_frame,
-    prior_vector,
-    require_positive,
-    require_prior_count,
-)
+from .base import LOG_2PI, require_positive, require_prior_count
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, spread
+from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import noise_of, prior_rounding
 from .wishart import check_largest_dof
 

@@ -16,16 +16,10 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import learning
-from .base import (
-    LOG_2PI,
-    column_spread,
-    prior_frame,
-    prior_vector,
-    require_positive,
-    require_prior_count,
-)
+from .base import LOG_2PI, require_positive, require_prior_count
 from .columns import ColumnMoments, ColumnScores, DiagonalForm
 from .moments import DEFAULT_SHARE, far_averages, spread
+from .prior_scales import column_spread, prior_frame, prior_vector
 
 __all__ = ["FixedVarianceGaussian", "fixed_variance"]
 

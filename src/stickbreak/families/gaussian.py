@@ -22,9 +22,10 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
 
 from . import learning, quadratic, wishart
-from .base import LOG_2PI, column_spread, prior_frame, prior_vector, require_prior_count
+from .base import LOG_2PI, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, FullMoments, cholesky, spread
+from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import add_noise, noise_of, prior_rounding, trace_with
 
 __all__ = ["Gaussian"]

@@ -22,10 +22,10 @@ from .base import (
     column_counts,
     fill_missing,
     find_missing,
-    prior_vector,
     require_prior_count,
 )
 from .multinomial import check_counts, log_factorial_rows
+from .prior_scales import prior_vector
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
 __all__ = ["Poisson"]

@@ -20,7 +20,7 @@ import numpy as np
 from stickbreak.data import Scale
 from stickbreak.protocols import Array
 
-from .base import prior_vector
+from .prior_scales import prior_vector
 
 __all__ = ["add_noise", "noise_of", "prior_rounding", "trace_with"]
 

@@ -16,7 +16,7 @@ from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, log_gamma_rise
 
 from . import quadratic, wishart
-from .base import LOG_2PI, BaseFamily, prior_frame, require_moderate
+from .base import LOG_2PI, BaseFamily
 from .moments import (
     cholesky,
     n_full,
@@ -26,6 +26,7 @@ from .moments import (
     unpack_symmetric,
 )
 from .partial import PartialRows
+from .prior_scales import prior_frame, require_moderate
 
 __all__ = ["ZeroMeanGaussian"]
 

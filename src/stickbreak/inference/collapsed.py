@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Pool, Watch
+from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .rules import BaseRule
@@ -33,6 +33,8 @@ class ExcludeOwn(BaseRule):
     Its bound is the variational one at the posteriors found: valid, but not what sweeps maximize,
     so it may fall. `log_z` of a lap is the sum of leave-one-out log predictives.
     """
+
+    granularity: str = "auto"
 
     continues = True
 
@@ -53,13 +55,13 @@ class ExcludeOwn(BaseRule):
 
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """Own counts of every unit, for structures that sweep."""
-        if not model.structure.sweeps:
+        if not model.sweeps:
             return super().keeps(model, batch, n_components)
         return model.structure.own_counts(batch, n_components, model.axis)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
-        return counts if old is None or model.structure.sweeps else counts - old
+        return counts if old is None or model.sweeps else counts - old
 
     def visit(
         self,
@@ -72,9 +74,16 @@ class ExcludeOwn(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
-        if not model.structure.sweeps:
+        if not model.sweeps:
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        return _sweep(model, counts, params, batch, warm, pool)
+        how = Sweep(self._granularity(model), is_part=warm is not None)
+        own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
+        assert own is not None  # a copy: the last visit's must survive an interruption
+        return _sweep(model, counts, params, batch, own, how, pool), own
+
+    def _granularity(self, model: Model) -> str:
+        """The structure's own, unless one is asked for."""
+        return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
@@ -86,18 +95,13 @@ def _sweep(
     counts: Summary,
     params: Fields,
     batch: Batch,
-    own: Fields | None,
+    own: Fields,
+    how: Sweep,
     pool: Pool = map,
-    *,
-    moves: bool = True,
-) -> tuple[Summary, Fields]:
-    is_part = own is not None
-    if own is None:
-        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
-    elif moves:
-        own = own.copy()  # the last visit's must survive an interruption
+) -> Summary:
+    """Counts of a batch after one sweep; its units' own counts are changed in place."""
     jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
-    found = list(pool(partial(_sweep_lane, model, counts, params, is_part, moves), jobs))
+    found = list(pool(partial(_sweep_lane, model, counts, params, how), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:
         total.add(summary)
@@ -105,15 +109,14 @@ def _sweep(
         for name, array in swept.arrays.items():
             if array is not mine[name]:  # it comes from another process
                 mine[name][...] = array
-    return total.summary(), own
+    return total.summary()
 
 
 def _sweep_lane(
     model: Model,
     counts: Summary,
     params: Fields,
-    is_part: bool,
-    moves: bool,
+    how: Sweep,
     job: tuple[Batch, Fields],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
@@ -124,9 +127,8 @@ def _sweep_lane(
     out = {name: np.array(new[name]) for name in tables}
     legal = params["legal"] if "legal" in params.arrays else None
     log_z, local_bound = model.structure.sweep(
-        model.family.live(counts), tables, pseudo, lane, legal, own, fresh, out, is_part=is_part,
-        moves=moves,
-    )  # fmt: skip
+        model.family.live(counts), tables, pseudo, lane, legal, own, fresh, out, how
+    )
     arrays = {**out, **model.family.settle(fresh, counts.size(model.axis))}
     found = replace(new, arrays=arrays, local_bound=local_bound, log_z=log_z, n_units=lane.n_units)
     return found, own
@@ -135,4 +137,5 @@ def _sweep_lane(
 def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
     """Counts of a batch whose units have these own counts."""
     empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
-    return _sweep(model, empty, params, batch, own, pool, moves=False)[0]
+    how = Sweep(model.structure.granularities[0], is_part=False, moves=False)
+    return _sweep(model, empty, params, batch, own, how, pool)

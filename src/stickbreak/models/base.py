@@ -160,6 +160,11 @@ class Model:
         """Fillers of new slots of the parameters, where they differ from the field's own."""
         return {"legal": _FreeSets()}
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether collapsed inference excludes single units; if not, whole batches."""
+        return bool(self.structure.granularities) and self.family.sweeps
+
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""
         return self.structure.block_rows(self.family.width() + n_components)

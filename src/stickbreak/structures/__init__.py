@@ -9,5 +9,6 @@ from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
     "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "row_evidence",
+    "LocalStep", "LongUnit", "Piece",
+    "row_evidence",
 ]  # fmt: skip

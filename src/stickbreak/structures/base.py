@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Local, Out, Potentials, Revisit
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Fields, Summary
 
 if TYPE_CHECKING:
@@ -97,8 +97,11 @@ class BaseStructure:
     newborns apart.
     """
 
-    sweeps: ClassVar[bool] = False
-    """Whether units take part in collapsed sweeps one by one: `own_counts`, `sweep`."""
+    granularities: ClassVar[tuple[str, ...]] = ()
+    """What collapsed sweeps can infer at a time, the usual one first: `own_counts`, `sweep`.
+
+    If there are none, a whole batch is inferred given all others.
+    """
 
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
@@ -278,16 +281,12 @@ class BaseStructure:
         own: Fields,
         out_live: Any,
         out: Out,
-        *,
-        is_part: bool,
-        moves: bool = True,
+        how: Sweep,
     ) -> tuple[float, float]:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
         live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
         own : of the lane's units, replaced
-        is_part : whether own counts are part of the live ones; if not, these stay as they are
-        moves : whether units are inferred at all, or only counted as they are
 
         Returns the sum of leave-one-out log predictives, and the lane's part of the bound.
         """

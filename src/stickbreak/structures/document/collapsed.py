@@ -13,7 +13,7 @@ from scipy.special import digamma, gammaln
 from stickbreak.data import Batch
 from stickbreak.kernels.collapsed import LiveTable, sweep_documents
 from stickbreak.kernels.tables import padded
-from stickbreak.protocols import Array, Out
+from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Fields
 
 __all__ = ["sweep_words"]
@@ -27,9 +27,7 @@ def sweep_words(
     own: Fields,
     out_live: LiveTable,
     out: Out,
-    *,
-    is_part: bool,
-    moves: bool,
+    how: Sweep,
 ) -> tuple[float, float]:
     """See `BaseStructure.sweep`; own: shares (n, K) of the words, float32."""
     assert lane.offsets is not None
@@ -42,7 +40,7 @@ def sweep_words(
     counts = np.empty((lane.n_spans, width))
     log_z, entropy = sweep_documents(
         *live, *words, lane.offsets, times, padded(topics, width), rest, sets, allowed, shares,
-        is_part, moves, out_live.counts, counts,
+        how.is_part, how.moves, out_live.counts, counts,
     )  # fmt: skip
     held = times @ counts
     out_live.totals[...] += held

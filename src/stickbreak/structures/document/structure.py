@@ -18,7 +18,7 @@ from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
 from stickbreak.kernels.tables import linear_rows
 from stickbreak.kernels.vectors import EIGHT
-from stickbreak.protocols import Array, Local, Out, Potentials, Revisit
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
@@ -57,7 +57,7 @@ class Document(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
-    sweeps = True
+    granularities = ("word",)
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -265,14 +265,10 @@ class Document(BaseStructure):
         own: Fields,
         out_live: Any,
         out: Out,
-        *,
-        is_part: bool,
-        moves: bool = True,
+        how: Sweep,
     ) -> tuple[float, float]:
         """Every word once, given all others (CVB0); documents' posteriors follow from them."""
-        return sweep_words(
-            live, pseudo, lane, legal, own, out_live, out, is_part=is_part, moves=moves
-        )
+        return sweep_words(live, pseudo, lane, legal, own, out_live, out, how)
 
     def merge_terms(
         self,
