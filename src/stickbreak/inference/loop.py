@@ -338,7 +338,8 @@ def _begin(
         return loop
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
-    state.warm = plan.share_out(start.warm)
+    if engine.rule().continues:  # others begin from the counts alone
+        state.warm = plan.share_out(start.warm)
     for edit in model.upkeep(state.counts):
         state.edit(edit)
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)
