@@ -18,7 +18,7 @@ from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
 from .rules import BaseRule, Draw, Hard, MeanLog, Mode
-from .stochastic_engines import StochasticVB, SubchainVB
+from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "Gibbs",
     "HardEM",
     "MemoizedVB",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
 ]
@@ -308,4 +309,5 @@ ENGINES: dict[str, type[Engine]] = {
     "gibbs": Gibbs,
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
+    "stochastic-collapsed": StochasticCollapsedVB,
 }
