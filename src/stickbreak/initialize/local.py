@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stickbreak.data import Documents
-from stickbreak.inference import BaseRule, Callback, CollapsedVB, ExcludeOwn, Start, count_own, run
+from stickbreak.inference import (
+    BaseRule,
+    Callback,
+    CollapsedVB,
+    ExcludeOwn,
+    Result,
+    Start,
+    count_own,
+    run,
+)
 from stickbreak.protocols import Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["from_collapsed", "from_local"]
+__all__ = ["from_collapsed", "from_local", "require_whole_run"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -54,4 +63,11 @@ def from_collapsed(
     start = from_local(model, data, n_components, rng, pool=pool)
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    require_whole_run(found)
     return Start(found.counts, found.params)
+
+
+def require_whole_run(found: Result) -> None:
+    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
+    if found.is_interrupted:
+        raise KeyboardInterrupt
