@@ -20,12 +20,15 @@ from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
-from .rules import BaseRule
+from .rules import BaseRule, LogMean
 
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["ExcludeOwn", "count_own"]
+__all__ = ["ExcludeOwn", "IncludeOwn", "count_own"]
+
+# Each lane copies the counts and does not see what others change.
+SWEEP_ROWS, MAX_LANES = 1 << 16, 8
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,14 @@ class ExcludeOwn(BaseRule):
     """
 
     granularity: str = "auto"
+    is_measured: bool = True
 
     continues = True
 
     @property
     def objective(self) -> str:
-        """The bound on the log evidence."""
-        return "bound"
+        """The bound on the log evidence, unless it is not wanted."""
+        return "bound" if self.is_measured else ""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
@@ -78,7 +82,7 @@ class ExcludeOwn(BaseRule):
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
         if not model.sweeps:
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        how = Sweep(self._granularity(model), is_part=warm is not None)
+        how = Sweep(self._granularity(model), warm is not None, is_measured=self.is_measured)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
         found = _sweep(model, counts, params, batch, own, how, pool)
@@ -100,7 +104,37 @@ class ExcludeOwn(BaseRule):
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
-        return float(model.bound(total, params))
+        return float(model.bound(total, params)) if self.is_measured else None
+
+
+@dataclass(frozen=True)
+class IncludeOwn(LogMean):
+    """Posterior predictive given all units, those of the batch included: stochastic inference.
+
+    Units with values of their own, like a document's shares, are swept some times from a cold start
+    while the counts stay as they are.
+    """
+
+    def visit(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch after its sweeps, or after the local step if one is enough."""
+        n_sweeps = model.structure.n_sweeps
+        if not model.sweeps or n_sweeps == 1:
+            return super().visit(model, counts, params, batch, warm, watches, pool)
+        granularity = model.structure.granularities[0]
+        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+        how = Sweep(granularity, is_part=False, is_measured=False)
+        for _ in range(n_sweeps):
+            found = _sweep(model, counts, params, batch, own, how, pool)
+        return found, None
 
 
 def _sweep(
@@ -113,7 +147,8 @@ def _sweep(
     pool: Pool = map,
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
-    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
+    n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes(n_lanes)]
     found = list(pool(partial(_sweep_lane, model, counts, params, how), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:

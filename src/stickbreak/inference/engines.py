@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents
+from stickbreak.data import Documents, Sequences
 
 from .accumulate import Accumulator, Memoized
 from .collapsed import ExcludeOwn
@@ -18,7 +18,7 @@ from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
 from .rules import BaseRule, Draw, Hard, MeanLog, Mode
-from .stochastic_engines import StochasticVB, SubchainVB
+from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ __all__ = [
     "Gibbs",
     "HardEM",
     "MemoizedVB",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
 ]
 
 
 N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
+SWEPT_ROWS = 500_000  # rows of a batch that is swept: a visit copies what they keep
 
 
 def check_memory(n_batches: int | str, memory_limit: float) -> None:
@@ -199,8 +201,10 @@ class HardEM(_MemoizedEngine):
 class CollapsedVB(_MemoizedEngine):
     """Collapsed variational inference: parameters integrated out, each unit given all others.
 
-    Documents are swept word by word (CVB0). For other data the units are the batches: each batch is
-    inferred under the posterior predictive of all others.
+    Documents are swept word by word (CVB0), mixtures row by row. Where the family's rows cannot
+    leave and join its counts in compiled code (`Product`, autoregressions, families of your own
+    without `live`), and for sequences, the units are the batches: each batch is inferred under the
+    posterior predictive of all others. Of a row that counts several times, one occurrence leaves.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -208,8 +212,10 @@ class CollapsedVB(_MemoizedEngine):
 
     Parameters
     ----------
-    n_batches : number of batches; "auto" is one for documents, 20 for other data.
-    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic.
+    n_batches : number of batches; "auto" is one for documents, one for every 500,000 rows that are
+        swept, and 20 where batches are the units.
+    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
+        mixtures one for each row and component.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
@@ -236,6 +242,13 @@ class CollapsedVB(_MemoizedEngine):
         if n == "auto":
             n = 1 if isinstance(data, Documents) else max(1, min(N_BLOCKS, data.n_spans))
         return FixedBatches(data.batches(n))
+
+    def plan_for(self, model: Model, data: Data) -> Visits:
+        """Few batches of rows that are swept: each visit begins with fresh sums."""
+        is_ragged = isinstance(data, Documents | Sequences)
+        if self.n_batches != "auto" or is_ragged or not model.sweeps:
+            return self.plan(data)
+        return FixedBatches(data.batches(max(1, round(data.n_spans / SWEPT_ROWS))))
 
     def stopping(self) -> Stopping:
         """By the leave-one-out predictive: the bound may fall."""
@@ -308,4 +321,5 @@ ENGINES: dict[str, type[Engine]] = {
     "gibbs": Gibbs,
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
+    "stochastic-collapsed": StochasticCollapsedVB,
 }

@@ -325,7 +325,7 @@ def _begin(
     model: Model, engine: Engine, data: Data, start: Start | Snapshot, seed: int, pool: Pool
 ) -> _Loop:
     """The loop before its first visit, or where a checkpoint left it."""
-    plan = engine.plan(data)
+    plan = engine.plan_for(model, data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
         with _named(start.path):

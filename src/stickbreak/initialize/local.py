@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Batch, Table
-from stickbreak.inference import Callback, CollapsedVB, Start, count_own, run
+from stickbreak.data import Table
+from stickbreak.inference import (
+    BaseRule,
+    Callback,
+    CollapsedVB,
+    ExcludeOwn,
+    Result,
+    Start,
+    count_own,
+    run,
+)
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Fields
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["from_collapsed", "from_local"]
+__all__ = ["from_collapsed", "from_local", "require_whole_run"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _Unmeasured(CollapsedVB):
+    """Sweeps without the bound, which a start does not need."""
+
+    def rule(self) -> BaseRule:
+        """Predictives given all other units."""
+        return ExcludeOwn(is_measured=False)
 
 
 def from_local(
@@ -27,14 +44,12 @@ def from_local(
     legal: Array | None = None,
     pool: Pool = map,
 ) -> Start:
-    """Random posteriors of all units, and their counts.
+    """Random posteriors of all units, and their counts: a start for every engine.
 
-    legal (S, K) : which components the rows of each set may have; None for all
+    Engines that keep other values of units, or none, begin with the counts alone.
     """
     batch, params = data.whole(), model.start_params(n_components, legal)
-    own = model.structure.random_own(batch, n_components, model.axis, rng)
-    if legal is not None and batch.sets is not None:
-        _leave_out(own, batch, np.asarray(legal))
+    own = model.structure.random_own(batch, n_components, model.axis, rng, legal)
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
 
@@ -51,14 +66,13 @@ def from_collapsed(
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
-    engine = CollapsedVB(max_iter=n_sweeps, callbacks=callbacks)
+    engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    require_whole_run(found)
     return Start(found.counts, found.params)
 
 
-def _leave_out(own: Fields, batch: Batch, legal: Array) -> None:
-    """Take the components that a row may not have out of its shares (n, K), in place."""
-    assert batch.sets is not None
-    shares = own["shares"]
-    shares *= legal[batch.sets] > 0
-    shares /= shares.sum(1, keepdims=True)
+def require_whole_run(found: Result) -> None:
+    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
+    if found.is_interrupted:
+        raise KeyboardInterrupt

@@ -144,8 +144,9 @@ def soften(log_weights, own):
 
 @kernel
 def sweep_rows(
-    live, prior, share, rows, repeats, sets, legal, own, is_part, moves, out_live, out_share
-):
+    live, prior, share, rows, repeats, sets, legal, own, is_part, moves, is_measured,
+    out_live, out_share,
+):  # fmt: skip
     """Every row once, in order. Returns log predictives and entropy, summed.
 
     live, share (K,) : counts of all data, of which own are part if `is_part`; they then change with
@@ -153,6 +154,7 @@ def sweep_rows(
     repeats (n,) : how often each row counts
     sets (n,), legal (M, K) : which components a row may have; sets (0,) for all
     own (n, K) : shares of the rows, float32; replaced if `moves`
+    is_measured : whether the entropy is wanted; else it is 0
     out_live, out_share (K,) : += the counts of the rows' shares
     """
     K, log_z, entropy = own.shape[1], 0.0, 0.0
@@ -182,7 +184,7 @@ def sweep_rows(
         for k in range(K):
             step[0, k] = c * mine[k]
             out_share[k] += step[0, k]
-            if mine[k] > 0.0:
+            if is_measured and mine[k] > 0.0:
                 entropy -= step[0, k] * math.log(np.float64(mine[k]))
         tally(out_live, rows, n, n + 1, step, 1.0)
     return log_z, entropy

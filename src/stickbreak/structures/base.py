@@ -103,6 +103,9 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    n_sweeps: ClassVar[int] = 1
+    """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
+
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 
@@ -262,9 +265,14 @@ class BaseStructure:
     # ------------------------------------------------------------------------------ sweeps
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Random posteriors of every unit, as own counts."""
+        """Random posteriors of every unit, as own counts. legal : see `sweep`."""
         self._refuse("collapsed inference", "BatchVB")
 
     def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
@@ -286,6 +294,7 @@ class BaseStructure:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
         live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
+        legal (M, K) : the components that each set of rows may have; None for all
         own : of the lane's units, replaced
 
         Returns the sum of leave-one-out log predictives, and the lane's part of the bound.

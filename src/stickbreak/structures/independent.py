@@ -319,10 +319,15 @@ class Independent(BaseStructure):
         return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Uniformly random shares of every row."""
-        return random_shares(batch.n_rows, n_components, axis, rng)
+        """Uniformly random shares of every row, of the components that it may have."""
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,

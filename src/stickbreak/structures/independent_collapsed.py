@@ -25,12 +25,15 @@ def no_shares(n_rows: int, n_components: int, axis: str) -> Fields:
     return Fields({"shares": Field(("row", axis))}, {"shares": shares})
 
 
-def random_shares(n_rows: int, n_components: int, axis: str, rng: np.random.Generator) -> Fields:
-    """Uniformly random shares (n, K), float32."""
-    found = no_shares(0, n_components, axis)
-    shares = rng.standard_exponential((n_rows, n_components), dtype=np.float32)
+def random_shares(
+    batch: Batch, n_components: int, axis: str, rng: np.random.Generator, legal: Array | None
+) -> Fields:
+    """Uniformly random shares (n, K), float32, of the components that a row may have."""
+    shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
+    if legal is not None and batch.sets is not None:
+        shares *= np.asarray(legal)[batch.sets] > 0
     shares /= shares.sum(1, keepdims=True)
-    return Fields(found.layout, {"shares": shares})
+    return Fields(no_shares(0, n_components, axis).layout, {"shares": shares})
 
 
 def sweep_table(
@@ -51,6 +54,6 @@ def sweep_table(
         sets, allowed = np.asarray(lane.sets, dtype=np.int64), np.ascontiguousarray(legal)
     found = sweep_rows(
         live, pseudo, tables["share"], lane.rows, lane.repeats_or_ones(), sets, allowed, shares,
-        how.is_part, how.moves, out_live, out["share"],
+        how.is_part, how.moves, how.is_measured, out_live, out["share"],
     )  # fmt: skip
     return float(found[0]), float(found[1])

@@ -58,6 +58,7 @@ class Document(BaseStructure):
 
     tracks = frozenset({"merge"})
     granularities = ("word",)
+    n_sweeps = 5
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -248,7 +249,12 @@ class Document(BaseStructure):
         return Fields({"shares": Field(("row", axis))}, {"shares": shares})
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
         """Uniformly random shares of every word."""
         shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
