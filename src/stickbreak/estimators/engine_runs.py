@@ -214,14 +214,14 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    if engine.rule().continues:
-        raise ValueError(
-            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
-            "use MemoizedVB, or StochasticVB with total_samples"
-        )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)
+        if engine.rule().continues and model.structure.n_sweeps > 1:
+            raise ValueError(
+                f"{type(engine).__name__} visits units again and again, and a stream sees them "
+                "once; use MemoizedVB, or StochasticVB with total_samples"
+            )
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         if seen is None and total_samples is None and engine.mover().moves:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)
@@ -285,11 +285,12 @@ def _take_steps(
 ) -> list[MoveRecord]:
     """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
-    seed, limited, rule = make_seed(estimator.random_state), engine.adapt(model), engine.rule()
+    seed, limited = make_seed(estimator.random_state), engine.adapt(model)
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
             mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
+            rule = engine.rule_for(limited, part)
             step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
             moves += mover.decide(model, state)
             for edit in model.upkeep(state.total.view()):

@@ -61,13 +61,13 @@ class ExcludeOwn(BaseRule):
 
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """Own counts of every unit, for structures that sweep."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().keeps(model, batch, n_components)
         return model.structure.own_counts(batch, n_components, model.axis)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
-        return counts if old is None or model.sweeps else counts - old
+        return counts if old is None or self.sweeps(model) else counts - old
 
     def visit(
         self,
@@ -80,7 +80,7 @@ class ExcludeOwn(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
         how = Sweep(self._granularity(model), warm is not None, is_measured=self.is_measured)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
@@ -88,6 +88,10 @@ class ExcludeOwn(BaseRule):
         found = _sweep(model, counts, params, batch, own, how, pool)
         self.check(found)
         return found, own
+
+    def sweeps(self, model: Model) -> bool:
+        """Whether single units are excluded; if not, whole batches."""
+        return model.sweeps and self.granularity != "batch"
 
     def _granularity(self, model: Model) -> str:
         """The structure's own, unless one is asked for."""

@@ -203,8 +203,9 @@ class CollapsedVB(_MemoizedEngine):
 
     Documents are swept word by word (CVB0), mixtures row by row. Where the family's rows cannot
     leave and join its counts in compiled code (`Product`, autoregressions, families of your own
-    without `live`), and for sequences, the units are the batches: each batch is inferred under the
-    posterior predictive of all others. Of a row that counts several times, one occurrence leaves.
+    without `live`, full covariances where rows lack entries), and for sequences, the units are the
+    batches: each batch is inferred under the posterior predictive of all others. Of a row that
+    counts several times, one occurrence leaves.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -228,9 +229,16 @@ class CollapsedVB(_MemoizedEngine):
         super().check()
         check_memory(self.n_batches, self.memory_limit)
 
-    def rule(self) -> BaseRule:
+    def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
         return ExcludeOwn()
+
+    def rule_for(self, model: Model, data: Data) -> ExcludeOwn:
+        """The same; by batches, if there are rows that cannot leave alone."""
+        rule, can_leave = self.rule(), model.family.can_leave
+        if not rule.sweeps(model) or all(can_leave(batch.rows) for batch in data.batches()):
+            return rule
+        return replace(rule, granularity="batch")
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -246,7 +254,7 @@ class CollapsedVB(_MemoizedEngine):
     def plan_for(self, model: Model, data: Data) -> Visits:
         """Few batches of rows that are swept: each visit begins with fresh sums."""
         is_ragged = isinstance(data, Documents | Sequences)
-        if self.n_batches != "auto" or is_ragged or not model.sweeps:
+        if self.n_batches != "auto" or is_ragged or not self.rule_for(model, data).sweeps(model):
             return self.plan(data)
         return FixedBatches(data.batches(max(1, round(data.n_spans / SWEPT_ROWS))))
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from stickbreak.data import Table
 from stickbreak.inference import (
-    BaseRule,
     Callback,
     CollapsedVB,
     ExcludeOwn,
@@ -30,7 +29,7 @@ __all__ = ["from_collapsed", "from_local", "require_whole_run"]
 class _Unmeasured(CollapsedVB):
     """Sweeps without the bound, which a start does not need."""
 
-    def rule(self) -> BaseRule:
+    def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
         return ExcludeOwn(is_measured=False)
 
