@@ -19,11 +19,14 @@ from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .rules import BaseRule
+from .unit_sweeps import sweep_units
 
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["ExcludeOwn", "count_own"]
+    from .engine import Data
+
+__all__ = ["ExcludeOwn", "check_units", "count_own"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class ExcludeOwn(BaseRule):
     """
 
     granularity: str = "auto"
+    block: int = 1
 
     continues = True
 
@@ -55,13 +59,13 @@ class ExcludeOwn(BaseRule):
 
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """Own counts of every unit, for structures that sweep."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().keeps(model, batch, n_components)
         return model.structure.own_counts(batch, n_components, model.axis)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
-        return counts if old is None or model.sweeps else counts - old
+        return counts if old is None or self.sweeps(model) else counts - old
 
     def visit(
         self,
@@ -74,42 +78,53 @@ class ExcludeOwn(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        how = Sweep(self._granularity(model), is_part=warm is not None)
+        how = Sweep(self._granularity(model), is_part=warm is not None, block=self.block)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
-        return _sweep(model, counts, params, batch, own, how, pool), own
+        return self._sweep(model, counts, params, batch, own, how, pool), own
+
+    def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
+        """Counts of a batch whose units have these own counts."""
+        empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
+        how = Sweep(self._granularity(model), is_part=False, moves=False)
+        return self._sweep(model, empty, params, batch, own, how, pool)
+
+    def sweeps(self, model: Model) -> bool:
+        """Whether single units are excluded; if not, whole batches."""
+        return bool(model.structure.granularities) and self.granularity != "batch"
 
     def _granularity(self, model: Model) -> str:
         """The structure's own, unless one is asked for."""
         return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
 
+    def _sweep(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        own: Fields,
+        how: Sweep,
+        pool: Pool = map,
+    ) -> Summary:
+        """Counts of a batch after one sweep; its units' own counts are changed in place."""
+        jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
+        sweep = _sweep_lane if model.family.sweeps else partial(sweep_units, self)
+        found = list(pool(partial(sweep, model, counts, params, how), jobs))
+        total = Tally(found[0][0])
+        for summary, _ in found[1:]:
+            total.add(summary)
+        for (_, mine), (_, swept) in zip(jobs, found, strict=True):
+            for name, array in swept.arrays.items():
+                if array is not mine[name]:  # it comes from another process
+                    mine[name][...] = array
+        return total.summary()
+
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
         return float(model.bound(total, params))
-
-
-def _sweep(
-    model: Model,
-    counts: Summary,
-    params: Fields,
-    batch: Batch,
-    own: Fields,
-    how: Sweep,
-    pool: Pool = map,
-) -> Summary:
-    """Counts of a batch after one sweep; its units' own counts are changed in place."""
-    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
-    found = list(pool(partial(_sweep_lane, model, counts, params, how), jobs))
-    total = Tally(found[0][0])
-    for summary, _ in found[1:]:
-        total.add(summary)
-    for (_, mine), (_, swept) in zip(jobs, found, strict=True):
-        for name, array in swept.arrays.items():
-            if array is not mine[name]:  # it comes from another process
-                mine[name][...] = array
-    return total.summary()
 
 
 def _sweep_lane(
@@ -135,7 +150,44 @@ def _sweep_lane(
 
 
 def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
-    """Counts of a batch whose units have these own counts."""
-    empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
-    how = Sweep(model.structure.granularities[0], is_part=False, moves=False)
-    return _sweep(model, empty, params, batch, own, how, pool)
+    """Counts of a batch whose units have these own counts, of the structure's usual kind."""
+    return ExcludeOwn().count(model, params, batch, own, pool)
+
+
+def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
+    """Raise ValueError if the data cannot be inferred by units of the rule's granularity."""
+    known, asked = (*model.structure.granularities, "batch"), rule.granularity
+    if asked not in ("auto", *known):
+        raise ValueError(
+            f"granularity={asked!r} is not for {type(model.structure).__name__}; choose one of "
+            f"{', '.join(('auto', *known))}"
+        )
+    if not rule.sweeps(model):
+        return
+    if model.structure.is_ordered:
+        _check_sequences(data)
+    if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
+        rows = data.whole().rows
+        if np.issubdtype(rows.dtype, np.floating) and np.isnan(rows).any():
+            raise ValueError(
+                "missing entries are completed anew at every visit, so that what a sequence has "
+                "added is not known when it leaves; use CollapsedVB(granularity='batch'), or "
+                "MemoizedVB"
+            )
+
+
+def _check_sequences(data: Data) -> None:
+    """Sequences count once or not at all, and there are others to learn from."""
+    repeats = data.whole().repeats
+    if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
+        bad = repeats[~np.isin(repeats, (0.0, 1.0))][0]
+        raise ValueError(
+            f"sample_weight has {bad:g}: collapsed inference takes out one sequence at a time, "
+            "which counts once or not at all; repeat sequences in the data, or use "
+            "CollapsedVB(granularity='batch') or BatchVB"
+        )
+    if data.n_spans == 1:
+        raise ValueError(
+            "there is one sequence, and collapsed inference learns each from the others; use "
+            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        )
