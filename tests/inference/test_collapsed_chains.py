@@ -118,7 +118,7 @@ def test_a_sweep_equals_the_plain_loop(kind, case, block):
     if case == "dictionary":
         data, legal = dictionary(data)
     start = from_local(model, data, K, np.random.default_rng(1), legal=legal)
-    rule = ExcludeOwn("sequence", block)
+    rule = ExcludeOwn("sequence", block=block)
     own, mine = in_doubles(start.warm), in_doubles(start.warm)
     counts, params = start.seed, start.params
     for _ in range(2):
@@ -326,7 +326,7 @@ def test_every_family_is_swept_sequence_by_sequence(name):
     model = finite_hmm(family)
     start = from_local(model, data, K, np.random.default_rng(0))
     for block in (1, 2):
-        rule, counts = ExcludeOwn("sequence", block), start.seed
+        rule, counts = ExcludeOwn("sequence", block=block), start.seed
         own, mine = in_doubles(start.warm), in_doubles(start.warm)
         for _ in range(2):
             expected, log_z, bound = plain_sweep(
@@ -374,9 +374,9 @@ def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap():
 
 @pytest.mark.parametrize("kind", ["hmm", "hdp"])
 def test_killed_spilled_and_threaded_fits_are_the_same_bits(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("stickbreak.data.batches.ORDERED_ROWS", 200)  # several lanes
+    monkeypatch.setattr("stickbreak.inference.collapsed.SWEEP_ROWS", 200)  # several lanes
     data, model = words(300, seed=5), MODELS[kind]()
-    assert len(data.batches(2)[0].lanes()) > 1
+    assert data.batches(2)[0].n_rows > 400
     start = from_local(model, data, K, np.random.default_rng(1))
     engine = CollapsedVB(max_iter=8, tol=0.0, n_batches=2)
     whole = run(model, engine, data, start)

@@ -18,7 +18,7 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
-from .rules import BaseRule
+from .rules import BaseRule, LogMean
 from .unit_sweeps import sweep_units
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from .engine import Data
 
-__all__ = ["ExcludeOwn", "check_units", "count_own"]
+__all__ = ["ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
+
+# Each lane copies the counts and does not see what others change.
+SWEEP_ROWS, MAX_LANES = 1 << 16, 8
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,15 @@ class ExcludeOwn(BaseRule):
     """
 
     granularity: str = "auto"
+    is_measured: bool = True
     block: int = 1
 
     continues = True
 
     @property
     def objective(self) -> str:
-        """The bound on the log evidence."""
-        return "bound"
+        """The bound on the log evidence, unless it is not wanted."""
+        return "bound" if self.is_measured else ""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
@@ -80,16 +84,21 @@ class ExcludeOwn(BaseRule):
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
         if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        how = Sweep(self._granularity(model), is_part=warm is not None, block=self.block)
+        how = Sweep(
+            self._granularity(model),
+            warm is not None,
+            is_measured=self.is_measured,
+            block=self.block,
+        )
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
-        return self._sweep(model, counts, params, batch, own, how, pool), own
+        return _sweep(model, counts, params, batch, own, how, pool), own
 
     def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
         """Counts of a batch whose units have these own counts."""
         empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
         how = Sweep(self._granularity(model), is_part=False, moves=False)
-        return self._sweep(model, empty, params, batch, own, how, pool)
+        return _sweep(model, empty, params, batch, own, how, pool)
 
     def sweeps(self, model: Model) -> bool:
         """Whether single units are excluded; if not, whole batches."""
@@ -99,32 +108,63 @@ class ExcludeOwn(BaseRule):
         """The structure's own, unless one is asked for."""
         return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
 
-    def _sweep(
+    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
+        """The variational bound at the posteriors of the sweep."""
+        return float(model.bound(total, params)) if self.is_measured else None
+
+
+@dataclass(frozen=True)
+class IncludeOwn(LogMean):
+    """Posterior predictive given all units, those of the batch included: stochastic inference.
+
+    Units with values of their own, like a document's shares, are swept some times from a cold start
+    while the counts stay as they are.
+    """
+
+    def visit(
         self,
         model: Model,
         counts: Summary,
         params: Fields,
         batch: Batch,
-        own: Fields,
-        how: Sweep,
-        pool: Pool = map,
-    ) -> Summary:
-        """Counts of a batch after one sweep; its units' own counts are changed in place."""
-        jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
-        sweep = _sweep_lane if model.family.sweeps else partial(sweep_units, self)
-        found = list(pool(partial(sweep, model, counts, params, how), jobs))
-        total = Tally(found[0][0])
-        for summary, _ in found[1:]:
-            total.add(summary)
-        for (_, mine), (_, swept) in zip(jobs, found, strict=True):
-            for name, array in swept.arrays.items():
-                if array is not mine[name]:  # it comes from another process
-                    mine[name][...] = array
-        return total.summary()
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch after its sweeps, or after the local step if one is enough."""
+        n_sweeps = model.structure.n_sweeps
+        if not model.sweeps or n_sweeps == 1:
+            return super().visit(model, counts, params, batch, warm, watches, pool)
+        granularity = model.structure.granularities[0]
+        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+        how = Sweep(granularity, is_part=False, is_measured=False)
+        for _ in range(n_sweeps):
+            found = _sweep(model, counts, params, batch, own, how, pool)
+        return found, None
 
-    def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
-        """The variational bound at the posteriors of the sweep."""
-        return float(model.bound(total, params))
+
+def _sweep(
+    model: Model,
+    counts: Summary,
+    params: Fields,
+    batch: Batch,
+    own: Fields,
+    how: Sweep,
+    pool: Pool = map,
+) -> Summary:
+    """Counts of a batch after one sweep; its units' own counts are changed in place."""
+    n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes(n_lanes)]
+    job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
+    found = list(pool(partial(job, model, counts, params, how), jobs))
+    total = Tally(found[0][0])
+    for summary, _ in found[1:]:
+        total.add(summary)
+    for (_, mine), (_, swept) in zip(jobs, found, strict=True):
+        for name, array in swept.arrays.items():
+            if array is not mine[name]:  # it comes from another process
+                mine[name][...] = array
+    return total.summary()
 
 
 def _sweep_lane(

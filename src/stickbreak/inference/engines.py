@@ -19,7 +19,7 @@ from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
 from .rules import BaseRule, Draw, Hard, MeanLog, Mode
-from .stochastic_engines import StochasticVB, SubchainVB
+from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
 from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "Gibbs",
     "HardEM",
     "MemoizedVB",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
 ]
@@ -239,7 +240,7 @@ class CollapsedVB(_MemoizedEngine):
 
     def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn(self.granularity, int(self.block))
+        return ExcludeOwn(self.granularity, block=int(self.block))
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -325,4 +326,5 @@ ENGINES: dict[str, type[Engine]] = {
     "gibbs": Gibbs,
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
+    "stochastic-collapsed": StochasticCollapsedVB,
 }

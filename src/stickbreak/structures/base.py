@@ -103,6 +103,9 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    n_sweeps: ClassVar[int] = 1
+    """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
+
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..vectors import EIGHT, larger, load, store
-from .spans import add_own, infer_span, make_span, predict_line, predict_lines
+from .spans import add_line, infer_span, keep_line, make_span, predict_line, predict_lines
 
 __all__ = [
     "Steps", "count_sequences", "longest_span", "random_chains", "score_words", "sweep_sequences",
@@ -46,16 +46,13 @@ def longest_span(offsets):
 
 
 @kernel
-def tally(words, own, lo, hi, sign, table, totals):
-    """Table (V, W) and totals (W,) += sign * own (n, K) of the words lo to hi; -1 is missing."""
-    K = own.shape[1]
+def tally(words, rows, K, lo, hi, sign, table, totals):
+    """Table (V W,) and totals (W,) += sign * rows (n K,) of the words lo to hi; -1 is missing."""
+    width = totals.shape[0]
     for t in range(lo, hi):
-        v = words[t]
-        if v >= 0:
-            for k in range(K):
-                table[v, k] += sign * own[t, k]
-            for k in range(K):
-                totals[k] += sign * own[t, k]
+        if words[t] >= 0:
+            add_line(rows, t * K, K, sign, table, words[t] * width)
+            add_line(rows, t * K, K, sign, totals, 0)
 
 
 @kernel
@@ -85,30 +82,34 @@ def invert_totals(totals, base_total, out):
 
 
 @kernel
-def move_sequence(words, lo, hi, rows, pairs, sign, table, totals, start, transition):
-    """Counts += sign * those of one sequence, rows (n, K) and pairs (K, K)."""
-    tally(words, rows, lo, hi, sign, table, totals)
-    for k in range(rows.shape[1]):
-        start[k] += sign * rows[lo, k]
-    add_own(pairs, sign, transition)
+def move_sequence(words, lo, hi, s, K, own, sign, counts):
+    """Counts += sign * those of sequence s, which has the rows lo to hi. See `sweep_sequences`."""
+    rows, pairs = own
+    table, totals, start, transition = counts
+    width = totals.shape[0]
+    tally(words, rows, K, lo, hi, sign, table, totals)
+    add_line(rows, lo * K, K, sign, start, 0)
+    if hi - lo > 1:
+        for i in range(K):
+            add_line(pairs, (s * K + i) * K, K, sign, transition, i * width)
 
 
 @kernel
-def keep_span(span, lo, T, rows, pairs):
-    """Rows (n, K)[lo:] and pairs (K, K) = what was found."""
-    K = rows.shape[1]
-    for t in range(T):
-        for k in range(K):
-            rows[lo + t, k] = span.shares[t, k]
+def keep_sequence(span, lo, hi, s, K, own):
+    """Rows (n K,) and pairs (S K K,) of sequence s = what was found."""
+    width, (rows, pairs) = span.start.shape[0], own
+    shares, steps = span.shares.reshape(-1), span.steps.reshape(-1)
+    for t in range(lo, hi):
+        keep_line(shares, (t - lo) * width, K, rows, t * K)
     for i in range(K):
-        for j in range(K):
-            pairs[i, j] = span.steps[i, j]
+        keep_line(steps, i * width, K, pairs, (s * K + i) * K)
 
 
 @kernel
 def sweep_sequences(
     table, totals, base, base_total, words, offsets, is_used, steps, sets, legal, own_rows,
-    own_pairs, block, is_part, out_table, out_totals, out_start, out_transition, out_found,
+    own_pairs, block, is_part, is_measured, out_table, out_totals, out_start, out_transition,
+    out_found,
 ):  # fmt: skip
     """Every sequence once, in order. Returns the first without a possible path, or -1.
 
@@ -119,18 +120,18 @@ def sweep_sequences(
     own_rows (n, K), own_pairs (S, K, K) : counts of each sequence, replaced
     block : sequences that share an exclusion
     out_table, out_totals, out_start (W,), out_transition (W, W) : += the lane's new counts
-    out_found (2,) : sum of log predictives, and of the entropies of paths
+    out_found (2,) : sum of log predictives, and of the entropies of paths if `is_measured`
     """
     K, width, n_units = own_rows.shape[1], totals.shape[0], offsets.shape[0] - 1
     span, inverse = make_span(longest_span(offsets), width), np.empty(width)
-    counts = table, totals, steps.start, steps.transition
-    outs = out_table, out_totals, out_start, out_transition
+    own = own_rows.reshape(-1), own_pairs.reshape(-1)
+    counts = table.reshape(-1), totals, steps.start, steps.transition.reshape(-1)
+    outs = out_table.reshape(-1), out_totals, out_start, out_transition.reshape(-1)
     for first in range(0, n_units, block):
         last = min(first + block, n_units)
         for s in range(first, last):
             if is_part and is_used[s]:
-                lo, hi = offsets[s], offsets[s + 1]
-                move_sequence(words, lo, hi, own_rows, own_pairs[s], -1.0, *counts)
+                move_sequence(words, offsets[s], offsets[s + 1], s, K, own, -1.0, counts)
         if is_part or first == 0:
             invert_totals(totals, base_total, inverse)
             predict_line(steps.start, steps.start_pseudo, steps.start_rest, 0, width, span.start)
@@ -142,17 +143,16 @@ def sweep_sequences(
             if is_used[s]:
                 lo, hi = offsets[s], offsets[s + 1]
                 score_words(table, inverse, base, words, lo, hi, sets, legal, span.rows)
-                log_z, entropy = infer_span(span, K, hi - lo)
+                log_z, entropy = infer_span(span, K, hi - lo, is_measured)
                 if log_z == -np.inf:
                     return s
                 out_found[0] += log_z
                 out_found[1] += entropy
-                keep_span(span, lo, hi - lo, own_rows, own_pairs[s])
-                move_sequence(words, lo, hi, own_rows, own_pairs[s], 1.0, *outs)
+                keep_sequence(span, lo, hi, s, K, own)
+                move_sequence(words, lo, hi, s, K, own, 1.0, outs)
         for s in range(first, last):
             if is_part and is_used[s]:
-                lo, hi = offsets[s], offsets[s + 1]
-                move_sequence(words, lo, hi, own_rows, own_pairs[s], 1.0, *counts)
+                move_sequence(words, offsets[s], offsets[s + 1], s, K, own, 1.0, counts)
     return -1
 
 
@@ -161,12 +161,11 @@ def count_sequences(
     words, offsets, is_used, own_rows, own_pairs, out_table, out_totals, out_start, out_transition
 ):
     """Counts of sequences as they are; see `sweep_sequences`."""
+    own, K = (own_rows.reshape(-1), own_pairs.reshape(-1)), own_rows.shape[1]
+    outs = out_table.reshape(-1), out_totals, out_start, out_transition.reshape(-1)
     for s in range(offsets.shape[0] - 1):
         if is_used[s]:
-            move_sequence(
-                words, offsets[s], offsets[s + 1], own_rows, own_pairs[s], 1.0, out_table,
-                out_totals, out_start, out_transition,
-            )  # fmt: skip
+            move_sequence(words, offsets[s], offsets[s + 1], s, K, own, 1.0, outs)
 
 
 @kernel

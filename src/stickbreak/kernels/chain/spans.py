@@ -39,7 +39,9 @@ from .single import (
     sum_logs,
 )
 
-__all__ = ["Span", "add_own", "infer_span", "make_span", "predict_line", "predict_lines"]
+__all__ = [
+    "Span", "add_line", "infer_span", "keep_line", "make_span", "predict_line", "predict_lines",
+]  # fmt: skip
 
 TINY = 1e-300  # weights below it are worth nothing to the entropy
 LEAST = 5e-324  # prior counts below it are zero: impossible
@@ -86,11 +88,21 @@ def make_span(longest, width):
 
 
 @kernel
-def add_own(own, sign, counts):
-    """Counts (W, W) += sign * own (K, K)."""
-    for i in range(own.shape[0]):
-        for j in range(own.shape[1]):
-            counts[i, j] += sign * own[i, j]
+def add_line(own, at, n, sign, counts, to):
+    """Counts[to:] += sign * own[at:], n numbers of flat arrays."""
+    for k in range(0, n - n % EIGHT, EIGHT):
+        store(counts, to + k, fma(load(own, at + k), sign, load(counts, to + k)))
+    for k in range(n - n % EIGHT, n):
+        counts[to + k] += sign * own[at + k]
+
+
+@kernel
+def keep_line(found, at, n, own, to):
+    """own[to:] = found[at:], n numbers of flat arrays, rounded as own counts are kept."""
+    for k in range(0, n - n % EIGHT, EIGHT):
+        store(own, to + k, load(found, at + k))
+    for k in range(n - n % EIGHT, n):
+        own[to + k] = found[at + k]
 
 
 @kernel
@@ -197,10 +209,10 @@ def infer_in_logs(span, K, T):
 
 
 @kernel
-def infer_span(span, K, T):
+def infer_span(span, K, T, is_measured):
     """Posterior of T rows. Sets span.shares and span.steps; returns log_z and the path's entropy.
 
-    log_z is -inf if no path is possible.
+    log_z is -inf if no path is possible; the entropy is 0 if it is not measured.
     """
     width, message = span.start.shape[0], span.message
     rows, weights, scale = span.rows[:T], span.weights[:T], span.scale[:T]
@@ -220,6 +232,8 @@ def infer_span(span, K, T):
         for at in range(0, T * width, EIGHT):
             store(span.shares, at, load(span.weights, at) * load(span.shares, at))
         count_steps(span.weights, span.futures, T, K, span.transition, span.steps)
+    if not is_measured:
+        return log_z, 0.0
     pairing = paired(span.shares, span.start, width) + paired(span.shares, span.rows, T * width)
     if T > 1:
         pairing += paired(span.steps, span.transition, K * width)

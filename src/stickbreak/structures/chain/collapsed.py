@@ -164,7 +164,7 @@ def _sweep_words(
         steps, limits = _pad_steps(tables, pseudo, width), _legal_rows(lane, legal, width)
         bad = sweep_sequences(
             *live, words, lane.offsets, is_used, steps, *limits, *kept, how.block, how.is_part,
-            *outs, found,
+            how.is_measured, *outs, found,
         )  # fmt: skip
     out["start"] += start[:K]
     out["transition"] += transition[:K, :K]

@@ -58,6 +58,7 @@ class Document(BaseStructure):
 
     tracks = frozenset({"merge"})
     granularities = ("word",)
+    n_sweeps = 5
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
