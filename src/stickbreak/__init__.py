@@ -95,6 +95,7 @@ _SUBMODULES = {
     "families",
     "inference",
     "initialize",
+    "metrics",
     "models",
     "moves",
     "plots",

@@ -17,6 +17,7 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start, workers
 from stickbreak.initialize import from_collapsed, from_documents, from_local
+from stickbreak.metrics.completion import Topics, score_completion
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.protocols import Pool
@@ -24,7 +25,6 @@ from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read
 from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
-from .completion import Topics, score_completion
 from .engine_runs import Task
 from .fitted import Fitted, with_words
 from .views import Labeled, plot_topics, top_words
