@@ -84,9 +84,7 @@ class SequenceEstimator(Estimator):
             assert isinstance(table, Stack)
             labels = stack_values("labels", given.labels, table.shape)[table.shape.is_modelled]
             sets = self._sets_of_labels(labels, task)
-        old = task.previous
-        ids = tuple(range(task.n_components)) if old is None else old.ids
-        known = self._dictionary(task.schema, ids)
+        known = self._dictionary(task.schema, task.ids)
         if known is not None:
             self._check_table(table)
             sets = known.limit(table.rows, sets)

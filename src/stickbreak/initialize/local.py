@@ -9,7 +9,7 @@ import numpy as np
 
 from stickbreak.data import Documents
 from stickbreak.inference import Callback, CollapsedVB, Start, count_own, run
-from stickbreak.protocols import Pool
+from stickbreak.protocols import Array, Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -23,10 +23,11 @@ def from_local(
     n_components: int,
     rng: np.random.Generator,
     *,
+    legal: Array | None = None,
     pool: Pool = map,
 ) -> Start:
     """Random posteriors of all units, and their counts."""
-    batch, params = data.whole(), model.start_params(n_components)
+    batch, params = data.whole(), model.start_params(n_components, legal)
     own = model.structure.random_own(batch, n_components, model.axis, rng)
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
@@ -38,11 +39,12 @@ def from_collapsed(
     rng: np.random.Generator,
     *,
     n_sweeps: int,
+    legal: Array | None = None,
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
-    start = from_local(model, data, n_components, rng, pool=pool)
+    start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     engine = CollapsedVB(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     return Start(found.counts, found.params)

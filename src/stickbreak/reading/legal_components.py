@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from stickbreak.stats import Array
 
 from .frame_columns import frame_kind
 
-__all__ = ["Dictionary", "Names", "join_sets", "legal_sets", "make_dictionary"]
+__all__ = ["Dictionary", "Names", "join_sets", "legal_sets", "make_dictionary", "words_of_topics"]
 
 
 def legal_sets(
@@ -149,6 +149,36 @@ def make_dictionary(
     return Dictionary(set_of, np.concatenate([np.ones((1, n_components)), legal]))
 
 
+def words_of_topics(
+    seeds: Any, words: Sequence[Any] | None, n_words: int, n_topics: int
+) -> dict[Any, list[int]]:
+    """Topics of each seed word, from a mapping of topics to words; see `make_dictionary`.
+
+    words : (V,) the vocabulary; None if words are the numbers below n_words
+    """
+    if not isinstance(seeds, Mapping):
+        raise ValueError(f"seeds must map topics to lists of words; got {_shown(seeds)}")
+    known = range(n_words) if words is None else set(words)
+    found: dict[Any, list[int]] = {}
+    for topic, listed in seeds.items():
+        if not isinstance(topic, Integral) or not 0 <= int(topic) < n_topics:
+            raise ValueError(
+                f"seeds names topic {topic!r}; with n_components={n_topics} topics are 0 to "
+                f"{n_topics - 1}"
+            )
+        own = list(listed) if _is_list(listed) else [listed]
+        if not own:
+            raise ValueError(f"seeds[{topic!r}] is empty; list at least one word, or leave it out")
+        for word in own:
+            if not isinstance(word, Hashable) or word not in known:
+                held = "" if words is not None else f", which have words 0 to {n_words - 1}"
+                raise ValueError(
+                    f"seeds[{topic!r}] has the word {word!r}, which is not in the documents{held}"
+                )
+            found.setdefault(word, []).append(int(topic))
+    return found
+
+
 def _from_mapping(
     allowed: Mapping[Any, Any], words: Sequence[Any] | None, n_components: int, names: Names
 ) -> tuple[Array, Array]:
@@ -184,8 +214,7 @@ def _from_table(
 
 
 def _listed(symbol: Any, given: Any, n_components: int, names: Names) -> list[int]:
-    is_list = isinstance(given, list | tuple | set | frozenset | range | np.ndarray)
-    listed = list(given) if is_list else [given]
+    listed = list(given) if _is_list(given) else [given]
     for one in listed:
         if not isinstance(one, Integral) or not 0 <= int(one) < n_components:
             raise ValueError(
@@ -195,6 +224,10 @@ def _listed(symbol: Any, given: Any, n_components: int, names: Names) -> list[in
     if not listed:
         raise ValueError(_empty(symbol, names))
     return [int(one) for one in listed]
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple | set | frozenset | range | np.ndarray)
 
 
 def _empty(symbol: Any, names: Names) -> str:
