@@ -250,9 +250,7 @@ def test_collapsed_starts_are_better_starts():
     assert bounds["collapsed"] > bounds["documents"] - 1.0
 
 
-def test_rows_begin_nowhere_locally():
-    with pytest.raises(ValueError, match="unknown init 'local'"):
-        sb.Mixture(2, init="local").fit(np.zeros((4, 2)))
+def test_a_number_of_batches_is_checked():
     with pytest.raises(ValueError, match='n_batches must be "auto" or at least 1; got 0'):
         sb.Mixture(2, inference=CollapsedVB(n_batches=0)).fit(np.zeros((4, 2)))
 

@@ -245,3 +245,63 @@ def test_killed_spilled_and_resumed_fits_are_the_same_bits(tmp_path):
     resumed = run(model, engine, table, read_checkpoint(path)[1])
     np.testing.assert_array_equal(resumed.counts["moments"], whole.counts["moments"])
     assert resumed.bound == whole.bound
+
+
+# ---- as users meet it ----------------------------------------------------------------------------
+BLOBS = np.random.default_rng(3).normal(size=(120, 2)) + 8.0 * (np.arange(120) % 3)[:, None]
+
+
+@pytest.mark.parametrize("init", ["local", "collapsed"])
+@pytest.mark.parametrize("engine", [None, "collapsed", "em", "gibbs"])
+def test_every_engine_begins_with_shares(init, engine):
+    model = sb.Mixture(3, init=init, inference=engine, max_iter=30, random_state=0)
+    if engine is None:
+        model.set_params(inference=sb.BatchVB(max_iter=30, tol=0.1))
+    model.fit(BLOBS)
+    assert np.isfinite(model.lower_bound_)
+    assert model.counts_.sum() == pytest.approx(120, rel=1e-5)
+
+
+def test_moves_go_on_from_a_collapsed_start():
+    model = sb.DPMixture(5, init="collapsed", random_state=0).fit(BLOBS)
+    assert model.n_components_ == 3
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
+def test_threads_do_not_change_a_bit(kind, monkeypatch):
+    import stickbreak.inference.collapsed as collapsed
+
+    monkeypatch.setattr(collapsed, "SWEEP_ROWS", 40)  # several lanes of few rows
+    X = np.nan_to_num(rows_of(kind, 160))
+    settings = {"family": kind, "inference": "collapsed", "init": "local", "max_iter": 6}
+    one, two = (
+        sb.DPMixture(4, n_jobs=n, random_state=0, tol=0.0, **settings).fit(X) for n in (1, 2)
+    )
+    assert one.lower_bound_ == two.lower_bound_
+    np.testing.assert_array_equal(one.counts_, two.counts_)
+
+
+def test_families_without_live_counts_have_no_such_start():
+    X, family = np.c_[BLOBS, np.arange(120) % 2], sb.Product({"gaussian": [0, 1]}, rest="bernoulli")
+    with pytest.raises(ValueError, match=r'init="local" is not for Product.*init="k-means'):
+        sb.Mixture(2, family=family, init="local").fit(X)
+
+
+def test_documents_begin_locally_with_every_engine():
+    words = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
+    model = sb.LatentDirichletAllocation(2, init="local", random_state=0).fit(words)
+    assert np.isfinite(model.lower_bound_)
+
+
+def test_weights_are_repeated_rows():
+    """A row that counts twice has the posterior of two: the same shares at a fixed point."""
+    X = BLOBS[:30] + 0.0
+    engine = CollapsedVB(max_iter=60, tol=0.0)
+    once = sb.Mixture(3, inference=engine, random_state=0)
+    weighted = sb.Mixture(3, inference=engine, random_state=0).fit(
+        X, sample_weight=np.full(30, 2.0)
+    )
+    once.fit(np.repeat(X, 2, axis=0))
+    # groups are far apart, so that both find them
+    np.testing.assert_allclose(np.sort(weighted.counts_), np.sort(once.counts_), rtol=1e-4)
+    assert weighted.lower_bound_ == pytest.approx(once.lower_bound_, rel=1e-3)

@@ -299,7 +299,9 @@ class Mixture(MixtureEstimator):
         of the engine.
     random_state : seed.
     init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all
-        rows, in a few passes: finds rarer clusters of large tables) or "random" (random rows).
+        rows, in a few passes: finds rarer clusters of large tables), "random" (random rows),
+        "local" (random shares of every row) or "collapsed" (up to 30 collapsed sweeps from there,
+        see `CollapsedVB`: often a higher bound, for some more time).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.

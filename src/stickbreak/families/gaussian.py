@@ -215,7 +215,14 @@ class Gaussian(FullMoments):
         posterior = np.empty((K, D, D)), np.empty(K), np.empty((n_inner, D, D)), np.empty(n_inner)
         constants = np.asarray(noise), self._log_jacobian(), EMPTY
         live = LiveNormal(
-            moments, anchor, *prior, *constants, np.empty((K, D)), *posterior, np.empty(K)
+            moments,
+            anchor,
+            *prior,
+            *constants,
+            np.empty((K, D)),
+            *posterior,
+            np.empty(K),
+            np.empty(K),
         )
         refresh_all(live)
         return live

@@ -196,7 +196,7 @@ class ZeroMeanGaussian(BaseFamily):
         """Counts, copied, with posteriors that follow them row by row."""
         (dof, scale), (moments, anchor) = self._prior(), self.live_sums(counts)
         (K, D), per_row = anchor.shape, -float(np.log(self.scale).sum())
-        posterior = np.empty((K, D, D)), np.empty(K)
+        posterior = np.empty((K, D, D)), np.empty(K), np.zeros(K)
         prior = float(dof), np.ascontiguousarray(scale)
         live = LiveWishart(moments, anchor, *prior, per_row, *posterior)
         refresh_wisharts(live)

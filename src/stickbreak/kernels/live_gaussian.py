@@ -11,7 +11,8 @@ with weight r and comes back whole needs no change at all: with s' = s - r and f
     g = (s / s')^2 s' / (s' + 1) - r s / s',
 
 which is all that a Student t takes. Sums that have come far from what they were are made anew from
-the moments: `refresh`.
+the moments: `refresh`. So are those of components that are much narrower in one direction than in
+another, for every row.
 
 Rounded columns add noise N (a diagonal) for each row, which is not one vector. Two inverses are
 kept, of B and of B + N, with the noise of as many rows as the component held when it was last made
@@ -31,7 +32,10 @@ from .rows import log_rising
 
 __all__ = ["LiveNormal", "LiveSums", "LiveWishart", "refresh_all", "refresh_wisharts"]
 
-LEAST_LEFT = 1e-6  # of a determinant; what is left is made anew from the moments
+LEAST_LEFT = 1e-6  # of a determinant; beyond it, or its inverse, sums are made anew from moments
+# Ratio of a matrix's largest to its smallest extent from which on its inverse has too few digits;
+# such components are made anew for every row.
+ILL = 1e10
 HELD = 0.05  # by which rows may change before the noise of rounding is made anew
 LOG_PI = math.log(math.pi)
 
@@ -50,7 +54,7 @@ class LiveNormal(NamedTuple):
         and constants of a density. empty : fewer rows than this are none
     mean (K, D) : from the anchor. inverse, log_det : of B + noise (K, D, D), (K,)
     inner, inner_log_det : of B; (0, D, D), (0,) if there is no noise
-    held (K,) : rows whose noise is in them
+    held (K,) : rows whose noise is in them. is_ill (K,) : 1 where an inverse has too few digits
     """
 
     moments: np.ndarray
@@ -68,10 +72,14 @@ class LiveNormal(NamedTuple):
     inner: np.ndarray
     inner_log_det: np.ndarray
     held: np.ndarray
+    is_ill: np.ndarray
 
 
 class LiveWishart(NamedTuple):
-    """Mean zero: moments (K, P), the prior, inverse (K, D, D) and log determinant (K,) of B."""
+    """Mean zero: moments (K, P), the prior, inverse (K, D, D) and log determinant (K,) of B.
+
+    is_ill : see `LiveNormal`
+    """
 
     moments: np.ndarray
     anchor: np.ndarray
@@ -80,6 +88,7 @@ class LiveWishart(NamedTuple):
     per_row: float
     inverse: np.ndarray
     log_det: np.ndarray
+    is_ill: np.ndarray
 
 
 # ---------------------------------------------------------------------------------- linear algebra
@@ -125,6 +134,16 @@ def invert(matrix, out):
 
 
 @kernel
+def spread_of(matrix, inverse):
+    """Product of the traces of a matrix and its inverse: how far its extents are apart."""
+    D, extent, narrow = matrix.shape[0], 0.0, 0.0
+    for i in range(D):
+        extent += matrix[i, i]
+        narrow += inverse[i, i]
+    return extent * narrow
+
+
+@kernel
 def form_of(inverse, d, out):
     """Out (D,) = inverse d; returns d' inverse d."""
     D, form = d.shape[0], 0.0
@@ -142,12 +161,11 @@ def form_of(inverse, d, out):
 def add_vector(inverse, d, b, work):
     """The inverse of a matrix becomes that of matrix + b d d'; the factor of its determinant.
 
-    Nothing changes if the factor is below LEAST_LEFT.
+    Nothing changes, and the factor is 0, if it is too small or too large for the inverse.
     """
-    form = form_of(inverse, d, work)
-    factor = 1.0 + b * form
-    if not factor >= LEAST_LEFT:
-        return factor
+    factor = 1.0 + b * form_of(inverse, d, work)
+    if not LEAST_LEFT <= factor <= 1.0 / LEAST_LEFT:
+        return 0.0
     b /= factor
     for i in range(d.shape[0]):
         scale, target = b * work[i], inverse[i]
@@ -207,7 +225,8 @@ def refresh(live, k):
         live.inner_log_det[k] = invert(scale.copy(), live.inner[k])
         for i in range(D):
             scale[i, i] += live.noise[i]
-    live.log_det[k] = invert(scale, live.inverse[k])
+    live.log_det[k] = invert(scale.copy(), live.inverse[k])
+    live.is_ill[k] = 0.0 if spread_of(scale, live.inverse[k]) < ILL else 1.0
 
 
 @kernel
@@ -262,7 +281,7 @@ def score_normal(live, rows, n, own, out):
             out[k] = 0.0
             continue
         left = live.moments[k, 0] - own[k]
-        if left <= live.empty < live.moments[k, 0]:
+        if live.is_ill[k] > 0.0 or left <= live.empty < live.moments[k, 0]:
             out[k] = score_afresh(live, k, z, own[k])
             continue
         s, less = live.prior_strength + live.moments[k, 0], live.prior_strength + left
@@ -292,7 +311,7 @@ def join_normal(live, k, z, w, d, work):
     before = live.moments[k, 0]
     add_moments(live.moments[k], live.anchor[k], z, w)
     after = live.moments[k, 0]
-    if before <= live.empty or after <= live.empty:
+    if before <= live.empty or after <= live.empty or live.is_ill[k] > 0.0:
         refresh(live, k)
         return
     if live.inner.shape[0] > 0 and abs(after - live.held[k]) > HELD * after:
@@ -305,7 +324,7 @@ def join_normal(live, k, z, w, d, work):
     inner = factor
     if live.inner.shape[0] > 0:
         inner = add_vector(live.inner[k], d, w * s / (s + w), work)
-    if not min(factor, inner) >= LEAST_LEFT:
+    if factor * inner == 0.0:
         refresh(live, k)
         return
     live.log_det[k] += math.log(factor)
@@ -352,7 +371,9 @@ def refresh_wishart(live, k, moments, out):
             scale[i, j] += moments[p]
             scale[j, i] = scale[i, j]
             p += 1
-    return invert(scale, out)
+    log_det = invert(scale.copy(), out)
+    live.is_ill[k] = 0.0 if spread_of(scale, out) < ILL else 1.0
+    return log_det
 
 
 @score_without.of(LiveWishart)
@@ -367,10 +388,11 @@ def score_wishart(live, rows, n, own, out):
             continue
         form, r = form_of(live.inverse[k], z, work), own[k]
         factor, log_det = 1.0 - r * form, live.log_det[k]
-        if not factor >= LEAST_LEFT:
-            moments, inverse = live.moments[k].copy(), np.empty((D, D))
+        if live.is_ill[k] > 0.0 or not factor >= LEAST_LEFT:
+            moments, inverse, was_ill = live.moments[k].copy(), np.empty((D, D)), live.is_ill[k]
             add_moments(moments, live.anchor[k], z, -r)
             log_det = refresh_wishart(live, k, moments, inverse)
+            live.is_ill[k] = was_ill
             form, factor, r = form_of(inverse, z, work), 1.0, 0.0
         dof = live.prior_dof + live.moments[k, 0] - own[k]
         log_more = log_det + math.log1p((1.0 - r) * form)
@@ -389,8 +411,10 @@ def tally_wishart(live, rows, lo, hi, shares, sign):
             if w == 0.0 or rows[t, 0] != rows[t, 0]:
                 continue
             add_moments(live.moments[k], live.anchor[k], rows[t], w)
-            factor = add_vector(live.inverse[k], rows[t], w, work)
-            if factor >= LEAST_LEFT:
+            factor = 0.0
+            if live.is_ill[k] == 0.0:
+                factor = add_vector(live.inverse[k], rows[t], w, work)
+            if factor > 0.0:
                 live.log_det[k] += math.log(factor)
             else:
                 live.log_det[k] = refresh_wishart(live, k, live.moments[k], live.inverse[k])
