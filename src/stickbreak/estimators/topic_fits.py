@@ -17,7 +17,13 @@ from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start, workers
-from stickbreak.initialize import from_collapsed, from_documents, from_local, place_words
+from stickbreak.initialize import (
+    from_collapsed,
+    from_documents,
+    from_ladder,
+    from_local,
+    place_words,
+)
 from stickbreak.metrics.completion import Topics, score_completion
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_prior_count, require_whole
@@ -123,6 +129,9 @@ class TopicEstimator(Estimator):
         legal = task.legal
         if self.init == "local":
             return from_local(model, documents, K, rng, legal=legal, pool=pool)
+        if self.init == "collapsed" and K == 1 and self._is_unbounded and legal is None:
+            most = documents.n_spans
+            return from_ladder(model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool)
         if self.init == "collapsed":
             return from_collapsed(
                 model, documents, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stickbreak.errors import DataWarning
+from stickbreak.errors import DataWarning, quoted
 from stickbreak.stats import Array
 
 from .schema import Categories, Schema
@@ -277,7 +277,7 @@ def _number(
 
 def warn_of_unknown(words: Sequence[Any]) -> None:
     """Warn of words that the fit has not seen."""
-    shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
+    shown = _shown(words[:3]) + (", ..." if len(words) > 3 else "")
     warnings.warn(
         f"the fit has not seen {shown}; words that it does not know may have any state",
         DataWarning,
@@ -286,9 +286,8 @@ def warn_of_unknown(words: Sequence[Any]) -> None:
 
 
 def _shown(values: Sequence[Any]) -> str:
-    return ", ".join(repr(value) for value in values[:MAX_SHOWN]) + (
-        ", ..." if len(values) > MAX_SHOWN else ""
-    )
+    words = [quoted(v) if isinstance(v, str) else repr(v) for v in values[:MAX_SHOWN]]
+    return ", ".join(words) + (", ..." if len(values) > MAX_SHOWN else "")
 
 
 # ---------------------------------------------------------------------------- pandas and polars

@@ -58,6 +58,7 @@ class Document(BaseStructure):
 
     tracks = frozenset({"merge"})
     granularities = ("word",)
+    n_sweeps = 5
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -242,16 +243,25 @@ class Document(BaseStructure):
         normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
         return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
         """Shares (n, K) of the words, none yet."""
         shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
         return Fields({"shares": Field(("row", axis))}, {"shares": shares})
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Uniformly random shares of every word."""
+        """Uniformly random shares of every word, of the components that it may have."""
         shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
+        if batch.sets is not None and legal is not None:
+            shares *= legal[batch.sets]
         shares /= shares.sum(1, keepdims=True)
         return Fields({"shares": Field(("row", axis))}, {"shares": shares})
 
