@@ -106,6 +106,9 @@ class BaseStructure:
     loops: ClassVar[bool] = False
     """Whether units of families without compiled sweeps are excluded too: `keep_own`."""
 
+    sweeps_symbols_only: ClassVar[bool] = False
+    """Whether compiled sweeps are for one column of symbols; if not, for every family that can."""
+
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
 

@@ -22,6 +22,7 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 
 __all__ = ["Document"]
@@ -59,6 +60,7 @@ class Document(BaseStructure):
     tracks = frozenset({"merge"})
     granularities = ("word",)
     n_sweeps = 5
+    sweeps_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -247,8 +249,7 @@ class Document(BaseStructure):
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
         """Shares (n, K) of the words, none yet."""
-        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
         self,
@@ -259,11 +260,7 @@ class Document(BaseStructure):
         legal: Array | None = None,
     ) -> Fields:
         """Uniformly random shares of every word, of the components that it may have."""
-        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-        if batch.sets is not None and legal is not None:
-            shares *= legal[batch.sets]
-        shares /= shares.sum(1, keepdims=True)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,
