@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from enumeration import assert_average, log_dirichlet_multinomial
 from fitting import assert_same_fit, blob_model, blobs, fit, random_start
 from scipy.special import gammaln, logsumexp
 
@@ -18,26 +19,17 @@ from stickbreak.inference import Draw, Gibbs, Start, read_checkpoint, run, step,
 from stickbreak.initialize import counts as initialize
 from stickbreak.initialize import from_blocks
 from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_hmm
-from stickbreak.priors import GammaPrior, HDPRows, WeakLimitRows, draw_tables
-from stickbreak.stats import Summary
+from stickbreak.priors import GammaPrior, HDPRows, WeakLimitRows
+from stickbreak.stats import Summary, draw_tables
 
 Array = np.ndarray
 SYMBOLS = np.array([0, 1, 1, 2, 0, 0, 2])[:, None]
 OFFSETS = np.array([0, 4, 7])
 EMISSION = 0.4  # prior count of each of three symbols
-ERRORS = 5.0
 LENGTHS = pytest.mark.parametrize("n_sweeps", [450, pytest.param(1250, marks=pytest.mark.slow)])
 
 
 # ---- oracles: all labelings of a tiny model ------------------------------------------------------
-def log_dirichlet_multinomial(counts: Array, alpha: Array) -> Array:
-    """(...) log probability of a sequence with these counts along the last axis, the shares
-    integrated out.
-    """
-    rise = gammaln(counts + alpha) - gammaln(alpha)
-    return rise.sum(-1) + gammaln(alpha.sum(-1)) - gammaln((counts + alpha).sum(-1))
-
-
 def count_labels(labels: Array) -> tuple[Array, Array, Array]:
     """start (2,), transition (2, 2), emission (2, 3) of a labeling (7,)."""
     start, transition, emission = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 3))
@@ -88,23 +80,6 @@ def from_labels(model: Any, data: Any, labels: Array, n_components: int) -> Any:
     return Start(
         initialize.count_labels(model, data.whole(), labels, n_components),
         model.start_params(n_components),
-    )
-
-
-def assert_average(values: Any, expected: Any) -> None:
-    """Within some standard errors, which are those of averages of long blocks: neighbours in a
-    chain are alike.
-    """
-    values = np.asarray(values, dtype=float)
-    n_blocks = min(
-        25, len(values) // 40
-    )  # blocks of a short run are as long as those of a long one
-    blocks = np.array([part.mean(0) for part in np.array_split(values, n_blocks)])
-    error = blocks.std(0, ddof=1) / np.sqrt(n_blocks)
-    assert (np.abs(blocks.mean(0) - expected) <= ERRORS * error + 1e-9).all(), (
-        blocks.mean(0),
-        expected,
-        error,
     )
 
 
@@ -205,7 +180,7 @@ def test_numbers_of_tables_have_their_exact_mean_and_variance() -> None:
 def test_tables_drawn_in_chunks_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, c = np.array([[5.0, 0.0], [40.0, 13.0]]), np.array([[0.5, 1.0], [2.0, 3.0]])
     whole = draw_tables(counts, c, np.random.default_rng(1))
-    monkeypatch.setattr("stickbreak.priors.weak_limit.CHUNK", 7)
+    monkeypatch.setattr("stickbreak.stats.draws.CHUNK", 7)
     np.testing.assert_array_equal(draw_tables(counts, c, np.random.default_rng(1)), whole)
 
 

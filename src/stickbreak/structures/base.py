@@ -87,6 +87,12 @@ class BaseStructure:
     draws: ClassVar[bool] = False
     """Whether labels can be drawn and counted: `infer_drawn`."""
 
+    labels_repeats: ClassVar[bool] = False
+    """Whether each repeat of a row gets a label of its own, like occurrences of a word.
+
+    If not, samplers take rows of weight 0 or 1 only.
+    """
+
     cuts_units: ClassVar[bool] = False
     """Whether units too long for a block are inferred in pieces: `infer_long` and the like."""
 
@@ -102,6 +108,9 @@ class BaseStructure:
 
     If there are none, a whole batch is inferred given all others.
     """
+
+    drawn_granularity: ClassVar[str] = ""
+    """What sweeps draw at a time, if they can draw labels (`Sweep.seeds`); empty if not."""
 
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
@@ -128,6 +137,16 @@ class BaseStructure:
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """As `infer`, for a labeling drawn from the posterior; uniforms (n,) in [0, 1)."""
         self._refuse("Gibbs", "BatchVB or another engine")
+
+    def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
+        """Values that units keep from draw to draw, before the first; None for none."""
+        return None
+
+    def redraw(
+        self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
+    ) -> Local:
+        """As `infer_drawn`, given what units keep of their last draw; writes to `warm`."""
+        return self.infer_drawn(potentials, block, uniforms, out)
 
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
