@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         Gibbs,
         HardEM,
         MemoizedVB,
+        StochasticCollapsedVB,
         StochasticVB,
         SubchainVB,
     )
@@ -83,7 +84,7 @@ _HOMES = {
     ),
     "inference": (
         "EM", "BatchVB", "Callback", "CollapsedGibbs", "CollapsedVB", "Gibbs", "HardEM",
-        "MemoizedVB", "StochasticVB", "SubchainVB",
+        "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
     "priors": ("GammaPrior",),
@@ -142,6 +143,7 @@ __all__ = [
     "Poisson",
     "Product",
     "StickbreakWarning",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
     "ZeroMeanGaussian",

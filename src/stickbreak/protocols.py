@@ -94,6 +94,7 @@ class Sweep(NamedTuple):
     granularity : what is inferred at a time, one of the structure's `granularities`
     is_part : whether own counts are part of the live ones; if not, these stay as they are
     moves : whether units are inferred at all, or only counted as they are
+    is_measured : whether their part of the bound is wanted
     seeds (n,) : uint64, random numbers of each row begin here, and labels are drawn; None for
         expectations
     power : of the conditional probabilities that labels are drawn from, 1 / temperature
@@ -102,6 +103,7 @@ class Sweep(NamedTuple):
     granularity: str
     is_part: bool
     moves: bool = True
+    is_measured: bool = True
     seeds: Array | None = None
     power: float = 1.0
 

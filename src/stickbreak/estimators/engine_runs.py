@@ -232,7 +232,7 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
         if seen is None:
             rng = np.random.default_rng(make_seed(estimator.random_state))
             start = estimator._seed(model, task, rng, pool)
-            state = accumulator.begin(start, tuple(range(task.n_components)), 1)
+            state = accumulator.begin(start, tuple(range(start.seed.size(model.axis))), 1)
         else:
             state = _state_of(seen, model, task.legal)
         moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)

@@ -16,7 +16,7 @@ from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start, workers
-from stickbreak.initialize import from_collapsed, from_documents, from_local
+from stickbreak.initialize import from_collapsed, from_documents, from_ladder, from_local
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.protocols import Pool
@@ -88,6 +88,9 @@ class TopicEstimator(Estimator):
         assert isinstance(documents, Documents)
         if self.init == "local":
             return from_local(model, documents, K, rng, pool=pool)
+        if self.init == "collapsed" and K == 1 and self._is_unbounded:
+            most = documents.n_spans
+            return from_ladder(model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool)
         if self.init == "collapsed":
             return from_collapsed(model, documents, K, rng, n_sweeps=N_SWEEPS, pool=pool)
         n_passes = 0 if self.init == "random" else 2

@@ -2,7 +2,7 @@
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
-from .collapsed import DrawOwn, ExcludeOwn, count_own
+from .collapsed import DrawOwn, ExcludeOwn, IncludeOwn, count_own
 from .engine import Callback, Data, Engine
 from .engines import (
     EM,
@@ -13,6 +13,7 @@ from .engines import (
     Gibbs,
     HardEM,
     MemoizedVB,
+    StochasticCollapsedVB,
     StochasticVB,
     SubchainVB,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "Gibbs",
     "Hard",
     "HardEM",
+    "IncludeOwn",
     "Info",
     "LapRecord",
     "LogMean",
@@ -72,6 +74,7 @@ __all__ = [
     "Start",
     "State",
     "Stochastic",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "Stopping",
     "Streaming",

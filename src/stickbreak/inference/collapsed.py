@@ -20,12 +20,15 @@ from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .random_streams import DRAWS
-from .rules import BaseRule
+from .rules import BaseRule, LogMean
 
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["DrawOwn", "ExcludeOwn", "count_own"]
+__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "count_own"]
+
+# Each lane copies the counts and does not see what others change.
+SWEEP_ROWS, MAX_LANES = 1 << 16, 8
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,14 @@ class ExcludeOwn(BaseRule):
     """
 
     granularity: str = "auto"
+    is_measured: bool = True
 
     continues = True
 
     @property
     def objective(self) -> str:
-        """The bound on the log evidence."""
-        return "bound"
+        """The bound on the log evidence, unless it is not wanted."""
+        return "bound" if self.is_measured else ""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
@@ -86,11 +90,42 @@ class ExcludeOwn(BaseRule):
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
         """How a batch is swept; by the structure's own granularity, unless one is asked for."""
         asked = self.granularity
-        return Sweep(model.structure.granularities[0] if asked == "auto" else asked, is_part)
+        granularity = model.structure.granularities[0] if asked == "auto" else asked
+        return Sweep(granularity, is_part, is_measured=self.is_measured)
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
-        return float(model.bound(total, params))
+        return float(model.bound(total, params)) if self.is_measured else None
+
+
+@dataclass(frozen=True)
+class IncludeOwn(LogMean):
+    """Posterior predictive given all units, those of the batch included: stochastic inference.
+
+    Units with values of their own, like a document's shares, are swept some times from a cold start
+    while the counts stay as they are.
+    """
+
+    def visit(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch after its sweeps, or after the local step if one is enough."""
+        n_sweeps = model.structure.n_sweeps
+        if not model.sweeps or n_sweeps == 1:
+            return super().visit(model, counts, params, batch, warm, watches, pool)
+        granularity = model.structure.granularities[0]
+        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+        how = Sweep(granularity, is_part=False, is_measured=False)
+        for _ in range(n_sweeps):
+            found = _sweep(model, counts, params, batch, own, how, pool)
+        return found, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +179,8 @@ def _sweep(
     pool: Pool = map,
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
-    jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes()]
+    n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
     found = list(pool(partial(_sweep_lane, model, counts, params), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:

@@ -19,7 +19,7 @@ from .plans import FixedBatches
 from .proposals import BaseMove
 from .rules import BaseRule, Hard, MeanLog, Mode
 from .samplers import CollapsedGibbs, Gibbs
-from .stochastic_engines import StochasticVB, SubchainVB
+from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
 from .stopping import BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = [
     "Gibbs",
     "HardEM",
     "MemoizedVB",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
 ]
@@ -254,4 +255,5 @@ ENGINES: dict[str, type[Engine]] = {
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
     "collapsed-gibbs": CollapsedGibbs,
+    "stochastic-collapsed": StochasticCollapsedVB,
 }

@@ -3,6 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
+from .ladder import from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
     choose_plusplus,
@@ -26,6 +27,7 @@ __all__ = [
     "from_collapsed",
     "from_documents",
     "from_labels",
+    "from_ladder",
     "from_local",
     "from_plusplus",
     "from_previous",

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Documents
-from stickbreak.inference import Callback, CollapsedVB, Start, count_own, run
+from stickbreak.inference import (
+    BaseRule,
+    Callback,
+    CollapsedVB,
+    ExcludeOwn,
+    Result,
+    Start,
+    count_own,
+    run,
+)
 from stickbreak.protocols import Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["from_collapsed", "from_local"]
+__all__ = ["from_collapsed", "from_local", "require_whole_run"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _Unmeasured(CollapsedVB):
+    """Sweeps without the bound, which a start does not need."""
+
+    def rule(self) -> BaseRule:
+        """Predictives given all other units."""
+        return ExcludeOwn(is_measured=False)
 
 
 def from_local(
@@ -43,6 +61,13 @@ def from_collapsed(
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
     start = from_local(model, data, n_components, rng, pool=pool)
-    engine = CollapsedVB(max_iter=n_sweeps, callbacks=callbacks)
+    engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    require_whole_run(found)
     return Start(found.counts, found.params)
+
+
+def require_whole_run(found: Result) -> None:
+    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
+    if found.is_interrupted:
+        raise KeyboardInterrupt

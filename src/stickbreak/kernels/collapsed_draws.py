@@ -12,9 +12,10 @@ import math
 
 import numpy as np
 
-from .collapsed import weigh_word
+from .collapsed import weigh
 from .compile import kernel
 from .draws import GOLDEN, choose, choose_powered, uniform_of
+from .vectors import EIGHT, fill, first_four, last_four, load, store
 
 __all__ = ["draw_words", "sweep_labels"]
 
@@ -45,6 +46,20 @@ def add_label(k, by, weight, at, mine, table, totals, is_part):
 
 
 @kernel
+def weigh_label(mine, pseudo, table, at, base, totals, base_total, weights):
+    """Weights (width,) of a word's label, own label taken out; returns their sum."""
+    sums = fill(0.0)
+    for k in range(0, weights.shape[0], EIGHT):
+        chance = weigh(
+            fill(0.0), load(mine, k), load(pseudo, k),
+            load(table, at + k), base, load(totals, k), base_total,
+        )  # fmt: skip
+        store(weights, k, chance)
+        sums = sums + chance
+    return first_four(sums) + last_four(sums)
+
+
+@kernel
 def sweep_labels(
     table, totals, base, base_total, index, repeats, offsets, times, pseudo, rest, sets, legal,
     own, is_part, seeds, power, out_table, out_counts,
@@ -56,7 +71,7 @@ def sweep_labels(
     first visit, are taken out as a whole.
     """
     K, width, log_z, prior = own.shape[1], totals.shape[0], 0.0, pseudo.sum() + rest
-    weights, left, new, none = np.zeros(width), np.zeros(width), np.zeros(width), np.zeros(width)
+    weights, left, new = np.zeros(width), np.zeros(width), np.zeros(width)
     for s in range(offsets.shape[0] - 1):
         lo, hi, mine, weight, held = offsets[s], offsets[s + 1], out_counts[s], times[s], 0.0
         mine[:] = 0.0
@@ -80,8 +95,8 @@ def sweep_labels(
                     left[old] -= 1.0
                     add_label(old, -1.0, weight, at, mine, table, totals, is_part)
                     held -= 1.0
-                total = weigh_word(
-                    mine, table, at * width, totals, none, pseudo, base, base_total, weights
+                total = weigh_label(
+                    mine, pseudo, table, at * width, base, totals, base_total, weights
                 )
                 if sets.shape[0] > 0:
                     total = 0.0

@@ -112,6 +112,9 @@ class BaseStructure:
     drawn_granularity: ClassVar[str] = ""
     """What sweeps draw at a time, if they can draw labels (`Sweep.seeds`); empty if not."""
 
+    n_sweeps: ClassVar[int] = 1
+    """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
+
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 

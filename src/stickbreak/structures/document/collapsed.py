@@ -46,7 +46,9 @@ def sweep_words(
         how.is_part,
     )  # fmt: skip
     if how.seeds is None:
-        log_z, local_bound = sweep_documents(*given, how.moves, out_live.counts, counts)
+        log_z, local_bound = sweep_documents(
+            *given, how.moves, how.is_measured, out_live.counts, counts
+        )
         local_bound += _finish(counts[:, :K], times, topics, rest, out)
     else:
         require_whole_counts(lane)

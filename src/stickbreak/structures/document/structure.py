@@ -61,6 +61,7 @@ class Document(BaseStructure):
     draws = labels_repeats = True
     granularities = ("word",)
     drawn_granularity = "word"
+    n_sweeps = 5
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
