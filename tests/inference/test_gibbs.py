@@ -56,10 +56,16 @@ def log_labels(start_prior: Array, transition_prior: Array) -> Array:
 
 # ---- long runs -----------------------------------------------------------------------------------
 def sweeps(
-    model: Any, data: Any, n_sweeps: int, seed: int = 0, n_components: int = 2
+    model: Any,
+    data: Any,
+    n_sweeps: int,
+    seed: int = 0,
+    n_components: int = 2,
+    slices: bool = False,
 ) -> list[dict[str, Array]]:
     """Counts, parameters and log joint after each sweep, the first 50 left out."""
-    engine, model = Gibbs(max_iter=n_sweeps), model.for_draws()
+    engine = Gibbs(max_iter=n_sweeps, slices=slices)
+    model = engine.adapt(model)
     accumulator, plan = engine.accumulator(data), engine.plan(data)
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_components, data.n_rows)
@@ -90,13 +96,16 @@ def tiny_family() -> Any:
 
 
 @LENGTHS
-def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(n_sweeps: int) -> None:
+@pytest.mark.parametrize("slices", [False, True])
+def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
+    n_sweeps: int, slices: bool
+) -> None:
     first, rows = np.array([0.7, 1.5]), np.array([[1.0, 0.4], [0.3, 2.0]])
     model = finite_hmm(tiny_family(), start_prior=first, transition_prior=rows)
     data = Sequences(SYMBOLS, offsets=OFFSETS)
     joint = log_labels(first, rows) + LOG_DATA
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, n_sweeps)
+    seen = sweeps(model, data, n_sweeps, slices=slices)
     for name, exact in (
         ("start", START),
         ("transition", TRANSITION),
@@ -109,9 +118,10 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(n_swee
 
 
 @LENGTHS
+@pytest.mark.parametrize("slices", [False, True])
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
 def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
-    stickiness: float, n_sweeps: int
+    stickiness: float, slices: bool, n_sweeps: int
 ) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""
     numbers = {
@@ -129,7 +139,7 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
         joint.append(own + log_labels(2.0 * b, 1.2 * b + stickiness * np.eye(2)) + LOG_DATA)
     joint = np.array(joint)
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, n_sweeps)
+    seen = sweeps(model, data, n_sweeps, slices=slices)
     assert_average([s["root"][0] for s in seen], chance.sum(1) @ grid)
     assert_average([s["root"][0] ** 2 for s in seen], chance.sum(1) @ grid**2)
     assert_average(

@@ -15,6 +15,7 @@ from stickbreak.data import Table, is_on_disk
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
     Accumulator,
+    Draw,
     Engine,
     Mover,
     MoveRecord,
@@ -214,14 +215,15 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    if engine.rule().continues:
+    model, rule, whole = estimator._model_of(task, engine), engine.rule(), task.table.whole()
+    keeps_labels = isinstance(rule, Draw) and rule.keeps(model, whole, 1) is not None
+    if rule.continues or keeps_labels:
         raise ValueError(
             f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
             "use MemoizedVB, or StochasticVB with total_samples"
         )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
-        model = estimator._model_of(task, engine)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         if seen is None and total_samples is None and engine.mover().moves:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)

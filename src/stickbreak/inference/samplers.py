@@ -68,15 +68,28 @@ class Gibbs(_Sampler):
 
     Parameters
     ----------
+    slices : hidden Markov models only: paths are drawn within random slices of the last paths (beam
+        sampling), which has the same posterior. A sweep goes over the larger transitions only,
+        fewer with many states and sparse rows, and changes less. `trace_.log_z` is then the log
+        weight of the paths, and sequences are never cut: a long one needs memory for all its rows.
     max_iter : sweeps. All are made.
     tol : must be 0: a sampler does not stop by itself.
     reorder : must be False: a sorted order is not a draw.
     trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
+    slices: bool = False
+
+    def check(self) -> None:
+        """Check slices too."""
+        super().check()
+        if not isinstance(self.slices, bool):
+            raise ValueError(f"slices must be True or False; got {self.slices!r}")
+
     def adapt(self, model: Model) -> Model:
         """The model with a prior whose parameters can be drawn."""
-        return model.for_draws()
+        model = model.for_draws()
+        return replace(model, structure=model.structure.sliced()) if self.slices else model
 
     def rule(self) -> BaseRule:
         """A sample."""

@@ -245,6 +245,10 @@ class BaseStructure:
             return self
         self._refuse(f"max_active={max_active}", "None")
 
+    def sliced(self) -> BaseStructure:
+        """The same structure, whose draws stay within slices of the last ones."""
+        self._refuse("slices=True", "slices=False: only hidden Markov models have slices")
+
     def n_missed(
         self,
         prepare: Callable[[Any], Any],

@@ -88,6 +88,12 @@ class Chain(BaseStructure):
             )
         return replace(self, max_active=max_active)
 
+    def sliced(self) -> Chain:
+        """The chain of the beam sampler."""
+        from .sliced import SlicedChain
+
+        return SlicedChain()
+
     def _limit(self, potentials: Potentials) -> int | None:
         """How many components a row may use; None if all."""
         is_limit = self.max_active is not None and self.max_active < len(potentials["start"])
