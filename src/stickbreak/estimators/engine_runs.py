@@ -215,15 +215,10 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    model, rule, whole = estimator._model_of(task, engine), engine.rule(), task.table.whole()
-    keeps_labels = isinstance(rule, Draw) and rule.keeps(model, whole, 1) is not None
-    if rule.continues or keeps_labels:
-        raise ValueError(
-            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
-            "use MemoizedVB, or StochasticVB with total_samples"
-        )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
+        model = estimator._model_of(task, engine)
+        _require_one_visit(engine, model, task.table)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         if seen is None and total_samples is None and engine.mover().moves:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)
@@ -241,6 +236,17 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
         before = () if seen is None else seen.trace.moves
         result = _result_of(state, model, engine, accumulator, [*before, *moves])
         return _finish(estimator, result, engine, task, pool)
+
+
+def _require_one_visit(engine: Engine, model: Model, table: Table) -> None:
+    """Raise ValueError for an engine whose units continue from what they keep."""
+    rule = engine.rule()
+    keeps_labels = isinstance(rule, Draw) and rule.keeps(model, table.whole(), 1) is not None
+    if rule.continues or keeps_labels:
+        raise ValueError(
+            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
+            "use MemoizedVB, or StochasticVB with total_samples"
+        )
 
 
 def _make_accumulator(engine: Engine, table: Table, total_samples: float | None) -> Accumulator:
