@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from stickbreak.data import Sequences
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start
-from stickbreak.initialize import from_blocks, from_plusplus, from_random
+from stickbreak.initialize import from_blocks, from_local, from_plusplus, from_random
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.protocols import Pool
 from stickbreak.reading import (
@@ -42,7 +43,7 @@ ROUTED = {"sequence_id": True}
 class SequenceEstimator(Estimator):
     """Fits of hidden Markov chains, and the transitions that they learn."""
 
-    INITS = ("blocks", "random-blocks", "k-means++", "random")
+    INITS = ("blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED
@@ -82,6 +83,9 @@ class SequenceEstimator(Estimator):
         table, K, legal = task.table, task.n_components, task.legal
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
+        if self.init == "local":
+            assert isinstance(table, Sequences)
+            return from_local(model, table, K, rng, legal=legal, pool=pool)
         if self.init == "k-means++":
             return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
         candidates = CANDIDATES if self.init == "blocks" else 1

@@ -21,11 +21,14 @@ from stickbreak.stats import Fields, Summary, Tally
 
 from .random_streams import DRAWS
 from .rules import BaseRule, LogMean
+from .unit_sweeps import sweep_units
 
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "count_own"]
+    from .engine import Data
+
+__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
 
 # Each lane copies the counts and does not see what others change.
 SWEEP_ROWS, MAX_LANES = 1 << 16, 8
@@ -41,6 +44,7 @@ class ExcludeOwn(BaseRule):
 
     granularity: str = "auto"
     is_measured: bool = True
+    block: int = 1
 
     continues = True
 
@@ -61,13 +65,13 @@ class ExcludeOwn(BaseRule):
 
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """Own counts of every unit, for structures that sweep."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().keeps(model, batch, n_components)
         return model.structure.own_counts(batch, n_components, model.axis)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
-        return counts if old is None or model.sweeps else counts - old
+        return counts if old is None or self.sweeps(model) else counts - old
 
     def visit(
         self,
@@ -80,7 +84,7 @@ class ExcludeOwn(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
         how = self._how(model, batch, warm is not None)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
@@ -88,10 +92,23 @@ class ExcludeOwn(BaseRule):
         return _sweep(model, counts, params, batch, own, how, pool), own
 
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
-        """How a batch is swept; by the structure's own granularity, unless one is asked for."""
-        asked = self.granularity
-        granularity = model.structure.granularities[0] if asked == "auto" else asked
-        return Sweep(granularity, is_part, is_measured=self.is_measured)
+        """How a batch is swept."""
+        granularity = self._granularity(model)
+        return Sweep(granularity, is_part, is_measured=self.is_measured, block=self.block)
+
+    def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
+        """Counts of a batch whose units have these own counts."""
+        empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
+        how = Sweep(self._granularity(model), is_part=False, moves=False)
+        return _sweep(model, empty, params, batch, own, how, pool)
+
+    def sweeps(self, model: Model) -> bool:
+        """Whether single units are excluded; if not, whole batches."""
+        return bool(model.structure.granularities) and self.granularity != "batch"
+
+    def _granularity(self, model: Model) -> str:
+        """The structure's own, unless one is asked for."""
+        return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
@@ -154,6 +171,10 @@ class DrawOwn(ExcludeOwn):
         rng = np.random.default_rng([seed, DRAWS, step])
         return replace(self, rng=rng, power=1.0 / (first ** (1.0 - done) * last**done))
 
+    def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
+        """The labels of every unit."""
+        return model.structure.own_labels(batch, n_components, model.axis)
+
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
         assert self.rng is not None
         seeds = self.rng.integers(0, 1 << 64, batch.n_rows, dtype=np.uint64)
@@ -181,7 +202,8 @@ def _sweep(
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
     n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
     jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
-    found = list(pool(partial(_sweep_lane, model, counts, params), jobs))
+    job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
+    found = list(pool(partial(job, model, counts, params), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:
         total.add(summary)
@@ -215,7 +237,44 @@ def _sweep_lane(
 
 
 def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
-    """Counts of a batch whose units have these own counts."""
-    empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
-    how = Sweep(model.structure.granularities[0], is_part=False, moves=False)
-    return _sweep(model, empty, params, batch, own, how, pool)
+    """Counts of a batch whose units have these own counts, of the structure's usual kind."""
+    return ExcludeOwn().count(model, params, batch, own, pool)
+
+
+def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
+    """Raise ValueError if the data cannot be inferred by units of the rule's granularity."""
+    known, asked = (*model.structure.granularities, "batch"), rule.granularity
+    if asked not in ("auto", *known):
+        raise ValueError(
+            f"granularity={asked!r} is not for {type(model.structure).__name__}; choose one of "
+            f"{', '.join(('auto', *known))}"
+        )
+    if not rule.sweeps(model):
+        return
+    if model.structure.is_ordered:
+        _check_sequences(data)
+    if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
+        rows = data.whole().rows
+        if np.issubdtype(rows.dtype, np.floating) and np.isnan(rows).any():
+            raise ValueError(
+                "missing entries are completed anew at every visit, so that what a sequence has "
+                "added is not known when it leaves; use CollapsedVB(granularity='batch'), or "
+                "MemoizedVB"
+            )
+
+
+def _check_sequences(data: Data) -> None:
+    """Sequences count once or not at all, and there are others to learn from."""
+    repeats = data.whole().repeats
+    if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
+        bad = repeats[~np.isin(repeats, (0.0, 1.0))][0]
+        raise ValueError(
+            f"sample_weight has {bad:g}: collapsed inference takes out one sequence at a time, "
+            "which counts once or not at all; repeat sequences in the data, or use "
+            "CollapsedVB(granularity='batch') or BatchVB"
+        )
+    if data.n_spans == 1:
+        raise ValueError(
+            "there is one sequence, and collapsed inference learns each from the others; use "
+            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents
+from stickbreak.data import Documents, Sequences
+from stickbreak.parameters import require_whole
 
 from .accumulate import Accumulator, Memoized
-from .collapsed import ExcludeOwn
+from .collapsed import ExcludeOwn, check_units
 from .engine import Data, Engine, SparseEngine, Visits
 from .mover import Mover
 from .plans import FixedBatches
@@ -41,6 +42,7 @@ __all__ = [
 
 
 N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
+SWEPT_ROWS = 500_000  # rows of a batch of swept sequences: a visit copies what they keep
 
 
 def check_memory(n_batches: int | str, memory_limit: float) -> None:
@@ -202,8 +204,8 @@ class HardEM(_MemoizedEngine):
 class CollapsedVB(_MemoizedEngine):
     """Collapsed variational inference: parameters integrated out, each unit given all others.
 
-    Documents are swept word by word (CVB0). For other data the units are the batches: each batch is
-    inferred under the posterior predictive of all others.
+    Documents are swept word by word (CVB0), sequences one by one. For other data the units are the
+    batches: each batch is inferred under the posterior predictive of all others.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -211,23 +213,36 @@ class CollapsedVB(_MemoizedEngine):
 
     Parameters
     ----------
-    n_batches : number of batches; "auto" is one for documents, 20 for other data.
-    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic.
+    granularity : what is inferred at a time, given all else: "word" of documents, "sequence" of
+        chains, "batch" of all data. "auto" is the first of these that the model has.
+    block : how many successive sequences leave the counts together and share their potentials.
+        More are faster for families whose potentials are costly, and see older counts.
+    n_batches : number of batches; "auto" is 20 where batches are the units, one for documents, one
+        for every 500,000 rows of sequences.
+    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic;
+        sequences one for each row and state, and one for each pair of states.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
+    granularity: str = "auto"
+    block: int = 1
     n_batches: int | str = "auto"
     memory_limit: int = 1 << 30
 
     def check(self) -> None:
-        """Check n_batches and memory_limit too."""
+        """Check block, n_batches and memory_limit too."""
         super().check()
+        require_whole(block=self.block)
         check_memory(self.n_batches, self.memory_limit)
 
-    def rule(self) -> BaseRule:
+    def check_data(self, model: Model, data: Data) -> None:
+        """Check what is inferred at a time."""
+        check_units(self.rule(), model, data)
+
+    def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn()
+        return ExcludeOwn(self.granularity, block=int(self.block))
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -236,8 +251,10 @@ class CollapsedVB(_MemoizedEngine):
     def plan(self, data: Data) -> Visits:
         """Fixed batches, always in the same order."""
         n = self.n_batches
-        if n == "auto":
-            n = 1 if isinstance(data, Documents) else max(1, min(N_BLOCKS, data.n_spans))
+        if n == "auto" and self.granularity != "batch" and isinstance(data, Documents | Sequences):
+            n = 1 if isinstance(data, Documents) else max(1, round(data.n_rows / SWEPT_ROWS))
+        elif n == "auto":
+            n = max(1, min(N_BLOCKS, data.n_spans))
         return FixedBatches(data.batches(n))
 
     def stopping(self) -> Stopping:

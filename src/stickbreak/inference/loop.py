@@ -325,6 +325,7 @@ def _begin(
     model: Model, engine: Engine, data: Data, start: Start | Snapshot, seed: int, pool: Pool
 ) -> _Loop:
     """The loop before its first visit, or where a checkpoint left it."""
+    engine.check_data(model, data)
     plan = engine.plan(data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
@@ -337,6 +338,7 @@ def _begin(
             loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
     start = replace(start, seed=model.adopt(start.seed))
+    start = engine.rule().begin(model, data, start, pool)
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
     state.warm = plan.share_out(start.warm)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents
+from stickbreak.data import Documents, Sequences
 from stickbreak.inference import (
-    BaseRule,
     Callback,
     CollapsedVB,
     ExcludeOwn,
@@ -18,7 +17,7 @@ from stickbreak.inference import (
     count_own,
     run,
 )
-from stickbreak.protocols import Pool
+from stickbreak.protocols import Array, Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -30,22 +29,26 @@ __all__ = ["from_collapsed", "from_local", "require_whole_run"]
 class _Unmeasured(CollapsedVB):
     """Sweeps without the bound, which a start does not need."""
 
-    def rule(self) -> BaseRule:
+    def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
         return ExcludeOwn(is_measured=False)
 
 
 def from_local(
     model: Model,
-    data: Documents,
+    data: Documents | Sequences,
     n_components: int,
     rng: np.random.Generator,
     *,
+    legal: Array | None = None,
     pool: Pool = map,
 ) -> Start:
-    """Random posteriors of all units, and their counts."""
-    batch, params = data.whole(), model.start_params(n_components)
-    own = model.structure.random_own(batch, n_components, model.axis, rng)
+    """Random posteriors of all units, and their counts: a start for every engine.
+
+    Engines that keep other values of units, or none, begin with the counts alone.
+    """
+    batch, params = data.whole(), model.start_params(n_components, legal)
+    own = model.structure.random_own(batch, n_components, model.axis, rng, legal)
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
 

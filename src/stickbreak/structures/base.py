@@ -288,14 +288,23 @@ class BaseStructure:
     # ------------------------------------------------------------------------------ sweeps
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Random posteriors of every unit, as own counts."""
+        """Random posteriors of every unit, as own counts. legal : see `sweep`."""
         self._refuse("collapsed inference", "BatchVB")
 
     def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
         """Zero counts of every unit, with axes "row" and "unit", which moves edit too."""
         self._refuse("collapsed inference", "BatchVB")
+
+    def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """As `own_counts`, for sweeps that draw labels."""
+        return self.own_counts(batch, n_components, axis)
 
     def sweep(
         self,
@@ -312,11 +321,23 @@ class BaseStructure:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
         live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
+        legal (M, K) : the components that each set of rows may have; None for all
         own : of the lane's units, replaced
 
         Returns the sum of leave-one-out log predictives, and the lane's part of the bound.
         """
         self._refuse("collapsed inference", "BatchVB")
+
+    def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
+        """Keep one unit's posterior: shares (n, K) of its rows, and the prior's counts.
+
+        With `count_own`, what families without compiled sweeps need.
+        """
+        self._refuse("collapsed inference of this family", "BatchVB")
+
+    def count_own(self, block: Batch, own: Fields, out: Out) -> Array:
+        """Add the prior's counts that units keep; returns the shares (n, K) of their rows."""
+        self._refuse("collapsed inference of this family", "BatchVB")
 
     def _refuse(self, what: str, instead: str) -> Never:
         raise ValueError(f"{what} is not for {type(self).__name__}; use {instead}")

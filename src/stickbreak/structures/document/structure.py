@@ -273,7 +273,12 @@ class Document(BaseStructure):
         return Fields({"shares": Field(("row", axis))}, {"shares": shares})
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
         """Uniformly random shares of every word."""
         shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
