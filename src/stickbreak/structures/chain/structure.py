@@ -28,8 +28,8 @@ from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
 from .collapsed import require_possible
+from .gibbs import DrawnChain
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
-from .tokens import DrawnChain
 from .windows import smooth_windows
 
 __all__ = ["Chain"]
