@@ -51,6 +51,7 @@ class SlicedChain(Chain):
             weights[first] = evidence[first, path[first]] + tables[0][path[first]]
             value = np.add.reduceat(weights, first)
             value[state[first] == 0] = 0.0  # nobody's path
+            value[np.logical_or.reduceat(np.isnan(evidence).any(1), first)] = np.nan
             self._require_possible(value, block)
             local = self._of_path(path, value, potentials, block, out)
         state[...] = np.where(block.repeats_or_ones() > 0, path + 1, 0)
