@@ -3,6 +3,10 @@
 Every step of the present path gets a level u, uniform between zero and its probability. Given these
 the path has equal chances for all steps above their levels, and none for others: filtering and
 drawing go over those alone, few if rows are sparse [VSTG08].
+
+States that slices keep apart stay apart, so a weight that is small now may be all that is left
+later. Weights therefore never underflow: each is a number within 2**-256 .. 2**256 times UNIT to a
+whole power of its own.
 """
 
 from __future__ import annotations
@@ -16,9 +20,8 @@ from ..draws import GOLDEN, choose, uniform_of
 
 __all__ = ["draw_sliced"]
 
-TINY = 1e-250  # weights below it are dropped
-LOG_NEGLIGIBLE = -46.0  # 1e-20 of all paths: less than is lost by rounding
-LOG_TWO = math.log(2.0)
+UNIT, SMALL, LARGE = 2.0**512, 2.0**-256, 2.0**256
+LOG_UNIT = 512.0 * math.log(2.0)
 
 
 @kernel
@@ -33,134 +36,125 @@ def draw_levels(start, transition, offsets, states, seeds, out):
 
 
 @kernel
-def reach(before, values, targets, level, out):
-    """Out (K,) = weights (K,) of the states before that have a step above the level to each state.
+def reach(before, before_power, values, targets, level, out, out_power):
+    """Out (K,) = the weights (K,) of all states before that have a step to each above the level.
 
     values, targets (K, K) : the steps of each row, largest first
     """
     K = out.shape[0]
     out[:] = 0.0
     for i in range(K):
-        weight = before[i]
-        if weight > 0.0:
-            for m in range(K):
-                if not values[i, m] > level:
-                    break
-                out[targets[i, m]] += weight
+        weight, power = before[i], before_power[i]
+        if weight == 0.0:
+            continue
+        for m in range(K):
+            if not values[i, m] > level:
+                break
+            k = targets[i, m]
+            if out[k] == 0.0 or power > out_power[k] + 1.0:
+                out[k], out_power[k] = weight, power
+            elif power == out_power[k]:
+                out[k] += weight
+            elif power == out_power[k] - 1.0:
+                out[k] += weight / UNIT
+            elif power == out_power[k] + 1.0:
+                out[k], out_power[k] = weight + out[k] / UNIT, power
 
 
 @kernel
-def weigh_evidence(evidence_t, t, weights, lost):
-    """Weights (K,) times the evidence of row t, normalized; weights that all but vanish become 0.
+def weigh_evidence(evidence, weights, powers):
+    """Weights (K,) times exp(evidence), those of the largest power normalized; False if all are 0.
 
-    Returns the largest part, in logs, of all paths that may have gone through those, if each goes
-    on as well as any path can: `lost` of the rows before; inf if nothing is left.
+    evidence (K,)
     """
-    K, top, best, total, dropped = weights.shape[0], -np.inf, -np.inf, 0.0, 0.0
+    K, top, highest, total = weights.shape[0], -np.inf, -np.inf, 0.0
     for k in range(K):
-        best = max(best, evidence_t[k, t])
         if weights[k] > 0.0:
-            top = max(top, evidence_t[k, t])
+            top = max(top, evidence[k])
     if not top > -np.inf:
-        return np.inf
+        return False
     for k in range(K):
-        if weights[k] > 0.0 and evidence_t[k, t] > -np.inf:
-            weights[k] *= math.exp(evidence_t[k, t] - top)
-            if weights[k] < TINY:
-                weights[k], dropped = 0.0, TINY * K
-            total += weights[k]
-        else:
+        if weights[k] == 0.0:
+            continue
+        below = evidence[k] - top
+        if below == -np.inf:
             weights[k] = 0.0
-    if not total > 0.0:
-        return np.inf
+            continue
+        units = math.ceil(below / LOG_UNIT)
+        weights[k] *= math.exp(below - units * LOG_UNIT)
+        powers[k] += units
+        if weights[k] < SMALL:
+            weights[k] *= UNIT
+            powers[k] -= 1.0
+        highest = max(highest, powers[k])
     for k in range(K):
-        weights[k] /= total
-    lost += best - top + math.log(K / total)
-    return max(lost, math.log(dropped / total)) + LOG_TWO if dropped > 0.0 else lost
+        if weights[k] > 0.0 and powers[k] == highest:
+            total += weights[k]
+    for k in range(K):
+        if weights[k] > 0.0:
+            weights[k] /= total
+            powers[k] -= highest
+            if weights[k] >= LARGE:
+                weights[k] /= UNIT
+                powers[k] += 1.0
+            elif weights[k] < SMALL:
+                weights[k] *= UNIT
+                powers[k] -= 1.0
+    return True
+
+
+@kernel
+def draw_back(known, powers, transposed, levels, seeds, out_path):
+    """The path (T,) of one sequence, from its last row to its first."""
+    T, K = known.shape
+    weights = np.empty(K)
+    for t in range(T - 1, -1, -1):
+        highest = -np.inf
+        for i in range(K):
+            is_open = t + 1 == T or transposed[out_path[t + 1], i] > levels[t + 1]
+            weights[i] = known[t, i] if is_open else 0.0
+            if weights[i] > 0.0:
+                highest = max(highest, powers[t, i])
+        for i in range(K):
+            if weights[i] > 0.0 and powers[t, i] < highest:
+                weights[i] = weights[i] / UNIT if powers[t, i] == highest - 1.0 else 0.0
+        out_path[t] = choose(weights, uniform_of(seeds[t] + GOLDEN + GOLDEN))
 
 
 @kernel
 def draw_slices(
-    evidence_t, start, values, targets, transposed, offsets, is_used, levels, seeds, out_path,
-    out_good,
-):  # fmt: skip
-    """A path (n,) of every sequence that is used; out_good (S,) : whether nothing underflowed."""
+    evidence, start, values, targets, transposed, offsets, is_used, levels, seeds, out_path
+):
+    """A path (n,) of every sequence that is used, and that has a possible one."""
     K, longest = start.shape[0], 0
     for s in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    known, weights = np.empty((longest, K)), np.empty(K)
+    known, powers = np.empty((longest, K)), np.empty((longest, K))
     for s in range(offsets.shape[0] - 1):
-        lo, hi, lost = offsets[s], offsets[s + 1], -np.inf
-        for t in range(lo, hi if is_used[s] else lo):
+        lo, hi, is_possible = offsets[s], offsets[s + 1], is_used[s]
+        for t in range(lo, hi):
+            if not is_possible:
+                break
             here = known[t - lo]
             if t == lo:
                 for k in range(K):
-                    here[k] = 1.0 if start[k] > levels[t] else 0.0
+                    here[k], powers[0, k] = 1.0 if start[k] > levels[t] else 0.0, 0.0
             else:
-                reach(known[t - lo - 1], values, targets, levels[t], here)
-            lost = weigh_evidence(evidence_t, t, here, lost)
-            if lost == np.inf:
-                break
-        out_good[s] = lost < LOG_NEGLIGIBLE
-        if not (out_good[s] and is_used[s]):
-            continue
-        for t in range(hi - 1, lo - 1, -1):
-            weights[:] = known[t - lo]
-            if t + 1 < hi:
-                column, level = transposed[out_path[t + 1]], levels[t + 1]
-                for i in range(K):
-                    weights[i] = weights[i] if column[i] > level else 0.0
-            out_path[t] = choose(weights, uniform_of(seeds[t] + GOLDEN + GOLDEN))
+                at = t - lo - 1
+                reach(known[at], powers[at], values, targets, levels[t], here, powers[at + 1])
+            is_possible = weigh_evidence(evidence[t], here, powers[t - lo])
+        if is_possible:
+            T = hi - lo
+            draw_back(
+                known[:T], powers[:T], transposed, levels[lo:hi], seeds[lo:hi], out_path[lo:hi]
+            )
 
 
-@kernel
-def reach_in_logs(before, values, targets, level, tops, out):
-    """`reach` for log weights; tops (K,) is scratch."""
-    K = out.shape[0]
-    tops[:] = -np.inf
-    out[:] = 0.0
-    for i in range(K):
-        for m in range(K if before[i] > -np.inf else 0):
-            if not values[i, m] > level:
-                break
-            tops[targets[i, m]] = max(tops[targets[i, m]], before[i])
-    for i in range(K):
-        for m in range(K if before[i] > -np.inf else 0):
-            if not values[i, m] > level:
-                break
-            out[targets[i, m]] += math.exp(before[i] - tops[targets[i, m]])
-    for k in range(K):
-        out[k] = tops[k] + math.log(out[k]) if out[k] > 0.0 else -np.inf
-
-
-@kernel
-def draw_slice_in_logs(evidence_t, start, values, targets, transposed, levels, seeds, out_path):
-    """The path (T,) of one sequence."""
-    K, T = start.shape[0], out_path.shape[0]
-    known, weights = np.empty((T, K)), np.empty(K)
-    for t in range(T):
-        if t == 0:
-            for k in range(K):
-                known[t, k] = 0.0 if start[k] > levels[t] else -np.inf
-        else:
-            reach_in_logs(known[t - 1], values, targets, levels[t], weights, known[t])
-        for k in range(K):
-            known[t, k] += evidence_t[k, t]
-    for t in range(T - 1, -1, -1):
-        top = -np.inf
-        for i in range(K):
-            is_open = t + 1 == T or transposed[out_path[t + 1], i] > levels[t + 1]
-            weights[i] = known[t, i] if is_open else -np.inf
-            top = max(top, weights[i])
-        for i in range(K):
-            weights[i] = math.exp(weights[i] - top) if top > -np.inf else 0.0
-        out_path[t] = choose(weights, uniform_of(seeds[t] + GOLDEN + GOLDEN))
-
-
-def draw_sliced(evidence_t, log_start, log_transition, offsets, states, is_used, uniforms):
+def draw_sliced(evidence, log_start, log_transition, offsets, states, is_used, uniforms):
     """A path (n,) of each sequence, given its present one, states (n,).
 
-    evidence_t (K, n), uniforms (n,) in [0, 1). is_used (S,) : sequences that are not keep theirs
+    evidence (n, K), uniforms (n,) in [0, 1). is_used (S,) : sequences that are not keep theirs, and
+    so do those without a possible one
     """
     start, transition = np.exp(log_start), np.exp(log_transition)
     order = np.argsort(-transition, axis=1, kind="stable")
@@ -168,11 +162,6 @@ def draw_sliced(evidence_t, log_start, log_transition, offsets, states, is_used,
     seeds = (uniforms * 2.0**53).astype(np.uint64)
     levels, path = np.empty(len(states)), np.array(states)
     draw_levels(start, transition, offsets, states, seeds, levels)
-    good = np.empty(len(offsets) - 1, dtype=np.bool_)
-    draw_slices(evidence_t, start, *steps, offsets, is_used, levels, seeds, path, good)
-    for s in np.flatnonzero(~good):
-        at = slice(int(offsets[s]), int(offsets[s + 1]))
-        draw_slice_in_logs(
-            np.ascontiguousarray(evidence_t[:, at]), start, *steps, levels[at], seeds[at], path[at]
-        )
+    evidence = np.ascontiguousarray(evidence)
+    draw_slices(evidence, start, *steps, offsets, is_used, levels, seeds, path)
     return path

@@ -45,7 +45,7 @@ class SlicedChain(Chain):
             path = np.asarray(local.shares).argmax(1)
         else:
             evidence, old = row_evidence(potentials, block), np.maximum(state - 1, 0)
-            path = draw_sliced(evidence.T, *tables, block.offsets, old, state[first] > 0, uniforms)
+            path = draw_sliced(evidence, *tables, block.offsets, old, state[first] > 0, uniforms)
             weights = evidence[np.arange(len(path)), path]
             weights[1:] += tables[1][path[:-1], path[1:]]
             weights[first] = evidence[first, path[first]] + tables[0][path[first]]
