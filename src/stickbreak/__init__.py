@@ -97,6 +97,7 @@ _SUBMODULES = {
     "families",
     "inference",
     "initialize",
+    "metrics",
     "models",
     "moves",
     "plots",

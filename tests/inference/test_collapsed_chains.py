@@ -29,7 +29,7 @@ from stickbreak.inference import (
     step,
     workers,
 )
-from stickbreak.initialize import from_local
+from stickbreak.initialize import from_blocks, from_local
 from stickbreak.kernels.compile import cache_folder
 from stickbreak.models import finite_hmm, hdp_hmm
 from stickbreak.stats import Fields, Merge, Permute, Summary
@@ -196,6 +196,87 @@ def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case):
         assert counts["start"].sum() + counts["transition"].sum() == pytest.approx(n)
 
 
+def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base):
+    """Block by block, every count summed anew, every path of a block enumerated."""
+    bounds = data.whole().in_blocks(length)
+    ends, joins, symbols = bounds.offsets, ~bounds.windows.is_first, data.rows[:, 0]
+    total = prior.transition.sum(1) + (
+        0.0 if prior.transition_rest is None else prior.transition_rest
+    )
+    n_blocks = len(ends) - 1
+    follows = lambda s: 0 < s < n_blocks and joins[s]
+
+    def steps(*left_out):
+        kept = [s for s in range(n_blocks) if s not in left_out]
+        found = prior.transition + pairs[kept].sum(0)
+        for s in kept:
+            if follows(s) and s - 1 in kept:
+                found = found + np.outer(q[ends[s] - 1], q[ends[s]])
+        return found
+
+    rows = lambda table: table / (table.sum(1) + total - prior.transition.sum(1))[:, None]
+    for s in range(n_blocks):
+        lo, hi = ends[s], ends[s + 1]
+        others = np.r_[0:lo, hi : len(q)]
+        first = [ends[r] for r in range(n_blocks) if r != s and not joins[r]]
+        left, right = q[first].sum(0) + prior.start, np.ones(K)
+        if follows(s):
+            table = steps(s - 1, s)
+            left = q[lo - 1] @ (table if guards == "counts" else rows(table))
+        if follows(s + 1):
+            right = rows(steps(s, s + 1)) @ q[hi]
+        theta, phi = rows(steps(s)), np.zeros((V, K))
+        np.add.at(phi, symbols[others], q[others])
+        phi = (phi + base) / (phi.sum(0) + V * base)
+        found, weights = np.zeros((hi - lo, K)), np.zeros((K, K))
+        for path in product(range(K), repeat=hi - lo):
+            weight = left[path[0]] * right[path[-1]] * np.prod(phi[symbols[lo:hi], path])
+            weight *= np.prod([theta[i, j] for i, j in pairwise(path)])
+            found[range(hi - lo), path] += weight
+            for i, j in pairwise(path):
+                weights[i, j] += weight
+        z = found[0].sum()
+        q[lo:hi], pairs[s] = found / z, weights / z
+
+
+@pytest.mark.parametrize("kind", ["hmm", "sticky", "hdp"])
+@pytest.mark.parametrize("guards", ["messages", "counts"])
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_sweep_of_blocks_equals_the_enumeration_of_their_paths(kind, guards, length):
+    model, data = MODELS[kind](), words()
+    start = from_local(model, data, K, np.random.default_rng(1))
+    rule = ExcludeOwn("subsequence", subchain_length=length, guards=guards)
+    batch = rule.units(data.whole())
+    own = in_doubles(model.structure.own_of(batch, start.warm, model.axis, "subsequence"))
+    counts = rule.count(model, start.params, batch, own, map)
+    q, pairs = own["rows"].copy(), own["pairs"].copy()
+    prior = model.prior.pseudo(start.params, K)
+    for _ in range(2):
+        plain_blocks(prior, data, q, pairs, length, guards, 0.4)
+        counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+        np.testing.assert_allclose(own["rows"], q, atol=1e-9)
+        np.testing.assert_allclose(own["pairs"], pairs, atol=1e-9)
+        n = counts["start"].sum() + counts["transition"].sum()
+        assert n == pytest.approx(data.n_rows, rel=1e-6)  # the start is in float32
+
+
+@pytest.mark.parametrize("guards", ["messages", "counts"])
+def test_blocks_of_whole_sequences_are_sequences(guards):
+    model, data = MODELS["hdp"](), words(gaps=True)
+    start = from_local(model, data, K, np.random.default_rng(1))
+    found = []
+    blocks = ExcludeOwn("subsequence", subchain_length=6, guards=guards)
+    for rule in (ExcludeOwn(), blocks):
+        batch, own, counts = rule.units(data.whole()), in_doubles(start.warm), start.seed
+        for _ in range(2):
+            counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+        found.append((counts, own))
+    for name in found[0][0]:
+        np.testing.assert_allclose(found[1][0][name], found[0][0][name], atol=1e-9)
+    assert found[1][0].log_z == pytest.approx(found[0][0].log_z, abs=1e-9)
+    assert found[1][0].local_bound == pytest.approx(found[0][0].local_bound, abs=1e-9)
+
+
 # ---- golden numbers ------------------------------------------------------------------------------
 TEXTS = ("012", "102", "112", "011", "210", "021")
 UNSURE = [(0, 1), (1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 1), (5, 2)]
@@ -214,7 +295,8 @@ def golden(texts=TEXTS):
 
 def even_start(model, data, legal, rule=None):
     """Every row uniform over its legal states, independent of the others."""
-    batch, rule = data.whole(), rule or ExcludeOwn()
+    rule = rule or ExcludeOwn()
+    batch = rule.units(data.whole())
     own = in_doubles(rule.keeps(model, batch, 2))
     shares = legal[data.sets] / legal[data.sets].sum(1, keepdims=True)
     own["rows"][...] = shares
@@ -233,7 +315,7 @@ def unsure(own) -> np.ndarray:
 def laps(model, data, legal, rule, n_laps):
     own, counts, params = even_start(model, data, legal, rule)
     for _ in range(n_laps):
-        counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        counts, own = rule.visit(model, counts, params, rule.units(data.whole()), own, (), map)
     return own, counts, model.bound(counts, params)
 
 
@@ -261,6 +343,31 @@ def test_golden_marginals_token_by_token():
     last = [0.230615, 0.459512, 0.544126, 0.294022, 0.212364, 0.307736, 0.230615, 0.312834]
     np.testing.assert_allclose(unsure(own), last, atol=1e-6)
     assert bound < log_evidence(model, data, legal)
+
+
+LONG = "012102112011210021"
+LONG_UNSURE = [1, 3, 6, 7, 10, 11, 13, 17]
+GOLDEN_BLOCKS = {
+    (1, 1): [0.5, 0.5, 0.531250, 0.528321, 0.411374, 0.585133, 0.417357, 0.540247],
+    (1, 3000): [0.596558, 0.596558, 0.623299, 0.620316, 0.446795, 0.681717, 0.526472, 0.640907],
+    (2, 3000): [0.921927, 0.906702, 0.915072, 0.903782, 0.762520, 0.934215, 0.897865, 0.923809],
+    (3, 1): [0.5, 0.505155, 0.423062, 0.475979, 0.445610, 0.544767, 0.397734, 0.505598],
+    (3, 3000): [0.272731, 0.281356, 0.208602, 0.252359, 0.266773, 0.289260, 0.185720, 0.281627],
+    (6, 3000): [0.758001, 0.758001, 0.794922, 0.785181, 0.634174, 0.781485, 0.741573, 0.810677],
+    (18, 1): [0.5] * 8,
+}
+
+
+@pytest.mark.parametrize(("length", "n_laps"), GOLDEN_BLOCKS)
+def test_golden_marginals_block_by_block(length, n_laps):
+    """One chain in blocks, the published guards; one block learns from nothing: all paths alike."""
+    model, data, legal = golden((LONG,))
+    rule = ExcludeOwn("subsequence", subchain_length=length, guards="counts")
+    own, counts, bound = laps(model, data, legal, rule, n_laps)
+    found = own["rows"][LONG_UNSURE, 0]
+    np.testing.assert_allclose(found, GOLDEN_BLOCKS[length, n_laps], atol=1e-6)
+    assert counts["transition"].sum() + counts["start"].sum() == pytest.approx(18)
+    assert bound < -24.7642596757  # log p(x, legal)
 
 
 def test_golden_bound_without_exclusion_is_that_of_batches():
@@ -354,6 +461,8 @@ ENGINES = [
     sb.HardEM(max_iter=3),
     sb.CollapsedVB(max_iter=3),
     sb.CollapsedVB(max_iter=3, granularity="batch"),
+    sb.CollapsedVB(max_iter=3, granularity="token"),
+    sb.CollapsedVB(max_iter=3, granularity="subsequence", subchain_length=2),
     sb.StochasticVB(max_iter=3),
     sb.Gibbs(max_iter=3),
 ]
@@ -436,23 +545,32 @@ def test_counts_stay_those_of_the_own_counts(n_batches):
     assert all(np.isfinite([lap.bound, lap.log_z]).all() for lap in result.trace)
 
 
-def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap():
-    from stickbreak.initialize import from_blocks
-
+@pytest.mark.parametrize("granularity", ["sequence", "token", "subsequence"])
+def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap(granularity):
     data, model = words(30), MODELS["hmm"]()
     start = from_blocks(model, data, K, np.random.default_rng(0), candidates=1)
-    result = run(model, CollapsedVB(max_iter=10, tol=0.0), data, start)
+    engine = CollapsedVB(max_iter=10, tol=0.0, granularity=granularity, subchain_length=2)
+    result = run(model, engine, data, start)
+    again = engine.rule().count(
+        model, result.params, engine.rule().units(data.whole()), result.warm(), map
+    )
+    np.testing.assert_allclose(again["transition"], result.counts["transition"], atol=1e-9)
     assert result.counts["emission"].sum() == pytest.approx(data.n_rows, rel=1e-6)
-    assert result.trace.log_z[-1] > result.trace.log_z[1]
+    assert np.isfinite([result.trace.log_z, result.trace.bound]).all()
 
 
 @pytest.mark.parametrize("kind", ["hmm", "hdp"])
-def test_killed_spilled_and_threaded_fits_are_the_same_bits(kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize("granularity", ["sequence", "token", "subsequence"])
+def test_killed_spilled_and_threaded_fits_are_the_same_bits(
+    kind, granularity, tmp_path, monkeypatch
+):
     monkeypatch.setattr("stickbreak.inference.collapsed.SWEEP_ROWS", 200)  # several lanes
     data, model = words(300, seed=5), MODELS[kind]()
     assert data.batches(2)[0].n_rows > 400
     start = from_local(model, data, K, np.random.default_rng(1))
-    engine = CollapsedVB(max_iter=8, tol=0.0, n_batches=2)
+    engine = CollapsedVB(
+        max_iter=6, tol=0.0, n_batches=2, granularity=granularity, subchain_length=3
+    )
     whole = run(model, engine, data, start)
     with workers(2) as pool:
         threaded = run(model, engine, data, start, pool=pool)
@@ -502,7 +620,7 @@ import numpy as np
 from stickbreak.data import Sequences
 from stickbreak.families import Categorical
 from stickbreak.inference import ExcludeOwn
-from stickbreak.initialize import from_local
+from stickbreak.initialize import from_blocks, from_local
 from stickbreak.kernels.chain.collapsed import sweep_sequences
 from stickbreak.models import finite_hmm
 data = Sequences(np.arange(6)[:, None] % 3, offsets=np.array([0, 3, 6]))
@@ -553,6 +671,19 @@ def test_what_cannot_be_is_refused():
         fit(granularity="word")
     with pytest.raises(ValueError, match="granularity='subsequence'"):
         fit(lists[:1])
+    with pytest.raises(ValueError, match="subchain_length=100 leaves the one sequence of 3 rows"):
+        fit(lists[:1], granularity="subsequence")
+    with pytest.raises(ValueError, match="block=2 is for granularity='sequence'"):
+        fit(granularity="token", block=2)
+    with pytest.raises(ValueError, match="guards must be 'messages' or 'counts'; got 'none'"):
+        fit(guards="none")
+    with pytest.raises(ValueError, match="granularity='token' is not for Gaussian; use 'sequence'"):
+        sb.HMM(2, inference=CollapsedVB(granularity="token")).fit([np.eye(4)[:, :2]] * 2)
+    with pytest.raises(ValueError, match="impossible steps do not allow; use"):
+        sb.HMM(
+            2, family="categorical", transition_prior=np.triu(np.ones((2, 2))),
+            inference=CollapsedVB(granularity="token"),
+        ).fit(lists)  # fmt: skip
     with pytest.raises(ValueError, match="sample_weight has 2: collapsed inference takes out one"):
         fit(weight=[1.0, 2.0, 0.0])
     with pytest.raises(ValueError, match="block must be a whole number of at least 1; got 0"):

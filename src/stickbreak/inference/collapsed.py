@@ -46,6 +46,8 @@ class ExcludeOwn(BaseRule):
     granularity: str = "auto"
     is_measured: bool = True
     block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
 
     continues = True
 
@@ -78,7 +80,7 @@ class ExcludeOwn(BaseRule):
         granularity = self._granularity(model) if self.sweeps(model) else ""
         if start.warm is None or granularity == model.structure.granularities[0]:
             return start
-        batch = data.whole()
+        batch = self.units(data.whole())
         own = model.structure.own_of(batch, start.warm, model.axis, granularity)
         counts = self.count(model, start.params, batch, own, pool)
         return replace(start, seed=counts, warm=own)
@@ -107,14 +109,25 @@ class ExcludeOwn(BaseRule):
 
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
         """How a batch is swept."""
-        granularity = self._granularity(model)
-        return Sweep(granularity, is_part, is_measured=self.is_measured, block=self.block)
+        return Sweep(
+            self._granularity(model),
+            is_part,
+            is_measured=self.is_measured,
+            block=self.block,
+            guards=self.guards,
+        )
 
     def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
         """Counts of a batch whose units have these own counts."""
         empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
         how = Sweep(self._granularity(model), is_part=False, moves=False)
         return _sweep(model, empty, params, batch, own, how, pool)
+
+    def units(self, batch: Batch) -> Batch:
+        """The batch, with what is inferred at a time as its units."""
+        if self.granularity != "subsequence":
+            return batch
+        return batch.in_blocks(self.subchain_length)
 
     def sweeps(self, model: Model) -> bool:
         """Whether single units are excluded; if not, whole batches."""
@@ -219,6 +232,8 @@ def _sweep(
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
     n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    if batch.windows is not None:  # neighbors see each other
+        n_lanes = 1
     jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
     found = list(pool(partial(job, model, counts, params), jobs))
@@ -276,7 +291,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
         )
     if model.structure.is_ordered:
-        _check_sequences(data)
+        _check_sequences(rule, granularity, data)
     if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
         rows = data.whole().rows
         if np.issubdtype(rows.dtype, np.floating) and np.isnan(rows).any():
@@ -287,7 +302,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             )
 
 
-def _check_sequences(data: Data) -> None:
+def _check_sequences(rule: ExcludeOwn, granularity: str, data: Data) -> None:
     """Sequences count once or not at all, and there are others to learn from."""
     repeats = data.whole().repeats
     if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
@@ -297,8 +312,17 @@ def _check_sequences(data: Data) -> None:
             "which counts once or not at all; repeat sequences in the data, or use "
             "CollapsedVB(granularity='batch') or BatchVB"
         )
-    if data.n_spans == 1:
+    if granularity != "sequence" and rule.block > 1:
+        raise ValueError(
+            f"block={rule.block} is for granularity='sequence'; with {granularity!r}, use block=1"
+        )
+    if granularity == "sequence" and data.n_spans == 1:
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
             "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        )
+    if granularity == "subsequence" and rule.units(data.whole()).n_spans == 1:
+        raise ValueError(
+            f"subchain_length={rule.subchain_length} leaves the one sequence of {data.n_rows} "
+            "rows in one block, and each is learned from the others; use a smaller one"
         )

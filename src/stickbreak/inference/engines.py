@@ -213,10 +213,14 @@ class CollapsedVB(_MemoizedEngine):
 
     Parameters
     ----------
-    granularity : what is inferred at a time, given all else: "word" of documents, "sequence" of
-        chains, "batch" of all data. "auto" is the first of these that the model has.
+    granularity : what is inferred at a time, given all else: a "word" of documents; of chains a
+        "sequence", or for one column of symbols a "token", or a "subsequence", for few long
+        sequences; a "batch" of any data. "auto" is the first of these that the model has.
     block : how many successive sequences leave the counts together and share their potentials.
         More are faster for families whose potentials are costly, and see older counts.
+    subchain_length : rows of a subsequence.
+    guards : what a subsequence sees of the one before: "messages", probabilities of steps averaged
+        over its last state, or "counts", as published, which are not divided by their sums.
     n_batches : number of batches; "auto" is 20 where batches are the units, one for documents, one
         for every 500,000 rows of sequences.
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic;
@@ -227,13 +231,17 @@ class CollapsedVB(_MemoizedEngine):
 
     granularity: str = "auto"
     block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
     n_batches: int | str = "auto"
     memory_limit: int = 1 << 30
 
     def check(self) -> None:
-        """Check block, n_batches and memory_limit too."""
+        """Check block, subchain_length, guards, n_batches and memory_limit too."""
         super().check()
-        require_whole(block=self.block)
+        require_whole(block=self.block, subchain_length=self.subchain_length)
+        if self.guards not in ("messages", "counts"):
+            raise ValueError(f"guards must be 'messages' or 'counts'; got {self.guards!r}")
         check_memory(self.n_batches, self.memory_limit)
 
     def check_data(self, model: Model, data: Data) -> None:
@@ -242,7 +250,12 @@ class CollapsedVB(_MemoizedEngine):
 
     def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn(self.granularity, block=int(self.block))
+        return ExcludeOwn(
+            self.granularity,
+            block=int(self.block),
+            subchain_length=int(self.subchain_length),
+            guards=self.guards,
+        )
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -255,7 +268,7 @@ class CollapsedVB(_MemoizedEngine):
             n = 1 if isinstance(data, Documents) else max(1, round(data.n_rows / SWEPT_ROWS))
         elif n == "auto":
             n = max(1, min(N_BLOCKS, data.n_spans))
-        return FixedBatches(data.batches(n))
+        return FixedBatches([self.rule().units(batch) for batch in data.batches(n)])
 
     def stopping(self) -> Stopping:
         """By the leave-one-out predictive: the bound may fall."""

@@ -59,11 +59,12 @@ def from_collapsed(
     rng: np.random.Generator,
     *,
     n_sweeps: int,
+    legal: Array | None = None,
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
-    start = from_local(model, data, n_components, rng, pool=pool)
+    start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     require_whole_run(found)

@@ -7,12 +7,14 @@ added, and the total is summed afresh every lap.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.chain.blocks import count_blocks, inner_steps, sweep_blocks
 from stickbreak.kernels.chain.collapsed import (
     Steps,
     count_sequences,
@@ -27,7 +29,7 @@ from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
 
-__all__ = ["SweptChain", "require_possible"]
+__all__ = ["SweptChain", "legal_rows", "require_possible", "used_units"]
 
 KEPT = np.float32
 DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
@@ -36,7 +38,7 @@ DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
 class SweptChain(BaseStructure):
     """The part of a chain that collapsed inference needs: own counts of sequences, and sweeps."""
 
-    granularities = ("sequence", "token")
+    granularities = ("sequence", "token", "subsequence")
 
     def own_counts(
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
@@ -50,9 +52,11 @@ class SweptChain(BaseStructure):
         return Fields(layout, arrays)
 
     def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
-        """Tokens keep the posteriors of their rows, and no steps."""
+        """The posteriors of rows, which are taken as independent; batch : of these units."""
         found = self.own_counts(batch, own["rows"].shape[1], axis, granularity)
         found["rows"][...] = own["rows"]
+        if granularity == "subsequence":
+            inner_steps(found["rows"], batch.offsets, found["pairs"])
         return found
 
     def random_own(
@@ -92,8 +96,14 @@ class SweptChain(BaseStructure):
         how: Sweep,
     ) -> tuple[float, float]:
         """Every sequence once, given all others. Its part of the bound is its path's entropy."""
+        if how.granularity != "sequence" and how.moves and (pseudo.transition == 0).any():
+            raise ValueError(
+                f"a {how.granularity} is inferred apart from the next one, which impossible steps "
+                "do not allow; use CollapsedVB(granularity='sequence')"
+            )
+        visit = {"sequence": _by_sequence, "token": _by_token, "subsequence": _by_block}
         job = _Job(live, tables, pseudo, lane, legal, own, out_live, how)
-        log_z, entropy, bad = (_by_token if how.granularity == "token" else _by_sequence)(job, out)
+        log_z, entropy, bad = visit[how.granularity](job, out)
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.unit_at + bad)
         return log_z, entropy
@@ -124,16 +134,16 @@ def _draw_chains(batch: Batch, own: Fields, legal: Array | None, rng: np.random.
     units = np.repeat(np.arange(batch.n_spans), np.diff(batch.offsets))
     is_first = np.zeros(n, dtype=np.bool_)
     is_first[batch.offsets[:-1]] = True
-    limits = _legal_rows(batch, legal, K)
+    limits = legal_rows(batch, legal, K)
     for begin in range(0, n, max(1, DRAWN // (K * K))):
         m = min(max(1, DRAWN // (K * K)), n - begin)
         uniforms = rng.random((m, K, K), dtype=np.float32)
         random_chains(uniforms, begin, units, is_first, *limits, own["rows"], own["pairs"])
-    is_used = _is_used(batch)
+    is_used = used_units(batch)
     own["rows"][~is_used[units]] = own["pairs"][~is_used] = 0.0
 
 
-def _is_used(batch: Batch) -> Array:
+def used_units(batch: Batch) -> Array:
     """(units,) whether a sequence counts at all."""
     assert batch.offsets is not None
     if batch.repeats is None:
@@ -141,7 +151,7 @@ def _is_used(batch: Batch) -> Array:
     return np.asarray(batch.repeats[batch.offsets[:-1]] > 0)
 
 
-def _legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Array]:
+def legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Array]:
     """Sets (n,) of the rows, and 1 for the states (M, width) of each; sets (0,) for all states."""
     if legal is None or batch.sets is None:
         return np.zeros(0, dtype=np.int64), np.ones((1, width))
@@ -165,13 +175,13 @@ class _Job(NamedTuple):
         """Words (n,), offsets (units + 1,), and which sequences count."""
         assert self.lane.offsets is not None
         words = np.ascontiguousarray(self.lane.rows[:, 0], dtype=np.int64)
-        return words, self.lane.offsets, _is_used(self.lane)
+        return words, self.lane.offsets, used_units(self.lane)
 
     def counts(self, *more: Any) -> list[Any]:
         """Counts of all data, the words, and the legal states of each; then more arguments."""
         width = len(self.live.totals)
         steps = _pad_steps(self.tables, self.pseudo, width)
-        limits = _legal_rows(self.lane, self.legal, width)
+        limits = legal_rows(self.lane, self.legal, width)
         return [*self.live, *self.words, steps, *limits, *more]
 
     def outs(self) -> tuple[Array, Array, Array, Array]:
@@ -204,11 +214,6 @@ def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
 def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
     """As `_by_sequence`. Without own counts, rows begin with those of their sequences."""
     how, outs, found, bad, rows = job.how, job.outs(), np.zeros(2), -1, job.own["rows"]
-    if how.moves and (job.pseudo.transition == 0).any():
-        raise ValueError(
-            "tokens are inferred apart from each other, which impossible steps do not allow; use "
-            "CollapsedVB(granularity='sequence')"
-        )
     if how.moves and how.is_part:
         bad = sweep_tokens(*job.counts(rows, how.is_measured, *outs, found))
     else:
@@ -217,6 +222,28 @@ def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
             none = [np.zeros_like(array) for array in outs]
             bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found))
         count_tokens(*job.words, rows, how.is_measured, *outs, found)
+    _settle(outs, out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _by_block(job: _Job, out: Out) -> tuple[float, float, int]:
+    """As `_by_sequence`, for the blocks of sequences; units of the lane are blocks."""
+    how, lane, kept = job.how, job.lane, (job.own["rows"], job.own["pairs"])
+    assert lane.windows is not None
+    assert lane.offsets is not None
+    joins, found, bad = ~lane.windows.is_first, np.zeros(2), -1
+    if how.moves and not how.is_part:
+        starts = lane.offsets[:-1][lane.windows.is_first]
+        whole = replace(lane, offsets=np.r_[starts, lane.n_rows], windows=None)
+        result = _by_token(job._replace(lane=whole), out)
+        inner_steps(kept[0], lane.offsets, kept[1])
+        return result
+    outs = job.outs()
+    if how.moves:
+        flags = joins, how.guards == "messages", how.is_measured
+        bad = sweep_blocks(*job.counts(*kept, *flags, *outs, found))
+    else:
+        count_blocks(*job.words, *kept, joins, *outs)
     _settle(outs, out)
     return float(found[0]), float(found[1]), int(bad)
 

@@ -12,7 +12,7 @@ from stickbreak.kernels.chain.gibbs import StateCounts, sweep_states
 from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Field, Fields
 
-from .collapsed import SweptChain, _is_used, _legal_rows
+from .collapsed import SweptChain, used_units, legal_rows
 
 __all__ = ["DrawnChain"]
 
@@ -46,14 +46,14 @@ class DrawnChain(SweptChain):
             return super().sweep(live, tables, pseudo, lane, legal, own, out_live, out, how)
         K = len(tables["start"])
         _require_drawable(lane, pseudo)
-        states, used = own["state"] - 1, _is_used(lane)
+        states, used = own["state"] - 1, used_units(lane)
         labels = np.repeat(used, np.diff(np.asarray(lane.offsets)))
         if how.is_part and ((states[labels] < 0) | (states[labels] >= K)).any():
             raise NumericalError(f"rows have states other than the {K} that there are")
         words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64)
         log_z = sweep_states(
             _count_all(live, tables, pseudo, K), words, lane.offsets, used,
-            *_legal_rows(lane, legal, K), states, how.is_part, how.seeds, how.power,
+            *legal_rows(lane, legal, K), states, how.is_part, how.seeds, how.power,
         )  # fmt: skip
         states[~labels] = -1
         own["state"][...] = states + 1
