@@ -15,6 +15,7 @@ from stickbreak.data import Table, is_on_disk
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
     Accumulator,
+    Draw,
     Engine,
     Mover,
     MoveRecord,
@@ -219,14 +220,10 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    if engine.rule().continues:
-        raise ValueError(
-            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
-            "use MemoizedVB, or StochasticVB with total_samples"
-        )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)
+        _require_one_visit(engine, model, task.table)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
         legal = task.legal
         if seen is None and total_samples is None and engine.mover().moves:
@@ -251,6 +248,17 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
 def _without_sets(fitted: Fitted) -> Fitted:
     """The fit without legal sets, which belong to the rows of one call."""
     return replace(fitted, params=fitted.model.with_legal(fitted.params, None))
+
+
+def _require_one_visit(engine: Engine, model: Model, table: Table) -> None:
+    """Raise ValueError for an engine whose units continue from what they keep."""
+    rule = engine.rule()
+    keeps_labels = isinstance(rule, Draw) and rule.keeps(model, table.whole(), 1) is not None
+    if rule.continues or keeps_labels:
+        raise ValueError(
+            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
+            "use MemoizedVB, or StochasticVB with total_samples"
+        )
 
 
 def _make_accumulator(engine: Engine, table: Table, total_samples: float | None) -> Accumulator:

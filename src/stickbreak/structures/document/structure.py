@@ -24,6 +24,7 @@ from stickbreak.stats import Field, Fields, Summary, WordShares
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
+from .draws import draw_labels
 
 __all__ = ["Document"]
 
@@ -58,7 +59,9 @@ class Document(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
+    draws = labels_repeats = True
     granularities = ("word",)
+    drawn_granularity = "word"
     n_sweeps = 5
     sweeps_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
@@ -200,6 +203,27 @@ class Document(BaseStructure):
             "HardEM is not for documents, whose shares are not labels; use EM, BatchVB or "
             "another engine"
         )
+
+    def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Counts (S, K) of the labels of the documents' words; -1 before there are any."""
+        counts = np.full((batch.n_spans, n_components), -1.0)
+        return Fields({"counts": Field(("unit", axis), nonnegative=False)}, {"counts": counts})
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """A label for each occurrence of a word, drawn given the prior's mean shares."""
+        return draw_labels(potentials, block, _evidence(potentials, block), None, uniforms, out)[0]
+
+    def redraw(
+        self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
+    ) -> Local:
+        """Labels given documents' shares, which are drawn given the last labels.
+
+        Documents that have none yet have the prior's mean shares.
+        """
+        held, evidence = warm["counts"], _evidence(potentials, block)
+        given = None if (held < 0).any() else held
+        local, held[...] = draw_labels(potentials, block, evidence, given, uniforms, out)
+        return local
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Words of each component. Labels do not determine E[log pi]."""
