@@ -287,6 +287,11 @@ class BaseFamily(Parameters):
         """Whether rows can leave and join the counts one by one in compiled code: `live`."""
         return False
 
+    @property
+    def is_one_symbol(self) -> bool:
+        """Whether a row is a single symbol, counted in a table."""
+        return False
+
     def live(self, counts: Counts) -> Any:
         """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes.
 

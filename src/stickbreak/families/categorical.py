@@ -183,6 +183,11 @@ class Categorical(BaseFamily):
 
     sweeps = True
 
+    @property
+    def is_one_symbol(self) -> bool:
+        """Those of a single column."""
+        return len(self.n_symbols) == 1
+
     def live(self, counts: Counts) -> LiveTable | LiveColumns:
         """Counts, copied, for a sweep."""
         concentration, n_symbols = float(self.concentration), np.asarray(self.n_symbols)

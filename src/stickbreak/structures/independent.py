@@ -17,7 +17,8 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
 from .base import BaseStructure, mask_illegal, one_hot, row_evidence
-from .independent_collapsed import no_shares, random_shares, sweep_table
+from .independent_collapsed import sweep_table
+from .own_shares import no_shares, random_shares
 
 if TYPE_CHECKING:
     from stickbreak.models import Model

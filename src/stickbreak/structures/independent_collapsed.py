@@ -14,26 +14,9 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.kernels.row_sweeps import LiveShares, sweep_rows
 from stickbreak.protocols import Array, Out, Sweep
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Fields
 
-__all__ = ["no_shares", "random_shares", "sweep_table"]
-
-
-def no_shares(n_rows: int, n_components: int, axis: str) -> Fields:
-    """Shares (n, K), float32, none yet."""
-    shares = np.zeros((n_rows, n_components), dtype=np.float32)
-    return Fields({"shares": Field(("row", axis))}, {"shares": shares})
-
-
-def random_shares(
-    batch: Batch, n_components: int, axis: str, rng: np.random.Generator, legal: Array | None
-) -> Fields:
-    """Uniformly random shares (n, K), float32, of the components that a row may have."""
-    shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-    if legal is not None and batch.sets is not None:
-        shares *= np.asarray(legal)[batch.sets] > 0
-    shares /= shares.sum(1, keepdims=True)
-    return Fields(no_shares(0, n_components, axis).layout, {"shares": shares})
+__all__ = ["sweep_table"]
 
 
 def sweep_table(

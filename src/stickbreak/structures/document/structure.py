@@ -22,7 +22,9 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
+from .draws import draw_labels
 
 __all__ = ["Document"]
 
@@ -57,8 +59,11 @@ class Document(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
+    draws = labels_repeats = True
     granularities = ("word",)
+    drawn_granularity = "word"
     n_sweeps = 5
+    sweeps_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -199,6 +204,27 @@ class Document(BaseStructure):
             "another engine"
         )
 
+    def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Counts (S, K) of the labels of the documents' words; -1 before there are any."""
+        counts = np.full((batch.n_spans, n_components), -1.0)
+        return Fields({"counts": Field(("unit", axis), nonnegative=False)}, {"counts": counts})
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """A label for each occurrence of a word, drawn given the prior's mean shares."""
+        return draw_labels(potentials, block, _evidence(potentials, block), None, uniforms, out)[0]
+
+    def redraw(
+        self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
+    ) -> Local:
+        """Labels given documents' shares, which are drawn given the last labels.
+
+        Documents that have none yet have the prior's mean shares.
+        """
+        held, evidence = warm["counts"], _evidence(potentials, block)
+        given = None if (held < 0).any() else held
+        local, held[...] = draw_labels(potentials, block, evidence, given, uniforms, out)
+        return local
+
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Words of each component. Labels do not determine E[log pi]."""
         known = labels >= 0
@@ -247,8 +273,7 @@ class Document(BaseStructure):
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
         """Shares (n, K) of the words, none yet."""
-        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
         self,
@@ -258,10 +283,8 @@ class Document(BaseStructure):
         rng: np.random.Generator,
         legal: Array | None = None,
     ) -> Fields:
-        """Uniformly random shares of every word."""
-        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-        shares /= shares.sum(1, keepdims=True)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        """Uniformly random shares of every word, of the components that it may have."""
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,
@@ -313,14 +336,39 @@ class Document(BaseStructure):
 
 def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
     """Linear evidence table (M, width), the table row of each word (n,), log scales (M,)."""
-    linear = potentials.scores.symbol_table if block.sets is None else None
+    linear = potentials.scores.symbol_table
     if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
         table, top = linear
-        return table, np.ascontiguousarray(block.rows[:, 0], dtype=np.int64), top
+        index = np.ascontiguousarray(block.rows[:, 0], dtype=np.int64)
+        if block.sets is None or potentials.log_legal is None:
+            return table, index, top
+        return _with_limits(potentials, block, table, index, top)
     logs = np.ascontiguousarray(row_evidence(potentials, block))
     table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
     linear_rows(logs, table, top)
     return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)
+
+
+def _with_limits(
+    potentials: Potentials, block: Batch, table: Array, index: Array, top: Array
+) -> tuple[Array, Array, Array]:
+    """The table with a further line for each word that is limited to some components.
+
+    A word in two sets has two lines; most words have none.
+    """
+    assert block.sets is not None
+    assert potentials.log_legal is not None
+    n_sets, limited = len(potentials.log_legal), np.flatnonzero(block.sets > 0)
+    codes = index[limited] * n_sets + block.sets[limited]
+    pairs, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    logs = potentials.scores.evidence(block.rows[limited[first]])
+    logs = np.ascontiguousarray(logs + potentials.log_legal[pairs % n_sets])
+    lines, tops = np.empty((len(logs), table.shape[1])), np.empty(len(logs))
+    linear_rows(logs, lines, tops)
+    at = index.copy()
+    at[limited] = len(table) + which.reshape(-1)
+    tops = np.where(np.isfinite(tops), tops, 0.0)
+    return np.concatenate([table, lines]), at, np.concatenate([top, tops])
 
 
 def _tops(evidence: Array) -> Array:
