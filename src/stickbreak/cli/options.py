@@ -206,7 +206,7 @@ INITS = (
 )
 CHAIN_INITS = (
     '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
-    'far apart) and "random"'
+    'far apart), "random" and "local" (random chains)'
 )
 CHAIN_OPTIONS = (
     "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",

@@ -51,7 +51,8 @@ class HMM(SequenceModel):
         seen, with a warning.
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
         that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
-        "k-means++" (Bregman, on rows: for states that change often) or "random" (random rows).
+        "k-means++" (Bregman, on rows: for states that change often), "random" (random rows) or
+        "local" (a random chain for every sequence, as collapsed inference begins).
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 

@@ -307,6 +307,10 @@ class BaseFamily(Parameters):
         """Rows of the user in the form that these kernels read."""
         return self.prepare(rows)
 
+    def own_symbols(self, rows: Any, counts: Counts) -> Array | None:
+        """Symbols of live rows, if a sweep should copy the counts of these only; None for all."""
+        return None
+
     def settle(self, live: Any, n_components: int) -> Out:
         """Fields back from live counts."""
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")

@@ -202,6 +202,13 @@ class Categorical(BaseFamily):
         """Positions (n, D) on the shared axis, -1 where missing."""
         return np.ascontiguousarray(self.prepare(rows))
 
+    def own_symbols(self, rows: Array, counts: Counts) -> Array | None:
+        """The symbols of one column, if they are less than half of all."""
+        is_seen = np.zeros(len(counts["emission"]), dtype=np.bool_)
+        is_seen[rows[rows >= 0]] = True
+        is_few = len(self.n_symbols) == 1 and 2 * is_seen.sum() < len(is_seen)
+        return np.flatnonzero(is_seen) if is_few else None
+
     def settle(self, live: LiveTable | LiveColumns, n_components: int) -> dict[str, Array]:
         """Fields from live counts."""
         own = {"emission": live.counts, "emission_total": np.atleast_2d(live.totals)}

@@ -250,8 +250,8 @@ def _sweep(
     jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
     found = list(pool(partial(job, model, counts, params), jobs))
-    total = Tally(found[0][0])
-    for summary, _ in found[1:]:
+    total = Tally.taking(counts.empty())
+    for summary, _ in found:
         total.add(summary)
     for (_, mine, _), (_, swept) in zip(jobs, found, strict=True):
         for name, array in swept.arrays.items():
@@ -269,6 +269,11 @@ def _sweep_lane(
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
     lane, own, how = job
     lane = lane.with_rows(model.family.live_rows(lane.rows))
+    symbols = None if counts.index is not None else model.family.own_symbols(lane.rows, counts)
+    if symbols is not None:  # copies of a large table would take as long as the sweep
+        place = np.full(symbols[-1] + 2, -1) if len(symbols) else np.array([-1])
+        place[symbols] = np.arange(len(symbols))  # the last entry, -1, is for missing ones
+        counts, lane = counts.restrict(symbols), lane.with_rows(place[lane.rows])
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
     fresh = model.family.live_sums(new)
