@@ -14,7 +14,8 @@ from scipy.special import digamma, gammaln
 
 from stickbreak.data import Scale
 from stickbreak.estimators import register_part
-from stickbreak.families.base import BaseFamily, BaseScores, prior_vector, require_positive
+from stickbreak.families.base import BaseFamily, BaseScores, require_positive
+from stickbreak.families.prior_scales import prior_vector
 from stickbreak.protocols import Array, Counts, Out
 from stickbreak.stats import Field, Shares
 
