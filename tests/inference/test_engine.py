@@ -5,15 +5,17 @@ workers.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import threadpoolctl
 from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
 from registers import FAMILIES
-from threadpoolctl import threadpool_info
 
 from stickbreak import families
 from stickbreak.data import Table, measure
@@ -388,7 +390,11 @@ def test_count_workers() -> None:
 
 
 def blas_threads() -> list[int]:
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return [
+        pool["num_threads"]
+        for pool in threadpoolctl.threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
 
 
 def test_blas_is_held_to_one_thread_and_restored() -> None:
@@ -401,6 +407,22 @@ def test_blas_is_held_to_one_thread_and_restored() -> None:
     with pytest.raises(RuntimeError), workers(1):
         raise RuntimeError
     assert blas_threads() == before
+
+
+def test_blas_libraries_are_looked_for_again_only_after_an_import(monkeypatch) -> None:
+    searches: list[int] = []
+    search = threadpoolctl.ThreadpoolController._load_libraries
+    monkeypatch.setattr(
+        threadpoolctl.ThreadpoolController,
+        "_load_libraries",
+        lambda self: (searches.append(1), search(self)),
+    )
+    for name in ("a_module", "another_module"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        for _ in range(3):
+            with workers(1):
+                pass
+    assert len(searches) == 2
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])
