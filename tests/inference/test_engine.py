@@ -398,15 +398,15 @@ def blas_threads() -> list[int]:
 
 
 def test_blas_is_held_to_one_thread_and_restored() -> None:
-    before = blas_threads()
-    assert before
-    with workers(2) as pool:
-        assert set(blas_threads()) == {1}
-        assert list(pool(abs, [-1, 2, -3])) == [1, 2, 3]
-    assert blas_threads() == before
-    with pytest.raises(RuntimeError), workers(1):
-        raise RuntimeError
-    assert blas_threads() == before
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
+        with workers(2) as pool:
+            assert set(blas_threads()) == {1}
+            assert list(pool(abs, [-1, 2, -3])) == [1, 2, 3]
+        assert set(blas_threads()) == {2}
+        with pytest.raises(RuntimeError), workers(1):
+            raise RuntimeError
+        assert set(blas_threads()) == {2}
 
 
 def test_blas_libraries_are_looked_for_again_only_after_an_import(monkeypatch) -> None:
