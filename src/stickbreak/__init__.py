@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Gibbs,
         HardEM,
         MemoizedVB,
+        StochasticCollapsedVB,
         StochasticVB,
         SubchainVB,
     )
@@ -81,7 +82,8 @@ _HOMES = {
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
     "inference": (
-        "EM", "BatchVB", "Callback", "CollapsedVB", "Gibbs", "HardEM", "MemoizedVB", "StochasticVB",
+        "EM", "BatchVB", "Callback", "CollapsedVB", "Gibbs", "HardEM", "MemoizedVB",
+        "StochasticCollapsedVB", "StochasticVB",
         "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
@@ -95,6 +97,7 @@ _SUBMODULES = {
     "families",
     "inference",
     "initialize",
+    "metrics",
     "models",
     "moves",
     "plots",
@@ -140,6 +143,7 @@ __all__ = [
     "Poisson",
     "Product",
     "StickbreakWarning",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
     "ZeroMeanGaussian",

@@ -94,16 +94,22 @@ class Sweep(NamedTuple):
     granularity : what is inferred at a time, one of the structure's `granularities`
     is_part : whether own counts are part of the live ones; if not, these stay as they are
     moves : whether units are inferred at all, or only counted as they are
+    is_measured : whether their part of the bound is wanted
     seeds (n,) : uint64, random numbers of each row begin here, and labels are drawn; None for
         expectations
     power : of the conditional probabilities that labels are drawn from, 1 / temperature
+    block : successive units whose counts leave together, and which share their potentials
+    guards : what a part of a unit sees of its neighbor to the left, "messages" or "counts"
     """
 
     granularity: str
     is_part: bool
     moves: bool = True
+    is_measured: bool = True
     seeds: Array | None = None
     power: float = 1.0
+    block: int = 1
+    guards: str = "messages"
 
 
 class Rule(Protocol):

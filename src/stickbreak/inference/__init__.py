@@ -2,7 +2,7 @@
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
-from .collapsed import ExcludeOwn, count_own
+from .collapsed import ExcludeOwn, IncludeOwn, count_own
 from .engine import Callback, Data, Engine
 from .engines import (
     EM,
@@ -12,6 +12,7 @@ from .engines import (
     Gibbs,
     HardEM,
     MemoizedVB,
+    StochasticCollapsedVB,
     StochasticVB,
     SubchainVB,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "Gibbs",
     "Hard",
     "HardEM",
+    "IncludeOwn",
     "Info",
     "LapRecord",
     "LogMean",
@@ -69,6 +71,7 @@ __all__ = [
     "Start",
     "State",
     "Stochastic",
+    "StochasticCollapsedVB",
     "StochasticVB",
     "Stopping",
     "Streaming",

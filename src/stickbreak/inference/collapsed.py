@@ -7,6 +7,7 @@ sequence by sequence, and keep each unit's own counts; for others the unit is th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,15 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
-from .rules import BaseRule
+from .rules import BaseRule, LogMean
+from .unit_sweeps import sweep_units
 
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["ExcludeOwn", "count_own"]
+    from .engine import Data
+    from .state import Start
+
+__all__ = ["ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
+
+# Each lane copies the counts and does not see what others change.
+SWEEP_ROWS, MAX_LANES = 1 << 16, 8
 
 
 @dataclass(frozen=True)
@@ -35,13 +44,17 @@ class ExcludeOwn(BaseRule):
     """
 
     granularity: str = "auto"
+    is_measured: bool = True
+    block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
 
     continues = True
 
     @property
     def objective(self) -> str:
-        """The bound on the log evidence."""
-        return "bound"
+        """The bound on the log evidence, unless it is not wanted."""
+        return "bound" if self.is_measured else ""
 
     def pick(self, table: Any) -> Callable[..., Any]:
         """`log_mean` of a family or table."""
@@ -55,13 +68,26 @@ class ExcludeOwn(BaseRule):
 
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """Own counts of every unit, for structures that sweep."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().keeps(model, batch, n_components)
-        return model.structure.own_counts(batch, n_components, model.axis)
+        granularity = self._granularity(model)
+        return model.structure.own_counts(batch, n_components, model.axis, granularity)
+
+    def begin(self, model: Model, data: Data, start: Start, pool: Pool) -> Start:
+        """The start, with own counts of this granularity."""
+        usual = replace(self, granularity="auto") if self.sweeps(model) else self
+        start = BaseRule.begin(usual, model, data, start, pool)
+        granularity = self._granularity(model) if self.sweeps(model) else ""
+        if start.warm is None or granularity == model.structure.granularities[0]:
+            return start
+        batch = self.units(data.whole())
+        own = model.structure.own_of(batch, start.warm, model.axis, granularity)
+        counts = self.count(model, start.params, batch, own, pool)
+        return replace(start, seed=counts, warm=own)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
-        return counts if old is None or model.sweeps else counts - old
+        return counts if old is None or self.sweeps(model) else counts - old
 
     def visit(
         self,
@@ -74,20 +100,83 @@ class ExcludeOwn(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
-        if not model.sweeps:
+        if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        how = Sweep(self._granularity(model), is_part=warm is not None)
+        how = Sweep(
+            self._granularity(model),
+            warm is not None,
+            is_measured=self.is_measured,
+            block=self.block,
+            guards=self.guards,
+        )
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
-        return _sweep(model, counts, params, batch, own, how, pool), own
+        found = _sweep(model, counts, params, batch, own, how, pool)
+        self.check(found)
+        return found, own
+
+    def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
+        """Counts of a batch whose units have these own counts."""
+        empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
+        how = Sweep(self._granularity(model), is_part=False, moves=False)
+        return _sweep(model, empty, params, batch, own, how, pool)
+
+    def units(self, batch: Batch) -> Batch:
+        """The batch, with what is inferred at a time as its units."""
+        if self.granularity != "subsequence":
+            return batch
+        return batch.in_blocks(self.subchain_length)
+
+    def sweeps(self, model: Model) -> bool:
+        """Whether single units are excluded; if not, whole batches."""
+        return self.granularity != "batch" and (model.sweeps or model.structure.loops)
 
     def _granularity(self, model: Model) -> str:
         """The structure's own, unless one is asked for."""
         return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
 
+    def check(self, found: Summary) -> None:
+        """Raise NumericalError if the predictives or the local bound are not finite."""
+        super().check(found)
+        if not math.isfinite(found.log_z):
+            raise NumericalError(
+                f"the log predictive is {found.log_z} (not a number, or a row without a legal "
+                "component); check the data's scale and the family's prior"
+            )
+
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
-        return float(model.bound(total, params))
+        return float(model.bound(total, params)) if self.is_measured else None
+
+
+@dataclass(frozen=True)
+class IncludeOwn(LogMean):
+    """Posterior predictive given all units, those of the batch included: stochastic inference.
+
+    Units with values of their own, like a document's shares, are swept some times from a cold start
+    while the counts stay as they are.
+    """
+
+    def visit(
+        self,
+        model: Model,
+        counts: Summary,
+        params: Fields,
+        batch: Batch,
+        warm: Fields | None,
+        watches: Sequence[Watch],
+        pool: Pool,
+    ) -> tuple[Summary, Fields | None]:
+        """Counts of one batch after its sweeps, or after the local step if one is enough."""
+        n_sweeps = model.structure.n_sweeps
+        if not model.sweeps or n_sweeps == 1:
+            return super().visit(model, counts, params, batch, warm, watches, pool)
+        granularity = model.structure.granularities[0]
+        own = model.structure.own_counts(batch, counts.size(model.axis), model.axis)
+        how = Sweep(granularity, is_part=False, is_measured=False)
+        for _ in range(n_sweeps):
+            found = _sweep(model, counts, params, batch, own, how, pool)
+        return found, None
 
 
 def _sweep(
@@ -100,8 +189,12 @@ def _sweep(
     pool: Pool = map,
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
-    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes()]
-    found = list(pool(partial(_sweep_lane, model, counts, params, how), jobs))
+    n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    if batch.windows is not None:  # neighbors see each other
+        n_lanes = 1
+    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes(n_lanes)]
+    job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
+    found = list(pool(partial(job, model, counts, params, how), jobs))
     total = Tally(found[0][0])
     for summary, _ in found[1:]:
         total.add(summary)
@@ -120,10 +213,10 @@ def _sweep_lane(
     job: tuple[Batch, Fields],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
-    lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1]
+    lane, own = job[0].with_rows(model.family.live_rows(job[0].rows)), job[1]
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
-    fresh = model.family.live(new)
+    fresh = model.family.live_sums(new)
     out = {name: np.array(new[name]) for name in tables}
     legal = params["legal"] if "legal" in params.arrays else None
     log_z, local_bound = model.structure.sweep(
@@ -135,7 +228,63 @@ def _sweep_lane(
 
 
 def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
-    """Counts of a batch whose units have these own counts."""
-    empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
-    how = Sweep(model.structure.granularities[0], is_part=False, moves=False)
-    return _sweep(model, empty, params, batch, own, how, pool)
+    """Counts of a batch whose units have these own counts, of the structure's usual kind."""
+    return ExcludeOwn().count(model, params, batch, own, pool)
+
+
+def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
+    """Raise ValueError if the data cannot be inferred by units of the rule's granularity."""
+    known, asked = (*model.structure.granularities, "batch"), rule.granularity
+    if asked not in ("auto", *known):
+        raise ValueError(
+            f"granularity={asked!r} is not for {type(model.structure).__name__}; choose one of "
+            f"{', '.join(('auto', *known))}"
+        )
+    if not rule.sweeps(model):
+        if asked in model.structure.granularities:
+            raise ValueError(
+                f"granularity={asked!r} is not for {type(model.family).__name__}; use 'batch'"
+            )
+        return
+    granularity = model.structure.granularities[0] if asked == "auto" else asked
+    if not model.sweeps and granularity != model.structure.granularities[0]:
+        raise ValueError(
+            f"granularity={asked!r} is not for {type(model.family).__name__}; use "
+            f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
+        )
+    if model.structure.is_ordered:
+        _check_sequences(rule, granularity, data)
+    if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
+        rows = data.whole().rows
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and np.isnan(rows).any():
+            raise ValueError(
+                "missing entries are completed anew at every visit, so that what a sequence has "
+                "added is not known when it leaves; use CollapsedVB(granularity='batch'), or "
+                "MemoizedVB"
+            )
+
+
+def _check_sequences(rule: ExcludeOwn, granularity: str, data: Data) -> None:
+    """Sequences count once or not at all, and there are others to learn from."""
+    repeats = data.whole().repeats
+    if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
+        bad = repeats[~np.isin(repeats, (0.0, 1.0))][0]
+        raise ValueError(
+            f"sample_weight has {bad:g}: collapsed inference takes out one sequence at a time, "
+            "which counts once or not at all; repeat sequences in the data, or use "
+            "CollapsedVB(granularity='batch') or BatchVB"
+        )
+    if granularity != "sequence" and rule.block > 1:
+        raise ValueError(
+            f"block={rule.block} is for granularity='sequence'; with {granularity!r}, use block=1"
+        )
+    if granularity == "sequence" and data.n_spans == 1:
+        raise ValueError(
+            "there is one sequence, and collapsed inference learns each from the others; use "
+            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        )
+    if granularity == "subsequence" and rule.units(data.whole()).n_spans == 1:
+        raise ValueError(
+            f"subchain_length={rule.subchain_length} leaves the one sequence of {data.n_rows} "
+            "rows in one block, and each is learned from the others; use a smaller one"
+        )

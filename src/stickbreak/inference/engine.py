@@ -147,6 +147,9 @@ class Engine(Parameters):
         """The model that the engine fits: by default the given one."""
         return model
 
+    def check_data(self, model: Model, data: Data) -> None:
+        """Raise ValueError for data that the engine cannot fit this model to."""
+
     def watches(self) -> list[Watch]:
         """What a fit collects besides its moves' watches: by default nothing."""
         return []
@@ -174,6 +177,10 @@ class Engine(Parameters):
     def plan(self, data: Data) -> Visits:
         """Which batches each lap visits, in which order."""
         raise NotImplementedError
+
+    def plan_for(self, model: Model, data: Data) -> Visits:
+        """The same for one model: by default it is the same for all."""
+        return self.plan(data)
 
     def final_bound(
         self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool

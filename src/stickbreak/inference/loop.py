@@ -325,7 +325,8 @@ def _begin(
     model: Model, engine: Engine, data: Data, start: Start | Snapshot, seed: int, pool: Pool
 ) -> _Loop:
     """The loop before its first visit, or where a checkpoint left it."""
-    plan = engine.plan(data)
+    engine.check_data(model, data)
+    plan = engine.plan_for(model, data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
         with _named(start.path):
@@ -336,6 +337,7 @@ def _begin(
             loop.take_up(start)
             loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
+    start = engine.rule().begin(model, data, start, pool)
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
     state.warm = plan.share_out(start.warm)

@@ -20,6 +20,9 @@ from .random_streams import DRAWS
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
+    from .engine import Data
+    from .state import Start
+
 __all__ = ["BaseRule", "Draw", "Hard", "LogMean", "MeanLog", "Mode", "WindowMeanLog"]
 
 
@@ -49,6 +52,14 @@ class BaseRule:
     def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
         """The values that units keep from visit to visit, before the first; None for none."""
         return model.structure.cold_start(batch, n_components, model.axis)
+
+    def begin(self, model: Model, data: Data, start: Start, pool: Pool) -> Start:
+        """The start, without values of units that visits cannot continue from."""
+        if start.warm is None:
+            return start
+        kept = self.keeps(model, data.whole(), start.seed.size(model.axis))
+        is_ours = kept is not None and dict(kept.layout) == dict(start.warm.layout)
+        return start if is_ours else replace(start, warm=None)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts that a batch's potentials are made from: by default all.

@@ -14,6 +14,7 @@ from stickbreak.protocols import Pool
 from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator, Stochastic, Subchains
+from .collapsed import IncludeOwn
 from .engine import Data, Engine, SparseEngine, Visits
 from .plans import RandomBatches, RandomWindows
 from .rules import BaseRule, MeanLog, WindowMeanLog
@@ -24,7 +25,7 @@ from .trace import Trace
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["StochasticVB", "SubchainVB"]
+__all__ = ["StochasticCollapsedVB", "StochasticVB", "SubchainVB"]
 
 MOST_BUFFER, EDGE_TOL = 128, 1e-3  # limits of adaptive buffers
 
@@ -78,7 +79,26 @@ class _StochasticEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class StochasticVB(SparseEngine, _StochasticEngine):
+class _BatchEngine(_StochasticEngine):
+    batch_size: int | None = None
+
+    def check(self) -> None:
+        """Check the batch size too."""
+        super().check()
+        if self.batch_size is not None:
+            require_whole(batch_size=self.batch_size)
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * scaled new."""
+        return Stochastic(data.n_spans, data.n_units, self.schedule)
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches."""
+        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StochasticVB(SparseEngine, _BatchEngine):
     """Stochastic variational Bayes: noisy natural-gradient steps on small random batches.
 
     Nothing is remembered of a batch, and there is no exact bound before the end.
@@ -96,21 +116,25 @@ class StochasticVB(SparseEngine, _StochasticEngine):
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
-    batch_size: int | None = None
 
-    def check(self) -> None:
-        """Check the batch size too."""
-        super().check()
-        if self.batch_size is not None:
-            require_whole(batch_size=self.batch_size)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StochasticCollapsedVB(_BatchEngine):
+    """Stochastic collapsed inference: steps on random batches, under the posterior predictive.
 
-    def accumulator(self, data: Data) -> Accumulator:
-        """(1 - rate) * total + rate * scaled new."""
-        return Stochastic(data.n_spans, data.n_units, self.schedule)
+    As `StochasticVB`, with the parameters integrated out. A batch's own earlier part in the counts
+    stays there: nothing is remembered of it, and in large data it is small. Documents are swept
+    word by word as by `CollapsedVB`, five times.
 
-    def plan(self, data: Data) -> Visits:
-        """Random batches."""
-        return RandomBatches(data, data.step_size if self.batch_size is None else self.batch_size)
+    Parameters
+    ----------
+    batch_size, kappa, delay, first_rate : as in `StochasticVB`.
+    max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
+    reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
+    """
+
+    def rule(self) -> BaseRule:
+        """Predictives given everything seen."""
+        return IncludeOwn()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

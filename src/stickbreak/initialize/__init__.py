@@ -3,6 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
+from .ladder import from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
     choose_plusplus,
@@ -14,6 +15,7 @@ from .plusplus import (
     refine_hard,
 )
 from .scalable import choose_scalable, from_scalable
+from .seeded_words import place_words
 
 __all__ = [
     "SMOOTHING",
@@ -26,11 +28,13 @@ __all__ = [
     "from_collapsed",
     "from_documents",
     "from_labels",
+    "from_ladder",
     "from_local",
     "from_plusplus",
     "from_previous",
     "from_random",
     "from_scalable",
+    "place_words",
     "refine_hard",
     "word_counts",
 ]

@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents
-from stickbreak.inference import Callback, CollapsedVB, Start, count_own, run
-from stickbreak.protocols import Pool
+from stickbreak.data import Table
+from stickbreak.inference import (
+    Callback,
+    CollapsedVB,
+    ExcludeOwn,
+    Result,
+    Start,
+    count_own,
+    run,
+)
+from stickbreak.protocols import Array, Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["from_collapsed", "from_local"]
+__all__ = ["from_collapsed", "from_local", "require_whole_run"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class _Unmeasured(CollapsedVB):
+    """Sweeps without the bound, which a start does not need."""
+
+    def rule(self) -> ExcludeOwn:
+        """Predictives given all other units."""
+        return ExcludeOwn(is_measured=False)
 
 
 def from_local(
     model: Model,
-    data: Documents,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,
+    legal: Array | None = None,
     pool: Pool = map,
 ) -> Start:
-    """Random posteriors of all units, and their counts."""
-    batch, params = data.whole(), model.start_params(n_components)
-    own = model.structure.random_own(batch, n_components, model.axis, rng)
+    """Random posteriors of all units, and their counts: a start for every engine.
+
+    Engines that keep other values of units, or none, begin with the counts alone.
+    """
+    batch, params = data.whole(), model.start_params(n_components, legal)
+    own = model.structure.random_own(batch, n_components, model.axis, rng, legal)
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
 
 def from_collapsed(
     model: Model,
-    data: Documents,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,
     n_sweeps: int,
+    legal: Array | None = None,
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
-    start = from_local(model, data, n_components, rng, pool=pool)
-    engine = CollapsedVB(max_iter=n_sweeps, callbacks=callbacks)
+    start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
+    engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    require_whole_run(found)
     return Start(found.counts, found.params)
+
+
+def require_whole_run(found: Result) -> None:
+    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
+    if found.is_interrupted:
+        raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compile import kernel
+from .compile import inline, kernel
 from .gamma import log_fast
 from .vectors import EIGHT, fill, first_four, fma, larger, last_four, load, store
 
@@ -35,20 +35,33 @@ class LiveTable(NamedTuple):
     pseudo_total: float
 
 
+@inline
+def weigh(own, mine, pseudo, table, base, totals, base_total):
+    """Weights of eight components for one occurrence of a word that has shares `own` of them."""
+    left = larger(mine - own, 0.0) + pseudo
+    return left * ((larger(table - own, 0.0) + base) / (larger(totals - own, 0.0) + base_total))
+
+
 @kernel
-def weigh_word(mine, table, at, totals, r, pseudo, base, base_total, weights):
-    """Weights (width,) of one occurrence; returns their sum. at : where the word's line begins."""
-    total = fill(0.0)
-    for k in range(0, weights.shape[0], EIGHT):
-        own = load(r, k)
-        left = larger(load(mine, k) - own, 0.0) + load(pseudo, k)
-        right = (larger(load(table, at + k) - own, 0.0) + base) / (
-            larger(load(totals, k) - own, 0.0) + base_total
-        )
-        weight = left * right
-        store(weights, k, weight)
-        total = total + weight
-    return first_four(total) + last_four(total)
+def load_shares(own, n, out):
+    """Out (width,) = shares of word n, 0 beyond the last component."""
+    K = own.shape[1]
+    whole = K // EIGHT * EIGHT
+    for k in range(0, whole, EIGHT):
+        store(out, k, load(own, n * K + k))
+    for k in range(whole, K):
+        out[k] = own[n, k]
+
+
+@kernel
+def store_shares(shares, own, n):
+    """Shares (width,) of word n; the opposite of load_shares."""
+    K = own.shape[1]
+    whole = K // EIGHT * EIGHT
+    for k in range(0, whole, EIGHT):
+        store(own, n * K + k, load(shares, k))
+    for k in range(whole, K):
+        own[n, k] = shares[k]
 
 
 @kernel
@@ -71,7 +84,7 @@ def add_scaled(values, scale, out, at):
 @kernel
 def sweep_documents(
     table, totals, base, base_total, index, repeats, offsets, times, pseudo, rest, sets, legal,
-    own, is_part, moves, out_table, out_counts,
+    own, is_part, moves, is_measured, out_table, out_counts,
 ):  # fmt: skip
     """Every word of every document once, in order. Returns log predictives and entropy, summed.
 
@@ -81,42 +94,53 @@ def sweep_documents(
     pseudo (width,), rest : prior counts of a document
     sets (n,), legal (M, width) : which components a word may have; sets (0,) for all
     own (n, K) : shares of the words, float32; replaced if `moves`
+    is_measured : whether the entropy is wanted, half of the time of a sweep; else it is 0
     out_table (V, width), out_counts (S, width) : += and = the counts of the words' shares
     """
-    K, width, log_z, entropy = own.shape[1], totals.shape[0], 0.0, 0.0
-    weights, old, step = np.zeros(width), np.zeros(width), np.zeros(width)
+    width, log_z, entropy = totals.shape[0], 0.0, 0.0
+    weights, old = np.zeros(width), np.zeros(width)
+    new = np.zeros(width, dtype=np.float32)  # what is kept is what counts
     prior = pseudo.sum() + rest
     for s in range(offsets.shape[0] - 1):
         lo, hi, length, mine = offsets[s], offsets[s + 1], 0.0, out_counts[s]
         mine[:] = 0.0
         for n in range(lo, hi):
             length += repeats[n]
-            for k in range(K):
-                mine[k] += repeats[n] * own[n, k]
+            load_shares(own, n, old)
+            add_scaled(old, repeats[n], mine, 0)
         before = max(length - 1.0, 0.0) + prior
         for n in range(lo, hi):
             weight, at = repeats[n] * times[s], index[n] * width
-            for k in range(K):
-                old[k] = own[n, k]
+            load_shares(own, n, old)
             if not moves or repeats[n] == 0.0:
                 add_scaled(old, weight, out_table, at)
                 entropy += weight * entropy_of(old)
                 continue
-            total = weigh_word(mine, table, at, totals, old, pseudo, base, base_total, weights)
+            sums = fill(0.0)
+            for k in range(0, width, EIGHT):
+                chance = weigh(
+                    load(old, k), load(mine, k), load(pseudo, k),
+                    load(table, at + k), base, load(totals, k), base_total,
+                )  # fmt: skip
+                store(weights, k, chance)
+                sums = sums + chance
+            total = first_four(sums) + last_four(sums)
             if sets.shape[0] > 0:
                 total = 0.0
-                for k in range(K):
+                for k in range(width):
                     weights[k] *= legal[sets[n], k]
                     total += weights[k]
             log_z += weight * math.log(total / before)
-            for k in range(K):
-                own[n, k] = weights[k] / total
-                weights[k] = own[n, k]
-                step[k] = weights[k] - old[k]
-            entropy += weight * entropy_of(weights)
-            add_scaled(weights, weight, out_table, at)
-            add_scaled(step, repeats[n], mine, 0)
-            if is_part:
-                add_scaled(step, weight, table, at)
-                add_scaled(step, weight, totals, 0)
+            for k in range(0, width, EIGHT):
+                store(new, k, load(weights, k) * (1.0 / total))
+                r = load(new, k)
+                step = r - load(old, k)
+                store(mine, k, fma(step, repeats[n], load(mine, k)))
+                store(out_table, at + k, fma(r, weight, load(out_table, at + k)))
+                if is_part:
+                    store(table, at + k, fma(step, weight, load(table, at + k)))
+                    store(totals, k, fma(step, weight, load(totals, k)))
+            store_shares(new, own, n)
+            if is_measured:
+                entropy += weight * entropy_of(new)
     return log_z, entropy

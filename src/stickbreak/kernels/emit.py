@@ -18,6 +18,8 @@ __all__ = ["make_operation"]
 
 DOUBLE, LONG, INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 VECTOR, LONGS, INDICES = ir.VectorType(DOUBLE, 8), ir.VectorType(LONG, 8), ir.VectorType(INDEX, 8)
+SINGLES = ir.VectorType(ir.FloatType(), 8)
+NUMBERS = types.float64, types.float32, types.int64
 
 
 class Eight(types.Type):
@@ -51,7 +53,24 @@ class Code:
 
     def eight(self, array: Any, at: Any) -> Any:
         """Address of the eight numbers that start at `at`."""
-        return self.builder.bitcast(self.pointer(array, at), VECTOR.as_pointer())
+        kind = SINGLES if self._is_single(array) else VECTOR
+        return self.builder.bitcast(self.pointer(array, at), kind.as_pointer())
+
+    def load(self, array: Any, at: Any) -> Any:
+        """Eight doubles from an array of doubles or floats."""
+        if self._is_single(array):
+            return self.builder.fpext(self.builder.load(self.eight(array, at), align=4), VECTOR)
+        return self.builder.load(self.eight(array, at), align=8)
+
+    def store(self, array: Any, at: Any, value: Any) -> Any:
+        """Write eight doubles; an array of floats takes them rounded."""
+        if self._is_single(array):
+            rounded = self.builder.fptrunc(value, SINGLES)
+            return self.builder.store(rounded, self.eight(array, at), align=4)
+        return self.builder.store(value, self.eight(array, at), align=8)
+
+    def _is_single(self, array: Any) -> bool:
+        return bool(self._array_types[id(array)].dtype == types.float32)
 
     def steps(self, array: Any, at: Any, step: Any) -> list[Any]:
         """Addresses of eight numbers each, at `at`, at + step, and so on, eight times."""
@@ -145,7 +164,7 @@ def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives
 def _argument(kind: Any) -> Any:
     """The type in which an argument is passed; None if it cannot be used."""
     if isinstance(kind, types.Array):
-        return kind if kind.layout == "C" and kind.dtype in (types.float64, types.int64) else None
+        return kind if kind.layout == "C" and kind.dtype in NUMBERS else None
     if isinstance(kind, types.Integer):
         return types.int64
     return EIGHT if kind == EIGHT else types.float64 if isinstance(kind, types.Float) else None

@@ -39,18 +39,15 @@ SHIFTED = 0x4330000000000000
 
 
 # ---- memory --------------------------------------------------------------------------------------
-@operation(lambda code, array, at: code.builder.load(code.eight(array, at), align=8), gives="eight")
+@operation(lambda code, array, at: code.load(array, at), gives="eight")
 def load(array, at):
-    """Eight numbers of array, starting at `at`."""
-    return array.reshape(-1)[at : at + EIGHT].copy()
+    """Eight numbers of array, starting at `at`; floats become doubles."""
+    return array.reshape(-1)[at : at + EIGHT].astype(np.float64)
 
 
-@operation(
-    lambda code, array, at, value: code.builder.store(value, code.eight(array, at), align=8),
-    gives="none",
-)
+@operation(lambda code, array, at, value: code.store(array, at, value), gives="none")
 def store(array, at, value):
-    """Write eight numbers to array, starting at `at`."""
+    """Write eight numbers to array, starting at `at`; an array of floats rounds them."""
     array.reshape(-1)[at : at + EIGHT] = value
 
 

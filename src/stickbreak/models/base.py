@@ -163,7 +163,10 @@ class Model:
     @property
     def sweeps(self) -> bool:
         """Whether collapsed inference excludes single units; if not, whole batches."""
-        return bool(self.structure.granularities) and self.family.sweeps
+        family, structure = self.family, self.structure
+        can = family.is_one_symbol if structure.sweeps_symbols_only else family.sweeps
+        is_known = can and self.prior.sweeps
+        return bool(self.structure.granularities) and is_known
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""

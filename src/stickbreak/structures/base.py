@@ -103,6 +103,15 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    loops: ClassVar[bool] = False
+    """Whether units of families without compiled sweeps are excluded too: `keep_own`."""
+
+    sweeps_symbols_only: ClassVar[bool] = False
+    """Whether compiled sweeps are for one column of symbols; if not, for every family that can."""
+
+    n_sweeps: ClassVar[int] = 1
+    """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
+
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 
@@ -262,14 +271,28 @@ class BaseStructure:
     # ------------------------------------------------------------------------------ sweeps
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Random posteriors of every unit, as own counts."""
+        """Random posteriors of every unit, as own counts. legal : see `sweep`."""
         self._refuse("collapsed inference", "BatchVB")
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Zero counts of every unit, with axes "row" and "unit", which moves edit too."""
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Zero counts of every unit, with axes "row" and "unit", which moves edit too.
+
+        granularity : what is inferred at a time; empty for the usual
+        """
         self._refuse("collapsed inference", "BatchVB")
+
+    def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
+        """Own counts for another granularity, from those of the usual one."""
+        return own
 
     def sweep(
         self,
@@ -286,11 +309,23 @@ class BaseStructure:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
         live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
+        legal (M, K) : the components that each set of rows may have; None for all
         own : of the lane's units, replaced
 
         Returns the sum of leave-one-out log predictives, and the lane's part of the bound.
         """
         self._refuse("collapsed inference", "BatchVB")
+
+    def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
+        """Keep one unit's posterior: shares (n, K) of its rows, and the prior's counts.
+
+        With `count_own`, what families without compiled sweeps need.
+        """
+        self._refuse("collapsed inference of this family", "BatchVB")
+
+    def count_own(self, block: Batch, own: Fields, out: Out) -> Array:
+        """Add the prior's counts that units keep; returns the shares (n, K) of their rows."""
+        self._refuse("collapsed inference of this family", "BatchVB")
 
     def _refuse(self, what: str, instead: str) -> Never:
         raise ValueError(f"{what} is not for {type(self).__name__}; use {instead}")

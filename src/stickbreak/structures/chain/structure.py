@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import xlogy
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain.merges import merge_gains
 from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi, viterbi_pieces
 from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
@@ -25,9 +24,10 @@ from stickbreak.kernels.chain.smooth import Buffers, smooth
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, SparseShares
 
-from ..base import MIN_BLOCK, BaseStructure, Division, Piece, one_hot, row_evidence
+from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
+from .collapsed import SweptChain, require_possible
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
 from .windows import smooth_windows
 
@@ -63,7 +63,7 @@ def _weights(block: Batch) -> Array:
 
 
 @dataclass(frozen=True)
-class Chain(BaseStructure):
+class Chain(SweptChain):
     """The exact posterior of paths through the components, by forward-backward.
 
     max_active : how many components a row may use, chosen by the rows around it; None for all
@@ -377,14 +377,4 @@ class Chain(BaseStructure):
 
     @staticmethod
     def _require_possible(log_z: Array, block: Batch) -> None:
-        bad = np.flatnonzero(~np.isfinite(log_z))
-        if len(bad):
-            why = (
-                "is not a number"
-                if np.isnan(log_z[bad[0]])
-                else "is zero: no path of legal components leads through it"
-            )
-            raise NumericalError(
-                f"the likelihood of sequence {block.unit_at + bad[0]} {why}; "
-                "check the data's scale, the family's prior and the labels"
-            )
+        require_possible(log_z, block.unit_at)

@@ -40,7 +40,7 @@ def sweep_words(
     counts = np.empty((lane.n_spans, width))
     log_z, entropy = sweep_documents(
         *live, *words, lane.offsets, times, padded(topics, width), rest, sets, allowed, shares,
-        how.is_part, how.moves, out_live.counts, counts,
+        how.is_part, how.moves, how.is_measured, out_live.counts, counts,
     )  # fmt: skip
     held = times @ counts
     out_live.totals[...] += held

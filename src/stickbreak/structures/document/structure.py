@@ -22,6 +22,7 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 
 __all__ = ["Document"]
@@ -58,6 +59,8 @@ class Document(BaseStructure):
 
     tracks = frozenset({"merge"})
     granularities = ("word",)
+    n_sweeps = 5
+    sweeps_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -242,18 +245,22 @@ class Document(BaseStructure):
         normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
         return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
         """Shares (n, K) of the words, none yet."""
-        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
-        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
     ) -> Fields:
-        """Uniformly random shares of every word."""
-        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-        shares /= shares.sum(1, keepdims=True)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        """Uniformly random shares of every word, of the components that it may have."""
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,
@@ -305,14 +312,39 @@ class Document(BaseStructure):
 
 def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
     """Linear evidence table (M, width), the table row of each word (n,), log scales (M,)."""
-    linear = potentials.scores.symbol_table if block.sets is None else None
+    linear = potentials.scores.symbol_table
     if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
         table, top = linear
-        return table, np.ascontiguousarray(block.rows[:, 0], dtype=np.int64), top
+        index = np.ascontiguousarray(block.rows[:, 0], dtype=np.int64)
+        if block.sets is None or potentials.log_legal is None:
+            return table, index, top
+        return _with_limits(potentials, block, table, index, top)
     logs = np.ascontiguousarray(row_evidence(potentials, block))
     table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
     linear_rows(logs, table, top)
     return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)
+
+
+def _with_limits(
+    potentials: Potentials, block: Batch, table: Array, index: Array, top: Array
+) -> tuple[Array, Array, Array]:
+    """The table with a further line for each word that is limited to some components.
+
+    A word in two sets has two lines; most words have none.
+    """
+    assert block.sets is not None
+    assert potentials.log_legal is not None
+    n_sets, limited = len(potentials.log_legal), np.flatnonzero(block.sets > 0)
+    codes = index[limited] * n_sets + block.sets[limited]
+    pairs, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    logs = potentials.scores.evidence(block.rows[limited[first]])
+    logs = np.ascontiguousarray(logs + potentials.log_legal[pairs % n_sets])
+    lines, tops = np.empty((len(logs), table.shape[1])), np.empty(len(logs))
+    linear_rows(logs, lines, tops)
+    at = index.copy()
+    at[limited] = len(table) + which.reshape(-1)
+    tops = np.where(np.isfinite(tops), tops, 0.0)
+    return np.concatenate([table, lines]), at, np.concatenate([top, tops])
 
 
 def _tops(evidence: Array) -> Array:
