@@ -12,7 +12,7 @@ from stickbreak.kernels.chain.gibbs import StateCounts, sweep_states
 from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Field, Fields
 
-from .collapsed import SweptChain, used_units, legal_rows
+from .collapsed import SweptChain, legal_rows, used_units
 
 __all__ = ["DrawnChain"]
 
