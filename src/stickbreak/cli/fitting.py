@@ -104,7 +104,7 @@ def make_engine(options: dict[str, Any]) -> Any:
         key: str(value) if isinstance(value, Path) else value for key, value in given.items()
     }
     if "temperature" in given:
-        made["temperature"] = _read_temperature(given["temperature"])
+        made["temperature"] = _read_temperature(str(given["temperature"]))
     if "moves" in given:
         made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given["moves"] else None
     engine = ENGINES[name](**made)

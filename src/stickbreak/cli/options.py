@@ -84,7 +84,7 @@ ENGINE = {
     "inference": Option(
         str,
         "Algorithm: batch, memoized, stochastic, collapsed, em, hard-em or gibbs; for sequences "
-        "also subchain, and for those of symbols collapsed-gibbs. Default memoized.",
+        "also subchain. For tables and sequences of symbols also collapsed-gibbs. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
@@ -213,7 +213,10 @@ OUTPUT = {
     "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
 }
 
-INITS = '"k-means++"; others are "k-means||" (all rows, in a few passes) and "random"'
+INITS = (
+    '"k-means++"; others are "k-means||" (all rows, in a few passes), "random", "local" (random '
+    'shares) and "collapsed" (sweeps from these)'
+)
 CHAIN_INITS = (
     '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
     'far apart) and "random"'

@@ -8,6 +8,7 @@ in the place of expectations, the same sweeps are a collapsed Gibbs sampler.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
@@ -105,7 +107,9 @@ class ExcludeOwn(BaseRule):
         how = self._how(model, batch, warm is not None)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
-        return _sweep(model, counts, params, batch, own, how, pool), own
+        found = _sweep(model, counts, params, batch, own, how, pool)
+        self.check(found)
+        return found, own
 
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
         """How a batch is swept."""
@@ -131,11 +135,20 @@ class ExcludeOwn(BaseRule):
 
     def sweeps(self, model: Model) -> bool:
         """Whether single units are excluded; if not, whole batches."""
-        return bool(model.structure.granularities) and self.granularity != "batch"
+        return self.granularity != "batch" and (model.sweeps or model.structure.loops)
 
     def _granularity(self, model: Model) -> str:
         """The structure's own, unless one is asked for."""
         return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
+
+    def check(self, found: Summary) -> None:
+        """Raise NumericalError if the predictives or the local bound are not finite."""
+        super().check(found)
+        if not math.isfinite(found.log_z):
+            raise NumericalError(
+                f"the log predictive is {found.log_z} (not a number, or a row without a legal "
+                "component); check the data's scale and the family's prior"
+            )
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
@@ -254,11 +267,10 @@ def _sweep_lane(
     job: tuple[Batch, Fields, Sweep],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
-    (lane, own, how), rows = job, model.family.prepare(job[0].rows)
-    lane = lane.with_rows(rows)
+    lane, own, how = job[0].with_rows(model.family.live_rows(job[0].rows)), *job[1:]
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
-    fresh = model.family.live(new)
+    fresh = model.family.live_sums(new)
     out = {name: np.array(new[name]) for name in tables}
     legal = params["legal"] if "legal" in params.arrays else None
     log_z, local_bound = model.structure.sweep(
@@ -283,6 +295,10 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             f"{', '.join(('auto', *known))}"
         )
     if not rule.sweeps(model):
+        if asked in model.structure.granularities:
+            raise ValueError(
+                f"granularity={asked!r} is not for {type(model.family).__name__}; use 'batch'"
+            )
         return
     granularity = model.structure.granularities[0] if asked == "auto" else asked
     if not model.sweeps and granularity != model.structure.granularities[0]:
@@ -294,7 +310,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
         _check_sequences(rule, granularity, data)
     if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
         rows = data.whole().rows
-        if np.issubdtype(rows.dtype, np.floating) and np.isnan(rows).any():
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and np.isnan(rows).any():
             raise ValueError(
                 "missing entries are completed anew at every visit, so that what a sequence has "
                 "added is not known when it leaves; use CollapsedVB(granularity='batch'), or "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents, Sequences
+from stickbreak.data import Table
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -36,7 +36,7 @@ class _Unmeasured(CollapsedVB):
 
 def from_local(
     model: Model,
-    data: Documents | Sequences,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,
@@ -54,7 +54,7 @@ def from_local(
 
 def from_collapsed(
     model: Model,
-    data: Documents,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,

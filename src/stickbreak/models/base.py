@@ -175,7 +175,18 @@ class Model:
     @property
     def sweeps(self) -> bool:
         """Whether collapsed inference excludes single units; if not, whole batches."""
-        return bool(self.structure.granularities) and self.family.sweeps
+        family, structure = self.family, self.structure
+        can = family.is_one_symbol if structure.sweeps_symbols_only else family.sweeps
+        is_known = can and self.prior.sweeps
+        return bool(self.structure.granularities) and is_known
+
+    @property
+    def sweeps_labels(self) -> bool:
+        """Whether collapsed sweeps can draw labels."""
+        structure, can = self.structure, self.sweeps
+        if structure.draws_symbols_only:
+            can = can and self.family.is_one_symbol
+        return can and bool(structure.drawn_granularity)
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""

@@ -16,14 +16,15 @@ def explain(records: Sequence[MoveRecord], ids: Any, named: Sequence[int] = ()) 
     Components come and go meanwhile, so they are called by their permanent ids. named : those that
     no move may touch
     """
-    kept_out = [f"No move may touch {_listed(named)}: labels or arguments name them."] * bool(named)
+    lines = []
+    if named:
+        lines.append(f"No move may touch {_listed(named)}: labels or arguments name them.")
     if not records:
-        why = (
+        lines.append(
             "No move was tried on all data: the engine has none, the fit ended before its second "
             "lap, or none paid on a sample."
         )
-        return "\n".join([why, *kept_out])
-    lines = kept_out
+        return "\n".join(lines)
     for kind in dict.fromkeys(record.kind for record in records):
         tried = [record for record in records if record.kind == kind]
         kept = [record for record in tried if record.is_accepted]

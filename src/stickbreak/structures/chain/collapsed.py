@@ -21,9 +21,11 @@ from stickbreak.kernels.chain.collapsed import (
     random_chains,
     sweep_sequences,
 )
+from stickbreak.kernels.chain.live_sweeps import count_live, sweep_live
 from stickbreak.kernels.chain.tokens import count_tokens, sweep_tokens
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.tables import padded
+from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Field, Fields
 
@@ -39,6 +41,7 @@ class SweptChain(BaseStructure):
     """The part of a chain that collapsed inference needs: own counts of sequences, and sweeps."""
 
     granularities = ("sequence", "token", "subsequence")
+    loops = True
 
     def own_counts(
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
@@ -102,6 +105,12 @@ class SweptChain(BaseStructure):
                 "do not allow; use CollapsedVB(granularity='sequence')"
             )
         visit = {"sequence": _by_sequence, "token": _by_token, "subsequence": _by_block}
+        if not isinstance(live, LiveTable):
+            if how.granularity != "sequence":
+                raise ValueError(
+                    f"granularity={how.granularity!r} is for one column of symbols; use 'sequence'"
+                )
+            visit["sequence"] = _by_live
         job = _Job(live, tables, pseudo, lane, legal, own, out_live, how)
         log_z, entropy, bad = visit[how.granularity](job, out)
         if bad >= 0:
@@ -161,13 +170,13 @@ def legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Ar
 class _Job(NamedTuple):
     """Arguments of a sweep, and what the kernels make of them."""
 
-    live: LiveTable
+    live: Any
     tables: Out
     pseudo: Any
     lane: Batch
     legal: Array | None
     own: Fields
-    out_live: LiveTable
+    out_live: Any
     how: Sweep
 
     @property
@@ -191,11 +200,11 @@ class _Job(NamedTuple):
         return self.out_live.counts, self.out_live.totals, *tables
 
 
-def _settle(outs: tuple[Array, ...], out: Out) -> None:
+def _settle(start: Array, transition: Array, out: Out) -> None:
     """Add starts and steps to the prior's counts."""
     K = len(out["start"])
-    out["start"] += outs[2][:K]
-    out["transition"] += outs[3][:K, :K]
+    out["start"] += start[:K]
+    out["transition"] += transition[:K, :K]
 
 
 def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
@@ -207,7 +216,25 @@ def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
     else:
         flags = how.block, how.is_part, how.is_measured
         bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found))
-    _settle(outs, out)
+    _settle(*outs[2:], out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _by_live(job: _Job, out: Out) -> tuple[float, float, int]:
+    """As `_by_sequence`, for families of other kinds than symbols."""
+    how, lane, found, bad = job.how, job.lane, np.zeros(2), -1
+    K = len(out["start"])
+    width = -(-K // EIGHT) * EIGHT
+    start, transition = np.zeros(width), np.zeros((width, width))
+    kept, units = (job.own["rows"], job.own["pairs"]), (lane.offsets, used_units(lane))
+    if not how.moves:
+        count_live(lane.rows, *units, *kept, job.out_live, start, transition)
+    else:
+        steps, limits = _pad_steps(job.tables, job.pseudo, width), legal_rows(lane, job.legal, K)
+        flags = how.block, how.is_part, how.is_measured
+        outs = job.out_live, start, transition, found
+        bad = sweep_live(job.live, lane.rows, *units, steps, *limits, *kept, *flags, *outs)
+    _settle(start, transition, out)
     return float(found[0]), float(found[1]), int(bad)
 
 
@@ -222,7 +249,7 @@ def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
             none = [np.zeros_like(array) for array in outs]
             bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found))
         count_tokens(*job.words, rows, how.is_measured, *outs, found)
-    _settle(outs, out)
+    _settle(*outs[2:], out)
     return float(found[0]), float(found[1]), int(bad)
 
 
@@ -244,7 +271,7 @@ def _by_block(job: _Job, out: Out) -> tuple[float, float, int]:
         bad = sweep_blocks(*job.counts(*kept, *flags, *outs, found))
     else:
         count_blocks(*job.words, *kept, joins, *outs)
-    _settle(outs, out)
+    _settle(*outs[2:], out)
     return float(found[0]), float(found[1]), int(bad)
 
 

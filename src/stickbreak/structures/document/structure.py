@@ -22,6 +22,7 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 from .draws import draw_labels
 
@@ -62,6 +63,7 @@ class Document(BaseStructure):
     granularities = ("word",)
     drawn_granularity = "word"
     n_sweeps = 5
+    sweeps_symbols_only = draws_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -271,8 +273,7 @@ class Document(BaseStructure):
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
         """Shares (n, K) of the words, none yet."""
-        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
         self,
@@ -283,11 +284,7 @@ class Document(BaseStructure):
         legal: Array | None = None,
     ) -> Fields:
         """Uniformly random shares of every word, of the components that it may have."""
-        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-        if batch.sets is not None and legal is not None:
-            shares *= legal[batch.sets]
-        shares /= shares.sum(1, keepdims=True)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,
