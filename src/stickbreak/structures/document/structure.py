@@ -62,7 +62,7 @@ class Document(BaseStructure):
     granularities = ("word",)
     drawn_granularity = "word"
     n_sweeps = 5
-    sweeps_symbols_only = True
+    sweeps_symbols_only = draws_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
