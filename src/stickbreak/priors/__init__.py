@@ -18,13 +18,14 @@ from .root import (
     truncated_slope,
 )
 from .sticks import Sticks
+from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows, draw_tables
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
     "GammaPrior", "HDPRows", "HDPTopics", "PointRoot", "Root", "RowPseudo", "RowTable",
-    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "draw_tables", "linear_term",
-    "truncated_slope",
+    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term",
+    "TopicGroups", "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "draw_tables",
+    "linear_term", "truncated_slope",
 ]  # fmt: skip
