@@ -133,6 +133,69 @@ def test_a_sweep_equals_the_plain_loop(kind, case, block):
         assert counts.n_units == data.n_units
 
 
+def plain_tokens(prior, data: Sequences, q, legal, base):
+    """The formula, with every count summed anew over the steps that it may know."""
+    ends, symbols, log_z = data.offsets, data.rows[:, 0], 0.0
+    is_first = np.isin(np.arange(data.n_rows), ends[:-1])
+    is_used = np.ones(data.n_rows) if data.repeats is None else data.repeats
+    into = [t for t in range(data.n_rows) if not is_first[t] and is_used[t]]
+    seen = (symbols >= 0) & (is_used > 0)
+    rest = np.zeros(K) if prior.transition_rest is None else prior.transition_rest
+    total = prior.transition.sum(1) + rest
+
+    def steps(*left_out):
+        kept = [t for t in into if t not in left_out]
+        return q[[t - 1 for t in kept]].T @ q[kept]
+
+    for lo, hi in pairwise(ends):
+        at = lambda t, lo=lo, hi=hi: q[t] if lo <= t < hi else np.zeros(K)
+        for t in range(lo, hi if is_used[lo] else lo):
+            a, b = at(t - 1), at(t + 1)
+            if t == lo:
+                others = [s for s in ends[:-1] if s != t and is_used[s]]
+                weight = q[others].sum(0) + prior.start
+            else:
+                weight = a @ (steps(t - 1, t, t + 1) + prior.transition) + at(t - 2) * a
+            if t < hi - 1:
+                out = (steps(t, t + 1, t + 2) + prior.transition) @ b + b * at(t + 2)
+                weight = weight * (out + a * b) / (steps(t, t + 1).sum(1) + total + a)
+            if legal is not None:
+                weight = weight * legal[data.sets[t]]
+            before = weight.sum()
+            if symbols[t] >= 0:
+                others = seen & (np.arange(len(q)) != t)
+                mine = others & (symbols == symbols[t])
+                weight = weight * (q[mine].sum(0) + base) / (q[others].sum(0) + V * base)
+            log_z += np.log(weight.sum() / before)
+            q[t] = weight / weight.sum()
+    return log_z
+
+
+@pytest.mark.parametrize("kind", ["hmm", "sticky", "hdp"])
+@pytest.mark.parametrize("case", ["plain", "gaps", "dictionary"])
+def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case):
+    """Steps that touch a token and its neighbor are left out, at all edges, whatever the prior."""
+    model, data, legal = MODELS[kind](), words(gaps=case == "gaps"), None
+    if case == "dictionary":
+        data, legal = dictionary(data)
+    start = from_local(model, data, K, np.random.default_rng(1), legal=legal)
+    rule, batch = ExcludeOwn("token"), data.whole()
+    own = in_doubles(model.structure.own_of(batch, start.warm, model.axis, "token"))
+    own["rows"][...] /= np.maximum(own["rows"].sum(1, keepdims=True), 0.5)  # float32 before
+    counts, q = rule.count(model, start.params, batch, own, map), own["rows"].copy()
+    for _ in range(2):
+        expected = plain_tokens(model.prior.pseudo(start.params, K), data, q, legal, 0.4)
+        counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
+        np.testing.assert_allclose(own["rows"], q, atol=1e-9)
+        assert counts.log_z == pytest.approx(expected, abs=1e-9)
+        again = rule.count(model, start.params, batch, own, map)
+        for name in counts:
+            np.testing.assert_allclose(counts[name], again[name], atol=1e-9, err_msg=name)
+        assert counts.local_bound == pytest.approx(again.local_bound, abs=1e-9)
+        n = batch.n_observations
+        assert counts["start"].sum() + counts["transition"].sum() == pytest.approx(n)
+
+
 # ---- golden numbers ------------------------------------------------------------------------------
 TEXTS = ("012", "102", "112", "011", "210", "021")
 UNSURE = [(0, 1), (1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 1), (5, 2)]
@@ -187,6 +250,17 @@ def test_golden_marginals_and_bounds_sequence_by_sequence():
     last = [0.302612, 0.530402, 0.572951, 0.328349, 0.267735, 0.354510, 0.245310, 0.361468]
     np.testing.assert_allclose(unsure(own), last, atol=1e-6)
     assert bound == pytest.approx(-27.01697321, abs=1e-8)
+
+
+def test_golden_marginals_token_by_token():
+    model, data, legal = golden()
+    own, _, bound = laps(model, data, legal, ExcludeOwn("token"), 1)
+    first = [0.423077, 0.587310, 0.647126, 0.469618, 0.357936, 0.458745, 0.390499, 0.450721]
+    np.testing.assert_allclose(unsure(own), first, atol=1e-6)
+    own, _, bound = laps(model, data, legal, ExcludeOwn("token"), 2000)
+    last = [0.230615, 0.459512, 0.544126, 0.294022, 0.212364, 0.307736, 0.230615, 0.312834]
+    np.testing.assert_allclose(unsure(own), last, atol=1e-6)
+    assert bound < log_evidence(model, data, legal)
 
 
 def test_golden_bound_without_exclusion_is_that_of_batches():

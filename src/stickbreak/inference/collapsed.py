@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
     from .engine import Data
+    from .state import Start
 
 __all__ = ["ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
 
@@ -65,7 +66,20 @@ class ExcludeOwn(BaseRule):
         """Own counts of every unit, for structures that sweep."""
         if not self.sweeps(model):
             return super().keeps(model, batch, n_components)
-        return model.structure.own_counts(batch, n_components, model.axis)
+        granularity = self._granularity(model)
+        return model.structure.own_counts(batch, n_components, model.axis, granularity)
+
+    def begin(self, model: Model, data: Data, start: Start, pool: Pool) -> Start:
+        """The start, with own counts of this granularity."""
+        usual = replace(self, granularity="auto") if self.sweeps(model) else self
+        start = BaseRule.begin(usual, model, data, start, pool)
+        granularity = self._granularity(model) if self.sweeps(model) else ""
+        if start.warm is None or granularity == model.structure.granularities[0]:
+            return start
+        batch = data.whole()
+        own = model.structure.own_of(batch, start.warm, model.axis, granularity)
+        counts = self.count(model, start.params, batch, own, pool)
+        return replace(start, seed=counts, warm=own)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
         """The counts without the batch's own; sweeps remove them unit by unit instead."""
@@ -204,6 +218,12 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
         )
     if not rule.sweeps(model):
         return
+    granularity = model.structure.granularities[0] if asked == "auto" else asked
+    if not model.sweeps and granularity != model.structure.granularities[0]:
+        raise ValueError(
+            f"granularity={asked!r} is not for {type(model.family).__name__}; use "
+            f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
+        )
     if model.structure.is_ordered:
         _check_sequences(data)
     if not model.family.sweeps and model.family.missing in ("completed", "mixed"):

@@ -275,9 +275,18 @@ class BaseStructure:
         """Random posteriors of every unit, as own counts. legal : see `sweep`."""
         self._refuse("collapsed inference", "BatchVB")
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Zero counts of every unit, with axes "row" and "unit", which moves edit too."""
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Zero counts of every unit, with axes "row" and "unit", which moves edit too.
+
+        granularity : what is inferred at a time; empty for the usual
+        """
         self._refuse("collapsed inference", "BatchVB")
+
+    def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
+        """Own counts for another granularity, from those of the usual one."""
+        return own
 
     def sweep(
         self,

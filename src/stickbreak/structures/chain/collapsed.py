@@ -7,7 +7,7 @@ added, and the total is summed afresh every lap.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from stickbreak.kernels.chain.collapsed import (
     random_chains,
     sweep_sequences,
 )
+from stickbreak.kernels.chain.tokens import count_tokens, sweep_tokens
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.tables import padded
 from stickbreak.protocols import Array, Out, Sweep
@@ -35,14 +36,24 @@ DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
 class SweptChain(BaseStructure):
     """The part of a chain that collapsed inference needs: own counts of sequences, and sweeps."""
 
-    granularities = ("sequence",)
+    granularities = ("sequence", "token")
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
-        """Rows (n, K) and pairs (units, K, K), none yet."""
-        K = n_components
-        layout = {"rows": Field(("row", axis)), "pairs": Field(("unit", axis, axis))}
-        rows, pairs = np.zeros((batch.n_rows, K), KEPT), np.zeros((batch.n_spans, K, K), KEPT)
-        return Fields(layout, {"rows": rows, "pairs": pairs})
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Rows (n, K) and, unless tokens are independent, pairs (units, K, K); none yet."""
+        K, layout = n_components, {"rows": Field(("row", axis))}
+        arrays = {"rows": np.zeros((batch.n_rows, K), KEPT)}
+        if granularity != "token":
+            layout["pairs"] = Field(("unit", axis, axis))
+            arrays["pairs"] = np.zeros((batch.n_spans, K, K), KEPT)
+        return Fields(layout, arrays)
+
+    def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
+        """Tokens keep the posteriors of their rows, and no steps."""
+        found = self.own_counts(batch, own["rows"].shape[1], axis, granularity)
+        found["rows"][...] = own["rows"]
+        return found
 
     def random_own(
         self,
@@ -81,9 +92,8 @@ class SweptChain(BaseStructure):
         how: Sweep,
     ) -> tuple[float, float]:
         """Every sequence once, given all others. Its part of the bound is its path's entropy."""
-        log_z, entropy, bad = _sweep_words(
-            live, tables, pseudo, lane, legal, own, out_live, out, how
-        )
+        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how)
+        log_z, entropy, bad = (_by_token if how.granularity == "token" else _by_sequence)(job, out)
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.unit_at + bad)
         return log_z, entropy
@@ -138,36 +148,76 @@ def _legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, A
     return np.ascontiguousarray(batch.sets, dtype=np.int64), padded(legal > 0, width)
 
 
-def _sweep_words(
-    live: LiveTable,
-    tables: Out,
-    pseudo: Any,
-    lane: Batch,
-    legal: Array | None,
-    own: Fields,
-    out_live: LiveTable,
-    out: Out,
-    how: Sweep,
-) -> tuple[float, float, int]:
-    """See `BaseStructure.sweep`. Third: the first sequence without a possible path, or -1."""
-    assert lane.offsets is not None
-    width, K = len(live.totals), own["rows"].shape[1]
-    words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64)
-    is_used = _is_used(lane)
-    kept = own["rows"], own["pairs"]
-    start, transition = np.zeros(width), np.zeros((width, width))
-    outs = out_live.counts, out_live.totals, start, transition
-    found, bad = np.zeros(2), -1
+class _Job(NamedTuple):
+    """Arguments of a sweep, and what the kernels make of them."""
+
+    live: LiveTable
+    tables: Out
+    pseudo: Any
+    lane: Batch
+    legal: Array | None
+    own: Fields
+    out_live: LiveTable
+    how: Sweep
+
+    @property
+    def words(self) -> tuple[Array, Array, Array]:
+        """Words (n,), offsets (units + 1,), and which sequences count."""
+        assert self.lane.offsets is not None
+        words = np.ascontiguousarray(self.lane.rows[:, 0], dtype=np.int64)
+        return words, self.lane.offsets, _is_used(self.lane)
+
+    def counts(self, *more: Any) -> list[Any]:
+        """Counts of all data, the words, and the legal states of each; then more arguments."""
+        width = len(self.live.totals)
+        steps = _pad_steps(self.tables, self.pseudo, width)
+        limits = _legal_rows(self.lane, self.legal, width)
+        return [*self.live, *self.words, steps, *limits, *more]
+
+    def outs(self) -> tuple[Array, Array, Array, Array]:
+        """Where the lane's counts are added: words, their totals, starts and steps."""
+        width = len(self.live.totals)
+        tables = np.zeros(width), np.zeros((width, width))
+        return self.out_live.counts, self.out_live.totals, *tables
+
+
+def _settle(outs: tuple[Array, ...], out: Out) -> None:
+    """Add starts and steps to the prior's counts."""
+    K = len(out["start"])
+    out["start"] += outs[2][:K]
+    out["transition"] += outs[3][:K, :K]
+
+
+def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
+    """Log predictives and entropy of every sequence, and the first without a path, or -1."""
+    how, outs, found, bad = job.how, job.outs(), np.zeros(2), -1
+    kept = job.own["rows"], job.own["pairs"]
     if not how.moves:
-        count_sequences(words, lane.offsets, is_used, *kept, *outs)
+        count_sequences(*job.words, *kept, *outs)
     else:
-        steps, limits = _pad_steps(tables, pseudo, width), _legal_rows(lane, legal, width)
-        bad = sweep_sequences(
-            *live, words, lane.offsets, is_used, steps, *limits, *kept, how.block, how.is_part,
-            how.is_measured, *outs, found,
-        )  # fmt: skip
-    out["start"] += start[:K]
-    out["transition"] += transition[:K, :K]
+        flags = how.block, how.is_part, how.is_measured
+        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found))
+    _settle(outs, out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
+    """As `_by_sequence`. Without own counts, rows begin with those of their sequences."""
+    how, outs, found, bad, rows = job.how, job.outs(), np.zeros(2), -1, job.own["rows"]
+    if how.moves and (job.pseudo.transition == 0).any():
+        raise ValueError(
+            "tokens are inferred apart from each other, which impossible steps do not allow; use "
+            "CollapsedVB(granularity='sequence')"
+        )
+    if how.moves and how.is_part:
+        bad = sweep_tokens(*job.counts(rows, how.is_measured, *outs, found))
+    else:
+        if how.moves:
+            pairs = np.zeros((job.lane.n_spans, rows.shape[1], rows.shape[1]), KEPT)
+            none = [np.zeros_like(array) for array in outs]
+            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found))
+        count_tokens(*job.words, rows, how.is_measured, *outs, found)
+    _settle(outs, out)
     return float(found[0]), float(found[1]), int(bad)
 
 

@@ -243,7 +243,9 @@ class Document(BaseStructure):
         normalizer = gammaln(prior.sum()) - gammaln(prior).sum()
         return np.asarray(found.log_z + found.own + expected @ prior + normalizer)
 
-    def own_counts(self, batch: Batch, n_components: int, axis: str) -> Fields:
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
         """Shares (n, K) of the words, none yet."""
         shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
         return Fields({"shares": Field(("row", axis))}, {"shares": shares})
