@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         SubchainVB,
     )
     from .moves import Birth, Delete, Merge
-    from .priors import GammaPrior
+    from .priors import GammaPrior, TableRoot
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -87,7 +87,7 @@ _HOMES = {
         "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
-    "priors": ("GammaPrior",),
+    "priors": ("GammaPrior", "TableRoot"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -145,6 +145,7 @@ __all__ = [
     "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
+    "TableRoot",
     "ZeroMeanGaussian",
     "__version__",
     "compare",

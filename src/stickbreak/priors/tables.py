@@ -30,7 +30,7 @@ from .transitions import RowCounts, RowPseudo
 
 __all__ = [
     "EXISTENCE", "Present", "StickPosteriors", "TableRoot", "TableRows", "expected_tables",
-    "log_rise_below", "root_of", "table_bound",
+    "log_rise_below", "table_bound",
 ]  # fmt: skip
 
 EXISTENCE = ("independent", "mean-field", "exact", "sampled")
@@ -51,8 +51,8 @@ class TableRoot(Parameters):
         "mean-field" (as if states were), "exact" (its time grows with the fourth power of the
         number of states) or "sampled" (from drawn paths).
     n_draws : paths drawn of every sequence, if it is "sampled".
-    learns : whether the two concentrations are learned, from the given values on; if not, they
-        stay as given.
+    learns : whether the two concentrations are learned; if not, they stay as given. That of the
+        rows does not become larger than given: rows that begin alike would stay so.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class TableRows(RowCounts):
 
     concentration : of all rows, the start row too; top_concentration : of the root's sticks. Both
         are learned from these values on, as points that make the bound largest, unless root says
-        that they stay.
+        that they stay. The first does not become larger than given.
     root : how existence is found, and what is learned
 
     Counted besides starts and steps: log_absent (K, K), the sum over sequences of log q(no step
@@ -254,7 +254,7 @@ class TableRows(RowCounts):
             for _ in range(N_INNER):
                 top = sticks.best_top()
                 sticks = StickPosteriors.of_tables(by_state, top)
-            c = _best_concentration(c, float(by_state.sum()), seen)
+            c = _best_concentration(c, self.concentration, float(by_state.sum()), seen)
         shares = np.exp(np.maximum(sticks.log_shares(), np.log(LEAST_SHARE)))
         numbers = {"concentration": np.array(c), "top": np.array(top)}
         return replace(
@@ -296,18 +296,15 @@ def table_bound(seen: Present, sticks: StickPosteriors, concentration: float) ->
     return entries - expected(np.array(concentration), seen.taken, seen.is_taken)
 
 
-def _best_concentration(c: float, n_tables: float, seen: Present) -> float:
-    """Some steps of the fixed point c = tables / sum_j q_j (digamma(c + E_j) - digamma(c))."""
+def _best_concentration(c: float, most: float, n_tables: float, seen: Present) -> float:
+    """Some steps of the fixed point c = tables / sum_j q_j (digamma(c + E_j) - digamma(c)).
+
+    Without a limit c would grow for ever while states are still alike: equal rows are a maximum,
+    which keeps them alike.
+    """
     if not n_tables > 0:
         return c
     for _ in range(N_INNER):
         slope = expected_tables(c, seen.taken, seen.is_taken).sum() / c
-        c = float(np.clip(n_tables / slope, LEAST, MOST))
+        c = float(np.clip(n_tables / slope, min(LEAST, most), most))
     return c
-
-
-def root_of(root: str | TableRoot | Any) -> TableRoot | None:
-    """The root that asks for table counts; None for the others, which have names."""
-    if isinstance(root, TableRoot):
-        return root
-    return TableRoot() if root == "tables" else None

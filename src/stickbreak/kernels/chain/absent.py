@@ -21,10 +21,13 @@ import numpy as np
 from ..compile import kernel
 from ..gamma import log_fast
 from ..vectors import EIGHT, fill, fma, larger, load, spread, store
+from .single import load_rows
+from .spans import infer_span, make_span
 
 __all__ = [
-    "EXACT", "INDEPENDENT", "LEAST", "MEAN_FIELD", "SAMPLED", "AbsentWork", "absent_first",
-    "absent_span", "make_absent",
+    "EXACT", "INDEPENDENT", "LEAST", "MEAN_FIELD", "SAMPLED", "AbsentOwn", "AbsentWork",
+    "absent_first", "absent_sequences", "absent_span", "independent_states", "keep_absent",
+    "make_absent",
 ]  # fmt: skip
 
 INDEPENDENT, MEAN_FIELD, EXACT, SAMPLED = range(4)
@@ -36,7 +39,7 @@ BLOCK = 64  # steps between checks that products have not become too small for f
 class AbsentWork(NamedTuple):
     """Scratch for one span, and its results.
 
-    pairs (K, K) : q(z_(t-1), z_t); kept, other (K, K) : of mean field, and of rows
+    pairs (K, K) : q(z_(t-1), z_t); kept, other (K, K) : products, or messages without a state
     mass, moved (K, K, K) : messages without each step; states (S,), seen (S, K, K) : drawn paths
     steps (W, W), rows (W,) : logs of q(no step j -> k), and of q(no step from j)
     """
@@ -48,6 +51,20 @@ class AbsentWork(NamedTuple):
     moved: np.ndarray
     states: np.ndarray
     seen: np.ndarray
+    steps: np.ndarray
+    rows: np.ndarray
+
+
+class AbsentOwn(NamedTuple):
+    """What sequences keep: logs of q(no step j -> k) (S, K, K), and of q(no step from j) (S, K).
+
+    way, uniforms, at, work : see `absent_span`; `at` is for the first row of all
+    """
+
+    way: int
+    uniforms: np.ndarray
+    at: int
+    work: AbsentWork
     steps: np.ndarray
     rows: np.ndarray
 
@@ -164,7 +181,7 @@ def multiply_pairs(weights, futures, table, log_z, T, work):
 def mean_field_steps(shares, T, work):
     """Steps of a path whose states are independent, each with its shares.
 
-    kept[j, k] = q(no such step so far), other[j, k] = q(none so far, and the state is j).
+    kept = q(no such step so far), here = q(none so far, and the state is j).
     """
     K = work.pairs.shape[0]
     for j in range(K):
@@ -275,3 +292,67 @@ def absent_span(weights, futures, table, shares, T, log_z, way, uniforms, at, wo
         else:
             multiply_pairs(weights, futures, table, log_z, T, work)
         independent_rows(shares, T, K, work.rows)
+
+
+# ---- sequences -----------------------------------------------------------------------------------
+@kernel
+def keep_absent(span, s, lo, T, absent):
+    """Keep the steps that sequence s, of T rows from `lo` on, does not take."""
+    way, work = absent.way, absent.work
+    absent_span(
+        span.weights, span.futures, span.transition, span.shares, T, span.log_z[0], way,
+        absent.uniforms, absent.at + lo, work,
+    )  # fmt: skip
+    K = work.pairs.shape[0]
+    for j in range(K):
+        absent.rows[s, j] = work.rows[j]
+        for k in range(K):
+            absent.steps[s, j, k] = work.steps[j, k]
+
+
+@kernel
+def independent_states(rows, offsets, work, out_steps, out_rows):
+    """Out (S, K, K) and (S, K) = logs for sequences of independent states, with shares (n, K)."""
+    K = rows.shape[1]
+    for s in range(offsets.shape[0] - 1):
+        shares = rows[offsets[s] : offsets[s + 1]]
+        mean_field_steps(shares, shares.shape[0], work)
+        independent_rows(shares, shares.shape[0], K, work.rows)
+        out_steps[s] = work.steps[:K, :K]
+        out_rows[s] = work.rows[:K]
+
+
+@kernel
+def absent_sequences(
+    evidence_t, start, transition, transposed, offsets, weights, way, uniforms, out_steps, out_rows,
+    out_start,
+):  # fmt: skip
+    """Add weight times logs for every sequence. Returns the first without a possible path, or -1.
+
+    evidence_t (K, n) : log evidence; start (W,), transition, transposed (W, W) : linear, padded
+    offsets (S + 1,), weights (S,) : sequences
+    out_steps (K, K), out_rows, out_start (K,) : += no step j -> k, none from j, no start in k
+    """
+    K, width, longest = evidence_t.shape[0], start.shape[0], 0
+    for s in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    span, top, none = make_span(longest, width), np.empty(longest), np.empty(K)
+    work = make_absent(K, width, way, uniforms.shape[0])
+    span.start[:], span.transition[:], span.transposed[:] = start, transition, transposed
+    for s in range(offsets.shape[0] - 1):
+        lo, T = offsets[s], offsets[s + 1] - offsets[s]
+        if weights[s] == 0.0:
+            continue
+        load_rows(evidence_t, lo, span.rows[:T], top[:T])
+        if infer_span(span, K, T, False)[0] == -np.inf:
+            return s
+        absent_span(
+            span.weights, span.futures, span.transition, span.shares, T, span.log_z[0], way,
+            uniforms, lo, work,
+        )  # fmt: skip
+        out_steps += weights[s] * work.steps[:K, :K]
+        out_rows += weights[s] * work.rows[:K]
+        none[:] = 0.0
+        absent_first(span.shares[0], none)
+        out_start += weights[s] * none
+    return -1

@@ -13,6 +13,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.chain.absent import AbsentOwn
 from stickbreak.kernels.chain.collapsed import (
     Steps,
     count_sequences,
@@ -79,6 +80,10 @@ class SweptChain(BaseStructure):
         out["transition"] += own["pairs"].sum(0, dtype=float)
         return np.asarray(own["rows"], dtype=float)
 
+    def absent_of(self, own: Fields, lane: Batch, width: int) -> AbsentOwn | None:
+        """Where a sweep keeps the steps that sequences do not take; None if nobody asks."""
+        return None
+
     def sweep(
         self,
         live: Any,
@@ -92,7 +97,8 @@ class SweptChain(BaseStructure):
         how: Sweep,
     ) -> tuple[float, float]:
         """Every sequence once, given all others. Its part of the bound is its path's entropy."""
-        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how)
+        absent = self.absent_of(own, lane, len(live.totals))
+        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how, absent)
         log_z, entropy, bad = (_by_token if how.granularity == "token" else _by_sequence)(job, out)
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.unit_at + bad)
@@ -159,6 +165,7 @@ class _Job(NamedTuple):
     own: Fields
     out_live: LiveTable
     how: Sweep
+    absent: AbsentOwn | None = None
 
     @property
     def words(self) -> tuple[Array, Array, Array]:
@@ -196,7 +203,7 @@ def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
         count_sequences(*job.words, *kept, *outs)
     else:
         flags = how.block, how.is_part, how.is_measured
-        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found))
+        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found, job.absent))
     _settle(outs, out)
     return float(found[0]), float(found[1]), int(bad)
 
@@ -215,7 +222,7 @@ def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
         if how.moves:
             pairs = np.zeros((job.lane.n_spans, rows.shape[1], rows.shape[1]), KEPT)
             none = [np.zeros_like(array) for array in outs]
-            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found))
+            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found, None))
         count_tokens(*job.words, rows, how.is_measured, *outs, found)
     _settle(outs, out)
     return float(found[0]), float(found[1]), int(bad)
