@@ -11,7 +11,8 @@ __all__ = [
     "dp_mixture",
     "finite_hmm",
     "finite_mixture",
-    "hdp_hmm", "hdp_rows",
+    "hdp_hmm",
+    "hdp_rows",
     "hdp_topics",
     "lda",
 ]

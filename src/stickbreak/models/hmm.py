@@ -31,19 +31,8 @@ def hdp_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Model:
 
 
 def hdp_rows(root: Any = "beta", **rows: Any) -> HDPRows | TableRows:
-    """Rows around the root that is named; keywords are those of HDPRows.
-
-    With expected tables, the start row is a row like others, and none is sticky.
-    """
+    """Rows around the root that is named; keywords are those of HDPRows, or of TableRows."""
     if root == "tables" or isinstance(root, TableRoot):
-        first, usual = rows.pop("start_concentration", None), HDPRows.start_concentration
-        if first not in (None, usual):
-            raise ValueError(
-                f"start_concentration={first!r} is not for root='tables': its start row has the "
-                f"concentration of the others; leave it at {usual:g}"
-            )
-        if rows.pop("stickiness", 0.0) != 0:
-            raise ValueError("root='tables' has no stickiness; use stickiness=0, or root='beta'")
         return TableRows(root=TableRoot() if root == "tables" else root, **rows)
     if root not in ("beta", "point"):
         raise ValueError(f"root must be 'beta', 'point' or 'tables'; got {root!r}")

@@ -24,6 +24,7 @@ from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields, Summary, log_gamma_rise
 
+from .hdp_transitions import HDPRows
 from .learned_points import MOST, check_concentration
 from .root import ChainGroups
 from .transitions import RowCounts, RowPseudo
@@ -179,6 +180,7 @@ class TableRows(RowCounts):
         are learned from these values on, as points that make the bound largest, unless root says
         that they stay. The first does not become larger than given.
     root : how existence is found, and what is learned
+    start_concentration, stickiness : as in HDPRows, but not used: must be left as they are
 
     Counted besides starts and steps: log_absent (K, K), the sum over sequences of log q(no step
     from row to column), log_absent_row (K,), from the row at all, and log_absent_start (K,).
@@ -191,8 +193,20 @@ class TableRows(RowCounts):
     concentration: float = 0.5
     top_concentration: float = 10.0
     root: TableRoot = TableRoot()
+    start_concentration: float = HDPRows.start_concentration  # type: ignore[assignment]
+    stickiness: float = 0.0
 
     def __post_init__(self) -> None:
+        usual = TableRows.start_concentration
+        if self.start_concentration != usual:
+            raise ValueError(
+                f"start_concentration={self.start_concentration!r} is not for root='tables': its "
+                f"start row has the concentration of the others; leave it at {usual:g}"
+            )
+        if self.stickiness != 0:
+            raise ValueError(
+                f"root='tables' has no stickiness; got {self.stickiness!r}: use 0, or root='beta'"
+            )
         for name in ("concentration", "top_concentration"):
             value = getattr(self, name)
             if isinstance(value, Parameters):

@@ -57,7 +57,7 @@ class TableChain(Chain):
     n_draws : paths drawn of every sequence, if they are "sampled"
     """
 
-    granularities = ("sequence",)
+    granularities = ("sequence",)  # type: ignore[assignment]
     tracks = frozenset()
     cuts_units = False  # what a piece says of missing steps does not add up
 
