@@ -99,6 +99,7 @@ class Sweep(NamedTuple):
         expectations
     power : of the conditional probabilities that labels are drawn from, 1 / temperature
     block : successive units whose counts leave together, and which share their potentials
+    guards : what a part of a unit sees of its neighbor to the left, "messages" or "counts"
     """
 
     granularity: str
@@ -108,6 +109,7 @@ class Sweep(NamedTuple):
     seeds: Array | None = None
     power: float = 1.0
     block: int = 1
+    guards: str = "messages"
 
 
 class Rule(Protocol):

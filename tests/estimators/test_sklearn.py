@@ -72,6 +72,15 @@ def test_check_estimator_passes(cls, n_components):
     assert len(by_status["passed"]) >= 40
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_check_estimator_passes_with_collapsed_inference(cls):
+    results = run_checks(cls(3, inference="collapsed"), WEIGHTS)
+    failed = [r["check_name"] for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) >= 40
+
+
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_no_tag_is_switched_off(cls):
     class Plain(DensityMixin, BaseEstimator):

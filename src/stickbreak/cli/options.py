@@ -200,7 +200,10 @@ OUTPUT = {
     "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
 }
 
-INITS = '"k-means++"; others are "k-means||" (all rows, in a few passes) and "random"'
+INITS = (
+    '"k-means++"; others are "k-means||" (all rows, in a few passes), "random", "local" (random '
+    'shares) and "collapsed" (sweeps from these)'
+)
 CHAIN_INITS = (
     '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
     'far apart) and "random"'

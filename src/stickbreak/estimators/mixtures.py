@@ -10,7 +10,13 @@ import numpy as np
 from stickbreak.data import Table, is_sparse
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Start, workers
-from stickbreak.initialize import from_plusplus, from_random, from_scalable
+from stickbreak.initialize import (
+    from_collapsed,
+    from_local,
+    from_plusplus,
+    from_random,
+    from_scalable,
+)
 from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.priors import GammaPrior
@@ -27,6 +33,8 @@ from .views import plot_mixture
 
 __all__ = ["DPMixture", "Mixture"]
 
+N_SWEEPS = 30  # of a collapsed start
+
 
 def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrior:
     """The concentration, if it is a positive number or a GammaPrior of such numbers."""
@@ -40,7 +48,7 @@ def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrio
 class MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
 
-    INITS = ("k-means++", "k-means||", "random")
+    INITS = ("k-means++", "k-means||", "random", "local", "collapsed")
     concentration: float | GammaPrior
 
     def __init__(
@@ -68,12 +76,26 @@ class MixtureEstimator(Estimator):
         table, K, legal = task.table, task.n_components, task.legal
         if self.init == "random":
             return from_random(model, table, K, rng, legal=legal)
+        if self.init in ("local", "collapsed"):
+            return self._seed_shares(model, task, rng, pool)
         if self.init == "k-means||":
             with Phase("seeding by k-means||", bool(self.verbose)) as phase:
                 return from_scalable(
                     model, table, K, rng, legal=legal, pool=pool, report=phase.update
                 )
         return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
+
+    def _seed_shares(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        """Random shares of every row, or where collapsed sweeps lead from there."""
+        table, K, legal = task.table, task.n_components, task.legal
+        if not model.sweeps:
+            raise ValueError(
+                f'init="{self.init}" is not for {type(model.family).__name__}, whose rows do not '
+                'leave counts one by one; use init="k-means++"'
+            )
+        if self.init == "local":
+            return from_local(model, table, K, rng, legal=legal, pool=pool)
+        return from_collapsed(model, table, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool)
 
     def _check_arguments(self) -> None:
         _check_concentration(self.concentration)
@@ -277,7 +299,9 @@ class Mixture(MixtureEstimator):
         of the engine.
     random_state : seed.
     init : where a fit begins: "k-means++" (Bregman, on at most 20,000 rows), "k-means||" (on all
-        rows, in a few passes: finds rarer clusters of large tables) or "random" (random rows).
+        rows, in a few passes: finds rarer clusters of large tables), "random" (random rows),
+        "local" (random shares of every row) or "collapsed" (up to 30 collapsed sweeps from there,
+        see `CollapsedVB`: often a higher bound, for some more time).
     n_init : starts to try; the best bound wins.
     n_jobs : threads; results do not depend on it. -1 is all.
     warm_start : begin from the last fit.

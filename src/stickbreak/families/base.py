@@ -288,8 +288,19 @@ class BaseFamily(Parameters):
         return False
 
     def live(self, counts: Counts) -> Any:
-        """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes."""
+        """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes.
+
+        Its kernels are registered by its type, see `kernels/live.py`.
+        """
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")
+
+    def live_sums(self, counts: Counts) -> Any:
+        """The same for counts that rows only join, and that score none."""
+        return self.live(counts)
+
+    def live_rows(self, rows: Any) -> Any:
+        """Rows of the user in the form that these kernels read."""
+        return self.prepare(rows)
 
     def settle(self, live: Any, n_components: int) -> Out:
         """Fields back from live counts."""

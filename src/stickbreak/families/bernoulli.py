@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import digamma
 
 from stickbreak.data import Scale
+from stickbreak.kernels.live_tables import LiveBinary
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import (
     Field,
@@ -157,6 +158,27 @@ class Bernoulli(BaseFamily):
     def prepare_seeding(self, rows: Any) -> Array:
         """Columns (D, n) of rows (n, D) as floats; NaN stays, and differs from no value."""
         return np.ascontiguousarray(np.asarray(rows, dtype=float).T)
+
+    # ------------------------------------------------------------------------------------ sweeps
+
+    sweeps = True
+
+    def live(self, counts: Counts) -> LiveBinary:
+        """Counts, copied, for a sweep."""
+        ones, zeros, missing = (
+            np.array(table.T, order="C") for table in (*self._seen(counts), counts["missing"])
+        )
+        rows = np.array(counts["rows"])
+        return LiveBinary(ones, zeros, missing, rows, float(self.on), float(self.off))
+
+    def live_rows(self, rows: Any) -> Array:
+        """Rows (n, D) as floats, NaN where missing."""
+        return np.ascontiguousarray(rows, dtype=float)
+
+    def settle(self, live: LiveBinary, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        ones, missing = (np.ascontiguousarray(table.T) for table in (live.ones, live.missing))
+        return {"ones": ones, "rows": live.rows, "missing": missing}
 
     # ------------------------------------------------------------------------------------ posterior
 

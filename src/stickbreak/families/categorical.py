@@ -12,6 +12,7 @@ import numpy as np
 from stickbreak.data import Scale
 from stickbreak.data.limits import limit
 from stickbreak.kernels.collapsed import LiveTable
+from stickbreak.kernels.live_tables import LiveColumns
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
 from stickbreak.kernels.tables import linear_rows, padded, scatter_words
@@ -180,21 +181,25 @@ class Categorical(BaseFamily):
         """Emission (V, K) over the symbols of all columns; emission_total (D, K)."""
         return {"emission": Field((SYMBOL, axis)), "emission_total": Field((None, axis))}
 
-    @property
-    def sweeps(self) -> bool:
-        """Those of a single column."""
-        return len(self.n_symbols) == 1
+    sweeps = True
 
-    def live(self, counts: Counts) -> LiveTable:
-        """Counts of one column, copied, for a sweep."""
+    def live(self, counts: Counts) -> LiveTable | LiveColumns:
+        """Counts, copied, for a sweep."""
+        concentration, n_symbols = float(self.concentration), np.asarray(self.n_symbols)
+        if len(n_symbols) > 1:
+            own = np.array(counts["emission"]), np.array(counts["emission_total"])
+            return LiveColumns(*own, concentration, concentration * n_symbols)
         width = -(-counts["emission"].shape[1] // EIGHT) * EIGHT
         table, total = (padded(counts[n], width) for n in ("emission", "emission_total"))
-        concentration = float(self.concentration)
-        return LiveTable(table, total[0], concentration, concentration * self.n_symbols[0])
+        return LiveTable(table, total[0], concentration, concentration * int(n_symbols[0]))
 
-    def settle(self, live: LiveTable, n_components: int) -> dict[str, Array]:
+    def live_rows(self, rows: Any) -> Array:
+        """Positions (n, D) on the shared axis, -1 where missing."""
+        return np.ascontiguousarray(self.prepare(rows))
+
+    def settle(self, live: LiveTable | LiveColumns, n_components: int) -> dict[str, Array]:
         """Fields from live counts."""
-        own = {"emission": live.counts, "emission_total": live.totals[None]}
+        own = {"emission": live.counts, "emission_total": np.atleast_2d(live.totals)}
         return {name: np.ascontiguousarray(array[:, :n_components]) for name, array in own.items()}
 
     def zeros(self, n_components: int) -> dict[str, Array]:

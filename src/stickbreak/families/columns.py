@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from stickbreak.kernels.live_columns import LiveColumnSums
 from stickbreak.kernels.quadratic import diagonal_features, shifted_features, standardized_diagonal
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, weigh
 
 from .base import BaseScores, Incomplete, column_counts, features_of, fill_missing
-from .moments import FAR, MomentFamily, as_rows
+from .moments import FAR, MomentFamily, as_rows, standardized_rows
 from .quadratic import far_slots
 from .single_precision import evaluate_sparse, multiply_roughly, pick_sparse, single
 
@@ -83,6 +84,30 @@ class ColumnMoments(MomentFamily):
             column_counts(moments[:, 0], counts["missing"]),
             moments[:, 1 : 1 + D],
             moments[:, 1 + D :],
+        )
+
+    sweeps = True
+
+    def live_sums(self, counts: Counts) -> LiveColumnSums:
+        """Moments alone."""
+        return LiveColumnSums(*(np.array(counts[n]) for n in ("moments", "anchor", "missing")))
+
+    def live_rows(self, rows: Any) -> Array:
+        """Rows (n, D) in the frame, NaN where missing."""
+        return standardized_rows(rows, self.center, self.scale)
+
+    def settle(self, live: LiveColumnSums, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        return live._asdict()
+
+    def _live_counts(self, counts: Counts) -> tuple[Array, Array, Array]:
+        """Rows (K,), those that have a column (D, K), and (1,) whether some lack one."""
+        moments, missing = counts["moments"], counts["missing"]
+        of_columns = np.maximum(moments[:, :1] - missing, 0.0).T
+        return (
+            np.array(moments[:, 0]),
+            np.ascontiguousarray(of_columns),
+            np.array([float(missing.any())]),
         )
 
     def _mean(self, counts: Counts) -> Array:

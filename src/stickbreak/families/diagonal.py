@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import digamma
 
 from stickbreak.data import Scale
+from stickbreak.kernels.live_columns import LiveNormalColumns
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import log_gamma_rise
 
@@ -178,6 +179,18 @@ class DiagonalGaussian(ColumnMoments):
         worth = self._rows_worth(q.dof)
         value = 0.5 * worth * (np.log(worth) - np.log(q.scatter) - 1.0)
         return (value + self._per_row() * q.n).sum(1)
+
+    def live(self, counts: Counts) -> LiveNormalColumns:
+        """Counts, copied, with posteriors that follow them row by row."""
+        q, (rows, of_columns, is_partial) = self._posterior(counts), self._live_counts(counts)
+        means, scatters, anchors = (
+            np.array(table.T, order="C") for table in (q.mean, q.scatter, q.anchor)
+        )
+        tables = rows, of_columns, means, scatters, anchors
+        strength, mean, dof, scatter = self._prior()
+        prior = float(strength), np.asarray(mean), float(dof), np.asarray(scatter)
+        constants = np.asarray(self._noise), -np.log(self.scale), EMPTY
+        return LiveNormalColumns(*tables, is_partial, *prior, *constants)
 
     # ------------------------------------------------------------------------------ empirical Bayes
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.kernels.live_columns import LiveMeans
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit
 
 from . import learning
 from .base import LOG_2PI, require_positive, require_prior_count
 from .columns import ColumnMoments, ColumnScores, DiagonalForm
-from .moments import DEFAULT_SHARE, far_averages, spread
+from .moments import DEFAULT_SHARE, EMPTY, far_averages, spread
 from .prior_scales import column_spread, prior_frame, prior_vector
 
 __all__ = ["FixedVarianceGaussian", "fixed_variance"]
@@ -125,6 +126,17 @@ class FixedVarianceGaussian(ColumnMoments):
     def log_mode(self, counts: Counts) -> Array:
         """Log joint at the posterior mean, up to a constant of the prior."""
         return self._log_rows(counts).sum(1)
+
+    def live(self, counts: Counts) -> LiveMeans:
+        """Counts, copied, for a sweep."""
+        rows, of_columns, is_partial = self._live_counts(counts)
+        _, first, _ = self._moments(counts)
+        first, anchor = (np.array(table.T, order="C") for table in (first, counts["anchor"]))
+        prior = np.asarray((self.mean - self.center) / self.scale)
+        return LiveMeans(
+            rows, of_columns, first, anchor, is_partial, float(self.mean_strength), prior,
+            np.asarray(self._variance()), self._per_row(), EMPTY,
+        )  # fmt: skip
 
     def learn(self, counts: Counts) -> FixedVarianceGaussian:
         """Learn `mean`, then `mean_strength`; the variance is known.

@@ -27,8 +27,8 @@ from .partial import PartialRows, divide_rows
 
 __all__ = [
     "DEFAULT_SHARE", "EMPTY", "FAR", "FullMoments", "MomentFamily", "as_rows", "cholesky",
-    "far_averages", "n_full", "prepare_full", "prepare_standardized", "require_near", "spread",
-    "unpack_symmetric",
+    "complete_rows", "far_averages", "n_full", "prepare_full", "prepare_standardized",
+    "require_near", "spread", "standardized_rows", "unpack_symmetric",
 ]  # fmt: skip
 
 DEFAULT_SHARE = 0.25  # of a column's variance that we expect within one component
@@ -101,6 +101,29 @@ def require_near(rows: Any, center: Any, scale: Any, first: int) -> None:
         f"row {first + at}, column {column} is {rows[at, column]:g}, too far for squares from the "
         f"rows of the fit, whose spread is {scale[column]:g}; check its unit"
     )
+
+
+def standardized_rows(rows: Any, center: Array, scale: Array) -> Array:
+    """Rows (n, D) in the frame, row-major, NaN where missing."""
+    return np.asarray((as_rows(rows) - center) * (1.0 / scale))
+
+
+def complete_rows(rows: Any, center: Array, scale: Array) -> Array:
+    """Rows (n, D) in the frame, NaN for a row without entries.
+
+    Raise ValueError for a row that lacks some: the expectations that complete it would have to be
+    kept, for each component, to remove it from the counts.
+    """
+    z = standardized_rows(rows, center, scale)
+    lost = np.isnan(z).sum(1)
+    if ((lost > 0) & (lost < z.shape[1])).any():
+        raise ValueError(
+            f"{((lost > 0) & (lost < z.shape[1])).sum()} rows lack some of their entries, and "
+            "collapsed sweeps of Gaussians with full covariance take complete rows; impute them, "
+            "use DiagonalGaussian, whose columns leave them out exactly, or an engine such as "
+            "BatchVB"
+        )
+    return z
 
 
 def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from stickbreak.data import Scale, is_sparse
+from stickbreak.kernels.live_tables import CountParts, LiveCounts
 from stickbreak.kernels.rows import dirichlet_multinomial, log_factorials, pairing
 from stickbreak.kernels.sparse import multiply_sparse, scatter_sparse_counts
 from stickbreak.protocols import Array, Counts
@@ -229,6 +230,28 @@ class Multinomial(BaseFamily):
             matrix = np.where(seen[:, None] > 0, matrix, 0.0)
         total = np.asarray(matrix.sum(axis=1)).ravel()
         return CountRows(matrix, total, gammaln(total + 1.0) - log_factorial_rows(matrix), seen)
+
+    # ------------------------------------------------------------------------------------ sweeps
+
+    sweeps = True
+
+    def live(self, counts: Counts) -> LiveCounts:
+        """Counts, copied, for a sweep."""
+        table, total = np.array(counts["emission"]), np.array(counts["emission_total"])
+        rows, base = np.array(counts["rows"]), np.array(counts["base"])
+        pseudo = float(self.concentration)
+        return LiveCounts(table, total, rows, base, pseudo, pseudo * self._size)
+
+    def live_rows(self, rows: Any) -> CountParts:
+        """CSR parts, totals and constants of the rows."""
+        found = self.prepare(rows)
+        seen = np.ones(len(found.total)) if found.seen is None else found.seen
+        return CountParts(*csr_parts(found.matrix), found.total, found.base, seen)
+
+    def settle(self, live: LiveCounts, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        own = {"emission": live.counts, "emission_total": live.totals}
+        return {**own, "rows": live.rows, "base": live.base}
 
     # ------------------------------------------------------------------------------------ posterior
 

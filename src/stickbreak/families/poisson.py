@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import digamma
 
 from stickbreak.data import Scale
+from stickbreak.kernels.live_tables import EventRows, LiveEvents
 from stickbreak.kernels.rows import poisson_predictive
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Shares, log_gamma_draws, log_gamma_rise, weigh
@@ -195,6 +196,27 @@ class Poisson(BaseFamily):
             return PoissonRows(values, -log_factorial_rows(values))
         values = np.where(missing, 0.0, values)
         return PoissonRows(values, -log_factorial_rows(values), missing.astype(float))
+
+    # ------------------------------------------------------------------------------------ sweeps
+
+    sweeps = True
+
+    def live(self, counts: Counts) -> LiveEvents:
+        """Counts, copied, for a sweep."""
+        events, missing = (np.array(counts[n].T, order="C") for n in ("events", "missing"))
+        rows, base = np.array(counts["rows"]), np.array(counts["base"])
+        total, shape = events.sum(0) + self.shape.sum(), np.asarray(self.shape, dtype=float)
+        is_partial = np.array([float(missing.any())])
+        return LiveEvents(events, missing, rows, base, total, is_partial, shape, float(self.rate))
+
+    def live_rows(self, rows: Any) -> EventRows:
+        """Counts as floats, NaN where missing, with their constants."""
+        return EventRows(np.ascontiguousarray(rows, dtype=float), self.prepare(rows).base)
+
+    def settle(self, live: LiveEvents, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        events, missing = (np.ascontiguousarray(table.T) for table in (live.events, live.missing))
+        return {"events": events, "rows": live.rows, "base": live.base, "missing": missing}
 
     # ------------------------------------------------------------------------------------ posterior
 

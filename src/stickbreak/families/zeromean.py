@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Scale
+from stickbreak.kernels.live_gaussian import LiveSums, LiveWishart, refresh_wisharts
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, log_gamma_rise
 
@@ -19,6 +20,7 @@ from . import quadratic, wishart
 from .base import LOG_2PI, BaseFamily
 from .moments import (
     cholesky,
+    complete_rows,
     n_full,
     prepare_full,
     prepare_standardized,
@@ -185,6 +187,33 @@ class ZeroMeanGaussian(BaseFamily):
     def learn(self, counts: Counts) -> ZeroMeanGaussian:
         """Learn `covariance`."""
         return wishart.learn_covariance(self, counts, self.scale)
+
+    # ------------------------------------------------------------------------------ sweeps
+
+    sweeps = True
+
+    def live(self, counts: Counts) -> LiveWishart:
+        """Counts, copied, with posteriors that follow them row by row."""
+        (dof, scale), (moments, anchor) = self._prior(), self.live_sums(counts)
+        (K, D), per_row = anchor.shape, -float(np.log(self.scale).sum())
+        posterior = np.empty((K, D, D)), np.empty(K), np.zeros(K)
+        prior = float(dof), np.ascontiguousarray(scale)
+        live = LiveWishart(moments, anchor, *prior, per_row, *posterior)
+        refresh_wisharts(live)
+        return live
+
+    def live_sums(self, counts: Counts) -> LiveSums:
+        """Moments alone."""
+        moments = np.array(counts["moments"])
+        return LiveSums(moments, np.zeros((len(moments), self.n_features)))
+
+    def live_rows(self, rows: Any) -> Array:
+        """Complete rows (n, D) in the frame."""
+        return complete_rows(rows, np.zeros(self.n_features), self.scale)
+
+    def settle(self, live: LiveSums, n_components: int) -> dict[str, Array]:
+        """Fields from live counts."""
+        return {"moments": live.moments}
 
     # ------------------------------------------------------------------------------- means, seeding
 

@@ -7,6 +7,7 @@ sequence by sequence, and keep each unit's own counts; for others the unit is th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Batch
+from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
@@ -44,6 +46,8 @@ class ExcludeOwn(BaseRule):
     granularity: str = "auto"
     is_measured: bool = True
     block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
 
     continues = True
 
@@ -76,7 +80,7 @@ class ExcludeOwn(BaseRule):
         granularity = self._granularity(model) if self.sweeps(model) else ""
         if start.warm is None or granularity == model.structure.granularities[0]:
             return start
-        batch = data.whole()
+        batch = self.units(data.whole())
         own = model.structure.own_of(batch, start.warm, model.axis, granularity)
         counts = self.count(model, start.params, batch, own, pool)
         return replace(start, seed=counts, warm=own)
@@ -103,10 +107,13 @@ class ExcludeOwn(BaseRule):
             warm is not None,
             is_measured=self.is_measured,
             block=self.block,
+            guards=self.guards,
         )
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
-        return _sweep(model, counts, params, batch, own, how, pool), own
+        found = _sweep(model, counts, params, batch, own, how, pool)
+        self.check(found)
+        return found, own
 
     def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
         """Counts of a batch whose units have these own counts."""
@@ -114,13 +121,28 @@ class ExcludeOwn(BaseRule):
         how = Sweep(self._granularity(model), is_part=False, moves=False)
         return _sweep(model, empty, params, batch, own, how, pool)
 
+    def units(self, batch: Batch) -> Batch:
+        """The batch, with what is inferred at a time as its units."""
+        if self.granularity != "subsequence":
+            return batch
+        return batch.in_blocks(self.subchain_length)
+
     def sweeps(self, model: Model) -> bool:
         """Whether single units are excluded; if not, whole batches."""
-        return bool(model.structure.granularities) and self.granularity != "batch"
+        return self.granularity != "batch" and (model.sweeps or model.structure.loops)
 
     def _granularity(self, model: Model) -> str:
         """The structure's own, unless one is asked for."""
         return model.structure.granularities[0] if self.granularity == "auto" else self.granularity
+
+    def check(self, found: Summary) -> None:
+        """Raise NumericalError if the predictives or the local bound are not finite."""
+        super().check(found)
+        if not math.isfinite(found.log_z):
+            raise NumericalError(
+                f"the log predictive is {found.log_z} (not a number, or a row without a legal "
+                "component); check the data's scale and the family's prior"
+            )
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
@@ -168,6 +190,8 @@ def _sweep(
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
     n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
+    if batch.windows is not None:  # neighbors see each other
+        n_lanes = 1
     jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes(n_lanes)]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
     found = list(pool(partial(job, model, counts, params, how), jobs))
@@ -189,10 +213,10 @@ def _sweep_lane(
     job: tuple[Batch, Fields],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
-    lane, own = job[0].with_rows(model.family.prepare(job[0].rows)), job[1]
+    lane, own = job[0].with_rows(model.family.live_rows(job[0].rows)), job[1]
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
-    fresh = model.family.live(new)
+    fresh = model.family.live_sums(new)
     out = {name: np.array(new[name]) for name in tables}
     legal = params["legal"] if "legal" in params.arrays else None
     log_z, local_bound = model.structure.sweep(
@@ -217,6 +241,10 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             f"{', '.join(('auto', *known))}"
         )
     if not rule.sweeps(model):
+        if asked in model.structure.granularities:
+            raise ValueError(
+                f"granularity={asked!r} is not for {type(model.family).__name__}; use 'batch'"
+            )
         return
     granularity = model.structure.granularities[0] if asked == "auto" else asked
     if not model.sweeps and granularity != model.structure.granularities[0]:
@@ -225,10 +253,10 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
         )
     if model.structure.is_ordered:
-        _check_sequences(data)
+        _check_sequences(rule, granularity, data)
     if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
         rows = data.whole().rows
-        if np.issubdtype(rows.dtype, np.floating) and np.isnan(rows).any():
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and np.isnan(rows).any():
             raise ValueError(
                 "missing entries are completed anew at every visit, so that what a sequence has "
                 "added is not known when it leaves; use CollapsedVB(granularity='batch'), or "
@@ -236,7 +264,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             )
 
 
-def _check_sequences(data: Data) -> None:
+def _check_sequences(rule: ExcludeOwn, granularity: str, data: Data) -> None:
     """Sequences count once or not at all, and there are others to learn from."""
     repeats = data.whole().repeats
     if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
@@ -246,8 +274,17 @@ def _check_sequences(data: Data) -> None:
             "which counts once or not at all; repeat sequences in the data, or use "
             "CollapsedVB(granularity='batch') or BatchVB"
         )
-    if data.n_spans == 1:
+    if granularity != "sequence" and rule.block > 1:
+        raise ValueError(
+            f"block={rule.block} is for granularity='sequence'; with {granularity!r}, use block=1"
+        )
+    if granularity == "sequence" and data.n_spans == 1:
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
             "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+        )
+    if granularity == "subsequence" and rule.units(data.whole()).n_spans == 1:
+        raise ValueError(
+            f"subchain_length={rule.subchain_length} leaves the one sequence of {data.n_rows} "
+            "rows in one block, and each is learned from the others; use a smaller one"
         )

@@ -178,6 +178,10 @@ class Engine(Parameters):
         """Which batches each lap visits, in which order."""
         raise NotImplementedError
 
+    def plan_for(self, model: Model, data: Data) -> Visits:
+        """The same for one model: by default it is the same for all."""
+        return self.plan(data)
+
     def final_bound(
         self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents, Sequences
+from stickbreak.data import Documents
 from stickbreak.parameters import require_whole
 
 from .accumulate import Accumulator, Memoized
@@ -40,7 +40,7 @@ __all__ = [
 
 
 N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
-SWEPT_ROWS = 500_000  # rows of a batch of swept sequences: a visit copies what they keep
+SWEPT_ROWS = 500_000  # rows of a batch that is swept: a visit copies what they keep
 
 
 def check_memory(n_batches: int | str, memory_limit: float) -> None:
@@ -202,8 +202,11 @@ class HardEM(_MemoizedEngine):
 class CollapsedVB(_MemoizedEngine):
     """Collapsed variational inference: parameters integrated out, each unit given all others.
 
-    Documents are swept word by word (CVB0), sequences one by one. For other data the units are the
-    batches: each batch is inferred under the posterior predictive of all others.
+    Documents are swept word by word (CVB0), mixtures row by row, chains sequence by sequence. For
+    mixtures of families whose rows cannot leave and join the counts in compiled code (`Product`,
+    autoregressions, families of your own without `live`) the units are the batches: each batch is
+    inferred under the posterior predictive of all others. Of a row that counts several times, one
+    occurrence leaves.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -211,27 +214,36 @@ class CollapsedVB(_MemoizedEngine):
 
     Parameters
     ----------
-    granularity : what is inferred at a time, given all else: "word" of documents, "sequence" of
-        chains, "batch" of all data. "auto" is the first of these that the model has.
+    granularity : what is inferred at a time, given all else: a "word" of documents, a "row" of
+        tables; of chains a "sequence", or for one column of symbols a "token", or a "subsequence",
+        for few long sequences; a "batch" of any data. "auto" is the first that the model has.
     block : how many successive sequences leave the counts together and share their potentials.
         More are faster for families whose potentials are costly, and see older counts.
-    n_batches : number of batches; "auto" is 20 where batches are the units, one for documents, one
-        for every 500,000 rows of sequences.
-    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic;
-        sequences one for each row and state, and one for each pair of states.
+    subchain_length : rows of a subsequence.
+    guards : what a subsequence sees of the one before: "messages", probabilities of steps averaged
+        over its last state, or "counts", as published, which are not divided by their sums.
+    n_batches : number of batches; "auto" is one for documents, one for every 500,000 rows that are
+        swept, and 20 where batches are the units.
+    memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
+        mixtures one for each row and component; chains one for each row and state, and for each
+        sequence and pair of states.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
     granularity: str = "auto"
     block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
     n_batches: int | str = "auto"
     memory_limit: int = 1 << 30
 
     def check(self) -> None:
-        """Check block, n_batches and memory_limit too."""
+        """Check block, subchain_length, guards, n_batches and memory_limit too."""
         super().check()
-        require_whole(block=self.block)
+        require_whole(block=self.block, subchain_length=self.subchain_length)
+        if self.guards not in ("messages", "counts"):
+            raise ValueError(f"guards must be 'messages' or 'counts'; got {self.guards!r}")
         check_memory(self.n_batches, self.memory_limit)
 
     def check_data(self, model: Model, data: Data) -> None:
@@ -240,7 +252,12 @@ class CollapsedVB(_MemoizedEngine):
 
     def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn(self.granularity, block=int(self.block))
+        return ExcludeOwn(
+            self.granularity,
+            block=int(self.block),
+            subchain_length=int(self.subchain_length),
+            guards=self.guards,
+        )
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
@@ -248,12 +265,16 @@ class CollapsedVB(_MemoizedEngine):
 
     def plan(self, data: Data) -> Visits:
         """Fixed batches, always in the same order."""
-        n = self.n_batches
-        if n == "auto" and self.granularity != "batch" and isinstance(data, Documents | Sequences):
-            n = 1 if isinstance(data, Documents) else max(1, round(data.n_rows / SWEPT_ROWS))
-        elif n == "auto":
-            n = max(1, min(N_BLOCKS, data.n_spans))
-        return FixedBatches(data.batches(n))
+        n = max(1, min(N_BLOCKS, data.n_spans)) if self.n_batches == "auto" else self.n_batches
+        return FixedBatches([self.rule().units(batch) for batch in data.batches(n)])
+
+    def plan_for(self, model: Model, data: Data) -> Visits:
+        """Few batches of rows that are swept: each visit begins with fresh sums."""
+        if self.n_batches != "auto" or not self.rule().sweeps(model):
+            return self.plan(data)
+        is_whole = isinstance(data, Documents)
+        n = 1 if is_whole else max(1, round(data.n_rows / SWEPT_ROWS))
+        return replace(self, n_batches=n).plan(data)
 
     def stopping(self) -> Stopping:
         """By the leave-one-out predictive: the bound may fall."""

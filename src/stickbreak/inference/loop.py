@@ -326,7 +326,7 @@ def _begin(
 ) -> _Loop:
     """The loop before its first visit, or where a checkpoint left it."""
     engine.check_data(model, data)
-    plan = engine.plan(data)
+    plan = engine.plan_for(model, data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
         with _named(start.path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents, Sequences
+from stickbreak.data import Table
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -36,7 +36,7 @@ class _Unmeasured(CollapsedVB):
 
 def from_local(
     model: Model,
-    data: Documents | Sequences,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,
@@ -54,16 +54,17 @@ def from_local(
 
 def from_collapsed(
     model: Model,
-    data: Documents,
+    data: Table,
     n_components: int,
     rng: np.random.Generator,
     *,
     n_sweeps: int,
+    legal: Array | None = None,
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end."""
-    start = from_local(model, data, n_components, rng, pool=pool)
+    start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     require_whole_run(found)

@@ -18,7 +18,7 @@ from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-__all__ = ["cache_folder", "inline", "kernel", "operation"]
+__all__ = ["by_type", "cache_folder", "inline", "kernel", "operation"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -180,3 +180,50 @@ class _Operation(_Lazy):
 
                 self._compiled = make_operation(self.py_func, self._emit, self._gives)
             return self._compiled
+
+
+class _ByType(_Lazy):
+    """A function whose body is chosen by the type of its first argument."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._bodies: dict[type, _Lazy] = {}
+
+    def of(self, kind: type) -> Callable[[Function], Function]:
+        """Decorator of the kernel that is the body for a kind of NamedTuple."""
+
+        def decorate(body: Function) -> Function:
+            self._bodies[kind] = cast(_Lazy, body)
+            return body
+
+        return decorate
+
+    def __call__(self, first: Any, *others: Any) -> Any:
+        return self._bodies[type(first)](first, *others)
+
+    def compile(self) -> Any:
+        with _LOCK:
+            if self._compiled is None:
+                from numba.extending import overload
+
+                def pick(first: Any, *others: Any) -> Any:
+                    return self(first, *others)
+
+                def body_of(first: Any, *others: Any) -> Any:
+                    body = self._bodies.get(getattr(first, "instance_class", None))  # type: ignore[arg-type]
+                    return None if body is None else body.compile().py_func
+
+                options: Any = {"error_model": "numpy", "nogil": True}
+                overload(pick, jit_options=options, strict=False)(body_of)
+                pick.of = self.of  # type: ignore[attr-defined]
+                self._compiled = pick
+            return self._compiled
+
+
+def by_type(function: Callable[..., Any]) -> _ByType:
+    """A function for kernels to call; its body depends on the type of its first argument.
+
+    That is a NamedTuple of arrays and numbers, and `function.of(Kind)` decorates the kernel for one
+    kind. Kernels that took functions as arguments would never be found in the cache on disk.
+    """
+    return _ByType(function)

@@ -163,7 +163,8 @@ class Model:
     @property
     def sweeps(self) -> bool:
         """Whether collapsed inference excludes single units; if not, whole batches."""
-        return bool(self.structure.granularities) and self.family.sweeps
+        is_known = self.family.sweeps and self.prior.sweeps
+        return bool(self.structure.granularities) and is_known
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""

@@ -77,6 +77,11 @@ class BasePrior:
         """Prior counts of each table, unused mass kept separate. Compiled sweeps need them."""
         self._refuse("prior counts")
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether compiled sweeps know this prior: `pseudo`."""
+        return type(self).pseudo is not BasePrior.pseudo
+
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected share of each component; unused mass is what they lack to one."""
         raise NotImplementedError

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincinv, logsumexp
 
+from stickbreak.kernels.row_sweeps import LiveShares
 from stickbreak.parameters import Parameters, require_positive
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Fields, Summary
@@ -182,3 +183,8 @@ class UncertainConcentration(ShareCounts):
     def order(self, total: Summary) -> Array | None:
         """The order that is best for every concentration."""
         return self.given().order(total)
+
+    def pseudo(self, params: Fields, n_components: int) -> LiveShares:
+        """The concentrations that there may be, and their log probabilities."""
+        nodes = (np.array(values) for values in self.concentration.nodes())
+        return LiveShares(self.given is Sticks, *nodes)

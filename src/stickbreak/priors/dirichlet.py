@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from stickbreak.kernels.row_sweeps import LiveShares
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import (
     Fields,
@@ -147,3 +148,7 @@ class SymmetricDirichlet(ShareCounts):
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) expected shares; they sum to one."""
         return np.exp(self.log_mean(counts))
+
+    def pseudo(self, params: Fields, n_components: int) -> LiveShares:
+        """The concentration."""
+        return LiveShares(False, np.array([float(self.concentration)]), np.zeros(1))

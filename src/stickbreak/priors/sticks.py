@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from stickbreak.kernels.row_sweeps import LiveShares
 from stickbreak.protocols import Array, Counts, Rule
 from stickbreak.stats import Fields, Summary, log_gamma_draws, log_gamma_rise, log_mode_beta
 
@@ -97,3 +98,7 @@ class Sticks(ShareCounts):
         """Largest first, which is the best order for given counts. None if already in order."""
         order = np.argsort(-total["share"], kind="stable")
         return None if (order == np.arange(len(order))).all() else order
+
+    def pseudo(self, params: Fields, n_components: int) -> LiveShares:
+        """The concentration."""
+        return LiveShares(True, np.array([float(self.concentration)]), np.zeros(1))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stickbreak.errors import quoted
 from stickbreak.stats import Array
 
 from .schema import Categories, Schema
@@ -253,9 +254,8 @@ def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> A
 
 
 def _shown(values: Sequence[Any]) -> str:
-    return ", ".join(repr(value) for value in values[:MAX_SHOWN]) + (
-        ", ..." if len(values) > MAX_SHOWN else ""
-    )
+    words = [quoted(v) if isinstance(v, str) else repr(v) for v in values[:MAX_SHOWN]]
+    return ", ".join(words) + (", ..." if len(values) > MAX_SHOWN else "")
 
 
 # ---------------------------------------------------------------------------- pandas and polars

@@ -103,6 +103,9 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    loops: ClassVar[bool] = False
+    """Whether units of families without compiled sweeps are excluded too: `keep_own`."""
+
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
 

@@ -13,10 +13,11 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
 from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softmax_sparse
-from stickbreak.protocols import Array, Local, Out, Potentials
+from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
 from .base import BaseStructure, mask_illegal, one_hot, row_evidence
+from .independent_collapsed import no_shares, random_shares, sweep_table
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -100,6 +101,7 @@ class Independent(BaseStructure):
 
     tracks = frozenset({"merge", "redistribute"})
     has_best = draws = True
+    granularities = ("row",)
 
     max_active: int | None = None
     candidates: int | None = None
@@ -311,3 +313,35 @@ class Independent(BaseStructure):
                 "a row's evidence is not a number; check the data's scale and the family's prior"
             )
         return best, value
+
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Shares (n, K) of the rows, none yet."""
+        return no_shares(batch.n_rows, n_components, axis)
+
+    def random_own(
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
+    ) -> Fields:
+        """Uniformly random shares of every row, of the components that it may have."""
+        return random_shares(batch, n_components, axis, rng, legal)
+
+    def sweep(
+        self,
+        live: Any,
+        tables: Out,
+        pseudo: Any,
+        lane: Batch,
+        legal: Array | None,
+        own: Fields,
+        out_live: Any,
+        out: Out,
+        how: Sweep,
+    ) -> tuple[float, float]:
+        """Every row once, given all others (CVB0)."""
+        return sweep_table(live, tables, pseudo, lane, legal, own, out_live, out, how)

@@ -21,8 +21,7 @@ import numpy as np
 from ..compile import kernel
 from ..gamma import log_fast
 from ..vectors import EIGHT, fill, fma, larger, load, spread, store
-from .single import load_rows
-from .spans import infer_span, make_span
+from .spans import infer_evidence, make_span
 
 __all__ = [
     "EXACT", "INDEPENDENT", "LEAST", "MEAN_FIELD", "SAMPLED", "AbsentOwn", "AbsentWork",
@@ -324,27 +323,25 @@ def independent_states(rows, offsets, work, out_steps, out_rows):
 
 @kernel
 def absent_sequences(
-    evidence_t, start, transition, transposed, offsets, weights, way, uniforms, out_steps, out_rows,
+    evidence, start, transition, transposed, offsets, weights, way, uniforms, out_steps, out_rows,
     out_start,
 ):  # fmt: skip
     """Add weight times logs for every sequence. Returns the first without a possible path, or -1.
 
-    evidence_t (K, n) : log evidence; start (W,), transition, transposed (W, W) : linear, padded
+    evidence (n, K) : in logs; start (W,), transition, transposed (W, W) : linear, padded
     offsets (S + 1,), weights (S,) : sequences
     out_steps (K, K), out_rows, out_start (K,) : += no step j -> k, none from j, no start in k
     """
-    K, width, longest = evidence_t.shape[0], start.shape[0], 0
-    for s in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    span, top, none = make_span(longest, width), np.empty(longest), np.empty(K)
+    K, width = evidence.shape[1], start.shape[0]
+    longest = (offsets[1:] - offsets[:-1]).max()
+    span, none = make_span(longest, width), np.empty(K)
     work = make_absent(K, width, way, uniforms.shape[0])
     span.start[:], span.transition[:], span.transposed[:] = start, transition, transposed
     for s in range(offsets.shape[0] - 1):
         lo, T = offsets[s], offsets[s + 1] - offsets[s]
         if weights[s] == 0.0:
             continue
-        load_rows(evidence_t, lo, span.rows[:T], top[:T])
-        if infer_span(span, K, T, False)[0] == -np.inf:
+        if infer_evidence(span, evidence[lo : lo + T], K, T, False)[0] == -np.inf:
             return s
         absent_span(
             span.weights, span.futures, span.transition, span.shares, T, span.log_z[0], way,

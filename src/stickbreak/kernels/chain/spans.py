@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..gamma import log_fast
+from ..rows import exp_fast
 from ..vectors import (
     EIGHT,
     at_least,
@@ -30,6 +31,7 @@ from ..vectors import (
     turn,
 )
 from .single import (
+    LOWEST_TOP,
     add_log_steps,
     backward_rows,
     forward_rows,
@@ -40,7 +42,8 @@ from .single import (
 )
 
 __all__ = [
-    "Span", "add_line", "infer_span", "keep_line", "make_span", "predict_line", "predict_lines",
+    "Span", "add_line", "infer_evidence", "infer_span", "keep_line", "make_span", "predict_line",
+    "predict_lines",
 ]  # fmt: skip
 
 TINY = 1e-300  # weights below it are worth nothing to the entropy
@@ -183,24 +186,22 @@ def paired(weights, values, n):
 
 
 @kernel
-def infer_in_logs(span, K, T):
-    """As `infer_span`, in the log domain: exact but slow. Returns log_z; not finite if no path."""
-    width = span.start.shape[0]
-    evidence, forward = np.empty((K, T)), np.empty((T, K))
+def infer_in_logs(span, evidence, K, T):
+    """As `infer_span`, in the log domain, evidence (T, K): exact but slow. -inf if no path."""
+    width, evidence_t, forward = span.start.shape[0], np.empty((K, T)), np.empty((T, K))
     log_start, log_transition = np.empty(K), np.empty((K, K))
     for i in range(K):
-        log_start[i] = math.log(span.start[i]) if span.start[i] > 0.0 else -np.inf
+        log_start[i] = log_of(span.start[i])
         for j in range(K):
-            theta = span.transition[i, j]
-            log_transition[i, j] = math.log(theta) if theta > 0.0 else -np.inf
+            log_transition[i, j] = log_of(span.transition[i, j])
         for t in range(T):
-            evidence[i, t] = math.log(span.rows[t, i]) if span.rows[t, i] > 0.0 else -np.inf
-    log_forward(log_start, log_transition, evidence, forward)
+            evidence_t[i, t] = evidence[t, i]
+    log_forward(log_start, log_transition, evidence_t, forward)
     log_z = log_sums(forward[T - 1 :])[0]
     if not abs(log_z) < np.inf:
         return -np.inf
     beta, future, steps = np.empty((T, K)), np.empty((T, K)), np.zeros((K, K))
-    log_backward(np.zeros(K), log_transition, evidence, beta, future)
+    log_backward(np.zeros(K), log_transition, evidence_t, beta, future)
     add_log_steps(forward[: T - 1], log_transition, future[1:], log_z, 1.0, steps)
     for t in range(T):
         for k in range(width):
@@ -210,7 +211,43 @@ def infer_in_logs(span, K, T):
     for i in range(K):
         for j in range(width):
             span.steps[i, j] = steps[i, j] if j < K else 0.0
+    span.log_z[0] = log_z
     return log_z
+
+
+@kernel
+def log_of(x):
+    """Log x, -inf for 0."""
+    return math.log(x) if x > 0.0 else -np.inf
+
+
+@kernel
+def infer_linear(span, K, T):
+    """Posterior of T rows in the linear domain; returns log_z, NaN if a scale fails."""
+    width, message = span.start.shape[0], span.message
+    rows, weights, scale = span.rows[:T], span.weights[:T], span.scale[:T]
+    for k in range(0, width, EIGHT):
+        store(message, k, load(span.start, k))
+    span.log_z[0] = np.nan
+    if forward_rows(message, K, span.transition, rows, weights, scale) < T:
+        return math.nan
+    for k in range(0, width, EIGHT):
+        store(message, k, fill(1.0 / scale[T - 1]))
+    backward_rows(
+        message, K, span.transposed, rows, weights, scale, 0, T, span.shares, span.futures
+    )
+    for at in range(0, T * width, EIGHT):
+        store(span.shares, at, load(span.weights, at) * load(span.shares, at))
+    count_steps(span.weights, span.futures, T, K, span.transition, span.steps)
+    return sum_logs(scale, span.none[:T])
+
+
+@kernel
+def pair_tables(span, K, T):
+    """<log potentials, counts> of start and steps."""
+    width = span.start.shape[0]
+    found = paired(span.shares, span.start, width)
+    return found + paired(span.steps, span.transition, K * width) if T > 1 else found
 
 
 @kernel
@@ -219,29 +256,39 @@ def infer_span(span, K, T, is_measured):
 
     log_z is -inf if no path is possible; the entropy is 0 if it is not measured.
     """
-    width, message = span.start.shape[0], span.message
-    rows, weights, scale = span.rows[:T], span.weights[:T], span.scale[:T]
-    for k in range(0, width, EIGHT):
-        store(message, k, load(span.start, k))
-    span.log_z[0] = np.nan
-    if forward_rows(message, K, span.transition, rows, weights, scale) < T:
-        log_z = infer_in_logs(span, K, T)
-        if log_z == -np.inf:
-            return log_z, 0.0
-        span.log_z[0] = log_z
-    else:
-        log_z = sum_logs(scale, span.none[:T])
-        for k in range(0, width, EIGHT):
-            store(message, k, fill(1.0 / scale[T - 1]))
-        backward_rows(
-            message, K, span.transposed, rows, weights, scale, 0, T, span.shares, span.futures
-        )
-        for at in range(0, T * width, EIGHT):
-            store(span.shares, at, load(span.weights, at) * load(span.shares, at))
-        count_steps(span.weights, span.futures, T, K, span.transition, span.steps)
-    if not is_measured:
+    log_z = infer_linear(span, K, T)
+    if log_z != log_z:
+        evidence = np.empty((T, K))
+        for t in range(T):
+            for k in range(K):
+                evidence[t, k] = log_of(span.rows[t, k])
+        log_z = infer_in_logs(span, evidence, K, T)
+    if log_z == -np.inf or not is_measured:
         return log_z, 0.0
-    pairing = paired(span.shares, span.start, width) + paired(span.shares, span.rows, T * width)
-    if T > 1:
-        pairing += paired(span.steps, span.transition, K * width)
+    pairing = pair_tables(span, K, T) + paired(span.shares, span.rows, T * span.start.shape[0])
+    return log_z, log_z - pairing
+
+
+@kernel
+def infer_evidence(span, evidence, K, T, is_measured):
+    """As `infer_span`, for log evidence (T, K), whatever its range."""
+    tops = 0.0
+    for t in range(T):
+        top = -np.inf
+        for k in range(K):
+            top = max(top, evidence[t, k])
+        top = top if top >= LOWEST_TOP else 0.0  # nothing is possible
+        for k in range(K):
+            span.rows[t, k] = exp_fast(evidence[t, k] - top)
+        tops += top
+    log_z = infer_linear(span, K, T) + tops
+    if log_z != log_z:
+        log_z = infer_in_logs(span, evidence, K, T)
+    if log_z == -np.inf or not is_measured:
+        return log_z, 0.0
+    pairing = pair_tables(span, K, T)
+    for t in range(T):
+        for k in range(K):
+            if span.shares[t, k] > 0.0:
+                pairing += span.shares[t, k] * evidence[t, k]
     return log_z, log_z - pairing

@@ -7,6 +7,7 @@ added, and the total is summed afresh every lap.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,18 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain.absent import AbsentOwn
+from stickbreak.kernels.chain.blocks import count_blocks, inner_steps, sweep_blocks
 from stickbreak.kernels.chain.collapsed import (
     Steps,
     count_sequences,
     random_chains,
     sweep_sequences,
 )
+from stickbreak.kernels.chain.live_sweeps import count_live, sweep_live
 from stickbreak.kernels.chain.tokens import count_tokens, sweep_tokens
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.tables import padded
+from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Field, Fields
 
@@ -37,7 +41,8 @@ DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
 class SweptChain(BaseStructure):
     """The part of a chain that collapsed inference needs: own counts of sequences, and sweeps."""
 
-    granularities = ("sequence", "token")
+    granularities = ("sequence", "token", "subsequence")
+    loops = True
 
     def own_counts(
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
@@ -51,9 +56,11 @@ class SweptChain(BaseStructure):
         return Fields(layout, arrays)
 
     def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
-        """Tokens keep the posteriors of their rows, and no steps."""
+        """The posteriors of rows, which are taken as independent; batch : of these units."""
         found = self.own_counts(batch, own["rows"].shape[1], axis, granularity)
         found["rows"][...] = own["rows"]
+        if granularity == "subsequence":
+            inner_steps(found["rows"], batch.offsets, found["pairs"])
         return found
 
     def random_own(
@@ -80,7 +87,7 @@ class SweptChain(BaseStructure):
         out["transition"] += own["pairs"].sum(0, dtype=float)
         return np.asarray(own["rows"], dtype=float)
 
-    def absent_of(self, own: Fields, lane: Batch, width: int) -> AbsentOwn | None:
+    def absent_of(self, own: Fields, lane: Batch) -> AbsentOwn | None:
         """Where a sweep keeps the steps that sequences do not take; None if nobody asks."""
         return None
 
@@ -97,9 +104,21 @@ class SweptChain(BaseStructure):
         how: Sweep,
     ) -> tuple[float, float]:
         """Every sequence once, given all others. Its part of the bound is its path's entropy."""
-        absent = self.absent_of(own, lane, len(live.totals))
+        if how.granularity != "sequence" and how.moves and (pseudo.transition == 0).any():
+            raise ValueError(
+                f"a {how.granularity} is inferred apart from the next one, which impossible steps "
+                "do not allow; use CollapsedVB(granularity='sequence')"
+            )
+        visit = {"sequence": _by_sequence, "token": _by_token, "subsequence": _by_block}
+        if not isinstance(live, LiveTable):
+            if how.granularity != "sequence":
+                raise ValueError(
+                    f"granularity={how.granularity!r} is for one column of symbols; use 'sequence'"
+                )
+            visit["sequence"] = _by_live
+        absent = self.absent_of(own, lane)
         job = _Job(live, tables, pseudo, lane, legal, own, out_live, how, absent)
-        log_z, entropy, bad = (_by_token if how.granularity == "token" else _by_sequence)(job, out)
+        log_z, entropy, bad = visit[how.granularity](job, out)
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.unit_at + bad)
         return log_z, entropy
@@ -157,13 +176,13 @@ def _legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, A
 class _Job(NamedTuple):
     """Arguments of a sweep, and what the kernels make of them."""
 
-    live: LiveTable
+    live: Any
     tables: Out
     pseudo: Any
     lane: Batch
     legal: Array | None
     own: Fields
-    out_live: LiveTable
+    out_live: Any
     how: Sweep
     absent: AbsentOwn | None = None
 
@@ -188,11 +207,11 @@ class _Job(NamedTuple):
         return self.out_live.counts, self.out_live.totals, *tables
 
 
-def _settle(outs: tuple[Array, ...], out: Out) -> None:
+def _settle(start: Array, transition: Array, out: Out) -> None:
     """Add starts and steps to the prior's counts."""
     K = len(out["start"])
-    out["start"] += outs[2][:K]
-    out["transition"] += outs[3][:K, :K]
+    out["start"] += start[:K]
+    out["transition"] += transition[:K, :K]
 
 
 def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
@@ -204,18 +223,31 @@ def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
     else:
         flags = how.block, how.is_part, how.is_measured
         bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found, job.absent))
-    _settle(outs, out)
+    _settle(*outs[2:], out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _by_live(job: _Job, out: Out) -> tuple[float, float, int]:
+    """As `_by_sequence`, for families of other kinds than symbols."""
+    how, lane, found, bad = job.how, job.lane, np.zeros(2), -1
+    K = len(out["start"])
+    width = -(-K // EIGHT) * EIGHT
+    start, transition = np.zeros(width), np.zeros((width, width))
+    kept, units = (job.own["rows"], job.own["pairs"]), (lane.offsets, _is_used(lane))
+    if not how.moves:
+        count_live(lane.rows, *units, *kept, job.out_live, start, transition)
+    else:
+        steps, limits = _pad_steps(job.tables, job.pseudo, width), _legal_rows(lane, job.legal, K)
+        flags = how.block, how.is_part, how.is_measured
+        outs = job.out_live, start, transition, found, job.absent
+        bad = sweep_live(job.live, lane.rows, *units, steps, *limits, *kept, *flags, *outs)
+    _settle(start, transition, out)
     return float(found[0]), float(found[1]), int(bad)
 
 
 def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
     """As `_by_sequence`. Without own counts, rows begin with those of their sequences."""
     how, outs, found, bad, rows = job.how, job.outs(), np.zeros(2), -1, job.own["rows"]
-    if how.moves and (job.pseudo.transition == 0).any():
-        raise ValueError(
-            "tokens are inferred apart from each other, which impossible steps do not allow; use "
-            "CollapsedVB(granularity='sequence')"
-        )
     if how.moves and how.is_part:
         bad = sweep_tokens(*job.counts(rows, how.is_measured, *outs, found))
     else:
@@ -224,7 +256,29 @@ def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
             none = [np.zeros_like(array) for array in outs]
             bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found, None))
         count_tokens(*job.words, rows, how.is_measured, *outs, found)
-    _settle(outs, out)
+    _settle(*outs[2:], out)
+    return float(found[0]), float(found[1]), int(bad)
+
+
+def _by_block(job: _Job, out: Out) -> tuple[float, float, int]:
+    """As `_by_sequence`, for the blocks of sequences; units of the lane are blocks."""
+    how, lane, kept = job.how, job.lane, (job.own["rows"], job.own["pairs"])
+    assert lane.windows is not None
+    assert lane.offsets is not None
+    joins, found, bad = ~lane.windows.is_first, np.zeros(2), -1
+    if how.moves and not how.is_part:
+        starts = lane.offsets[:-1][lane.windows.is_first]
+        whole = replace(lane, offsets=np.r_[starts, lane.n_rows], windows=None)
+        result = _by_token(job._replace(lane=whole), out)
+        inner_steps(kept[0], lane.offsets, kept[1])
+        return result
+    outs = job.outs()
+    if how.moves:
+        flags = joins, how.guards == "messages", how.is_measured
+        bad = sweep_blocks(*job.counts(*kept, *flags, *outs, found))
+    else:
+        count_blocks(*job.words, *kept, joins, *outs)
+    _settle(*outs[2:], out)
     return float(found[0]), float(found[1]), int(bad)
 
 

@@ -21,6 +21,7 @@ from stickbreak.kernels.chain.absent import (
     make_absent,
 )
 from stickbreak.kernels.chain.single import linear_tables
+from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
 from stickbreak.stats import Field, Fields
 
@@ -124,10 +125,10 @@ class TableChain(Chain):
         _add_absent(lane, own, out)
         return found
 
-    def absent_of(self, own: Fields, lane: Batch, width: int) -> AbsentOwn:
+    def absent_of(self, own: Fields, lane: Batch) -> AbsentOwn:
         """Where a sweep keeps the steps that sequences do not take."""
         way, K = WAYS[self.existence], own["rows"].shape[1]
-        work = make_absent(K, width, way, self.n_draws)
+        work = make_absent(K, -(-K // EIGHT) * EIGHT, way, self.n_draws)
         return AbsentOwn(
             way, self._uniforms, int(lane.row_at), work, own["absent"], own["absent_rows"]
         )
@@ -135,7 +136,7 @@ class TableChain(Chain):
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row, expected starts and steps, and those that are missed."""
         assert block.offsets is not None
-        evidence = np.ascontiguousarray(row_evidence(potentials, block).T)
+        evidence = np.ascontiguousarray(row_evidence(potentials, block))
         tables = linear_tables(potentials["start"], potentials["transition"])
         bad = absent_sequences(
             evidence, tables.start, tables.transition, tables.transposed, block.offsets,
