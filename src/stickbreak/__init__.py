@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         SubchainVB,
     )
     from .moves import Birth, Delete, Merge
-    from .priors import GammaPrior
+    from .priors import GammaPrior, TableRoot
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -87,7 +87,7 @@ _HOMES = {
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
-    "priors": ("GammaPrior",),
+    "priors": ("GammaPrior", "TableRoot"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -147,6 +147,7 @@ __all__ = [
     "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
+    "TableRoot",
     "ZeroMeanGaussian",
     "__version__",
     "compare",

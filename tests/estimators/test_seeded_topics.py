@@ -81,7 +81,7 @@ def test_seed_words_have_their_topics_only(kind, name):
     assert alone.argmax() == 1
 
 
-@pytest.mark.parametrize("init", ["random", "collapsed"])
+@pytest.mark.parametrize("init", ["random", "local", "collapsed"])
 def test_every_start_has_the_seeds(init):
     assert illegal(fit(make(init=init))) == pytest.approx(0.0, abs=1e-9)
     sampled = fit(make(init="local", inference=sb.CollapsedVB(max_iter=3)))

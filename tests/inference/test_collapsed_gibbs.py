@@ -14,8 +14,9 @@ from enumeration import assert_average, log_dirichlet_multinomial
 from scipy.special import logsumexp
 
 import stickbreak as sb
-from stickbreak.data import Sequences
+from stickbreak.data import Sequences, Table, measure
 from stickbreak.families import Categorical
+from stickbreak.families.names import make_family
 from stickbreak.inference import DrawOwn, Start, read_checkpoint, run, step, workers
 from stickbreak.initialize import counts as initialize
 from stickbreak.initialize import from_local
@@ -26,7 +27,7 @@ from stickbreak.kernels.chain.gibbs import (
     sweep_states,
     weigh_states,
 )
-from stickbreak.models import finite_hmm, hdp_hmm
+from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_hmm
 
 Array = np.ndarray
 K, V, BASE = 2, 3, 0.4
@@ -230,7 +231,7 @@ def test_killed_fits_and_threads_draw_the_same(tmp_path: Any, monkeypatch: Any) 
 def test_what_cannot_be_swept_is_refused() -> None:
     engine, X = sb.CollapsedGibbs(max_iter=2), chains(4)
     rows = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ValueError, match=r"CollapsedGibbs has no sweeps for Gaussian.*use Gibbs"):
+    with pytest.raises(ValueError, match="no sweeps for Chain with Gaussian; use Gibbs"):
         sb.HMM(2, inference=engine).fit([rows])
     with pytest.raises(ValueError, match=r"cannot pass steps that the prior forbids.*use Gibbs"):
         hmm(inference=engine, transition_prior=np.array([[1.0, 0.0], [1.0, 1.0]])).fit(X)
@@ -244,3 +245,38 @@ def test_what_cannot_be_swept_is_refused() -> None:
         hmm(inference=engine).partial_fit(X)
     found = hmm(inference=engine).fit(X, sample_weight=np.array([1.0, 0.0, 1.0, 1.0]))
     assert found.counts_.sum() == sum(len(X[i]) for i in (0, 2, 3))
+
+
+# ---- mixtures ------------------------------------------------------------------------------------
+POINTS = np.array([[0.3, -1.0], [0.1, 0.4], [2.0, 1.0], [1.5, 2.0], [0.0, 0.9], [1.0, 0.0]])
+FAMILY_ROWS = {
+    "gaussian": POINTS,
+    "diagonal": POINTS,
+    "poisson": np.rint(np.abs(2 * POINTS)),
+    "categorical": np.rint(np.abs(POINTS)),
+}
+
+
+@pytest.mark.parametrize("kind", ["finite", "dp"])
+@pytest.mark.parametrize("name", FAMILY_ROWS)
+def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(name: str, kind: str) -> None:
+    """The log joint of a labeling is that of its counts, parameters integrated out."""
+    table, make = Table(FAMILY_ROWS[name]), {"finite": finite_mixture, "dp": dp_mixture}[kind]
+    family = make_family(name).locate(None, table.rows.shape[1])
+    model = make(family.resolve(measure(table, family.check_rows)), 1.5)
+    labelings, params = np.array(list(product(range(K), repeat=6))), model.start_params(K)
+    counted = [initialize.count_labels(model, table.whole(), z, K) for z in labelings]
+    joint = np.array([model.bound(counts, params) for counts in counted])
+    chance = np.exp(joint - logsumexp(joint))
+    engine, (batch,) = sb.CollapsedGibbs(), table.batches(1)
+    model, counts, own, seen = engine.adapt(model), counted[0], None, []
+    for i in range(850):
+        rule = DrawOwn().at(0, i)
+        counts, own = rule.visit(model, counts, params, batch, own, (), map)
+        seen.append(own["state"] - 1)
+    joints = joint[[int("".join(map(str, z)), K) for z in seen]]
+    assert counts["share"].sum() == 6
+    assert model.bound(counts, params) == pytest.approx(joints[-1], rel=1e-9)
+    assert_average(joints[50:], chance @ joint)
+    same = lambda z: z[:, :1] == z[:, 1:]
+    assert_average(same(np.array(seen[50:])), chance @ same(labelings))

@@ -137,7 +137,8 @@ def test_scores_run_where_fits_run(monkeypatch):
         return plain(*arguments)
 
     monkeypatch.setattr(completion, "_score", watched)
-    sb.LatentDirichletAllocation(2, random_state=0).fit(TRAIN).score(HELD)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        sb.LatentDirichletAllocation(2, random_state=0).fit(TRAIN).score(HELD)
     assert seen
     assert set(seen) == {1}
 

@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import BaseMove, Engine
-from stickbreak.models import Model, finite_hmm, hdp_hmm
-from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, HDPRows
+from stickbreak.inference import BaseMove, CollapsedVB, Engine
+from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
+from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
 from stickbreak.stats import Array, Fields
 
 from .base import RandomState
+from .engine_choice import pick_engine
 from .fitted import interval_of, number_of
 from .model_files import register
 from .sequence_answers import SequenceModel
 
 __all__ = ["HDPHMM", "HMM"]
+
+NAMED_ROOTS = ("beta", "point")  # of every engine
 
 
 @register
@@ -141,7 +144,10 @@ class HDPHMM(SequenceModel):
         the others as the values that make bound plus log prior density largest. Learned values of
         `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
-        states; "point", a point estimate as in older work, whose bound cannot.
+        states; "point", a point estimate as in older work, whose bound cannot; "tables" or a
+        `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default.
+        These learn `top_concentration`, and a `concentration` of at most the given one, which the
+        start row shares; without moves, states that the data do not ask for die out.
     allowed : as in `HMM`, for states 0 to n_components - 1. No move touches those named, nor any
         with a smaller number than one named, so that numbers stay as given. A listed word may have
         the states listed and no other, however many are born; states that no word lists, and
@@ -171,7 +177,7 @@ class HDPHMM(SequenceModel):
 
     PRIOR = ("concentration", "start_concentration", "top_concentration", "stickiness", "root")
     _is_unbounded = True
-    root: str
+    root: str | TableRoot
 
     def __init__(
         self,
@@ -183,7 +189,7 @@ class HDPHMM(SequenceModel):
         concentration: float | GammaPrior = 0.5,
         start_concentration: float | GammaPrior = 10.0,
         top_concentration: float | GammaPrior = 10.0,
-        root: str = "beta",
+        root: str | TableRoot = "beta",
         allowed: Mapping[Any, Any] | ArrayLike | None = None,
         learn_prior: bool = False,
         max_iter: int | None = None,
@@ -201,12 +207,18 @@ class HDPHMM(SequenceModel):
         # The bound of a point estimate cannot choose the number of states.
         return super()._recommended_moves() if self.root == "beta" else ()
 
+    def _default_engine(self, on_disk: bool) -> Engine:
+        return super()._default_engine(on_disk) if self.root in NAMED_ROOTS else CollapsedVB()
+
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():
             # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
-            HDPRows(**self._prior_of(self))
+            rows = hdp_rows(**self._prior_of(self))
         super()._check_arguments()
+        engine = pick_engine(self, False)
+        if isinstance(rows, TableRows) and not isinstance(engine, CollapsedVB):
+            raise ValueError(f"root={self.root!r} needs inference='collapsed'; got {engine!r}")
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return hdp_hmm(family, learns=self.learn_prior, **prior)

@@ -16,7 +16,7 @@ from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_li
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
-from stickbreak.priors import GammaPrior
+from stickbreak.priors import GammaPrior, TableRoot
 from stickbreak.reading import Rows, Schema, check_categories
 from stickbreak.stats import Array, Summary
 
@@ -41,6 +41,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Delete,
         moves.Merge,
         GammaPrior,
+        TableRoot,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}

@@ -100,10 +100,11 @@ class Gibbs(_Sampler):
 class CollapsedGibbs(_Sampler):
     """Collapsed Gibbs sampling: parameters integrated out, one label at a time given all others.
 
-    For topic models, occurrence by occurrence of every word. An HDP is sampled in its weak limit,
-    as by `Gibbs`; other models that have no such sweeps need `Gibbs`.
+    For topic models, occurrence by occurrence of every word; for hidden Markov models of one column
+    of symbols, and for mixtures, row by row. An HDP is sampled in its weak limit, as by `Gibbs`,
+    which is for all other models.
 
-    Parts of the data that are swept in parallel (from about 100,000 rows on, whatever `n_jobs` is)
+    Parts of the data that are swept in parallel (from 131,072 rows on, whatever `n_jobs` is)
     see each other's new labels at the next sweep only. Then draws are from the posterior
     approximately.
 
@@ -142,14 +143,11 @@ class CollapsedGibbs(_Sampler):
 
     def adapt(self, model: Model) -> Model:
         """The model with a prior whose parameters are integrated out or drawn."""
-        for part, can in (
-            (model.structure, bool(model.structure.drawn_granularity)),
-            (model.family, model.family.sweeps),
-        ):
-            if not can:
-                raise ValueError(
-                    f"CollapsedGibbs has no sweeps for {type(part).__name__}; use Gibbs"
-                )
+        if not model.sweeps_labels:
+            raise ValueError(
+                f"CollapsedGibbs has no sweeps for {type(model.structure).__name__} with "
+                f"{type(model.family).__name__}; use Gibbs"
+            )
         return replace(model, prior=model.prior.for_draws())
 
     def rule(self) -> BaseRule:

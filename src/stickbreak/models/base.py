@@ -180,6 +180,14 @@ class Model:
         is_known = can and self.prior.sweeps
         return bool(self.structure.granularities) and is_known
 
+    @property
+    def sweeps_labels(self) -> bool:
+        """Whether collapsed sweeps can draw labels."""
+        structure, can = self.structure, self.sweeps
+        if structure.draws_symbols_only:
+            can = can and self.family.is_one_symbol
+        return can and bool(structure.drawn_granularity)
+
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""
         return self.structure.block_rows(self.family.width() + n_components)

@@ -20,13 +20,15 @@ from .root import (
     truncated_slope,
 )
 from .sticks import Sticks
+from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
     "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
-    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "Term", "TopicGroups",
+    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
+    "TableRows", "Term", "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "WeakLimitTopics", "linear_term",
     "truncated_slope",
 ]  # fmt: skip

@@ -109,14 +109,17 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    drawn_granularity: ClassVar[str] = ""
+    """What sweeps draw at a time, if they can draw labels (`Sweep.seeds`); empty if not."""
+
+    draws_symbols_only: ClassVar[bool] = False
+    """Whether these are for one column of symbols; if not, for every family that sweeps."""
+
     loops: ClassVar[bool] = False
     """Whether units of families without compiled sweeps are excluded too: `keep_own`."""
 
     sweeps_symbols_only: ClassVar[bool] = False
     """Whether compiled sweeps are for one column of symbols; if not, for every family that can."""
-
-    drawn_granularity: ClassVar[str] = ""
-    """What sweeps draw at a time, if they can draw labels (`Sweep.seeds`); empty if not."""
 
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""

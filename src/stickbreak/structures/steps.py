@@ -12,6 +12,8 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Field, Fields
 
+from .labels import require_single
+
 if TYPE_CHECKING:
     from .base import BaseStructure
 
@@ -101,14 +103,7 @@ class Drawn(Expected):
     def uniforms(self, block: Batch, warm: Fields | None) -> Array:
         """Random numbers of a block's rows. Weights are 0 or 1: a copy would need its own label."""
         assert warm is not None
-        repeats = block.repeats_or_ones()
-        bad = np.flatnonzero((repeats != 0) & (repeats != 1))
-        if len(bad):
-            raise ValueError(
-                "Gibbs draws one label for each row, so weights must be 0 or 1; got "
-                f"{repeats[bad[0]]:g}: repeat such rows or sequences instead, or use a "
-                "variational engine such as BatchVB"
-            )
+        require_single(block)
         return warm["uniform"]
 
 

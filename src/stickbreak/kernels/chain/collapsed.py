@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..vectors import EIGHT, larger, load, store
+from .absent import keep_absent
 from .spans import add_line, infer_span, keep_line, make_span, predict_line, predict_lines
 
 __all__ = [
@@ -109,7 +110,7 @@ def keep_sequence(span, lo, hi, s, K, own):
 def sweep_sequences(
     table, totals, base, base_total, words, offsets, is_used, steps, sets, legal, own_rows,
     own_pairs, block, is_part, is_measured, out_table, out_totals, out_start, out_transition,
-    out_found,
+    out_found, absent=None,
 ):  # fmt: skip
     """Every sequence once, in order. Returns the first without a possible path, or -1.
 
@@ -121,6 +122,7 @@ def sweep_sequences(
     block : sequences that share an exclusion
     out_table, out_totals, out_start (W,), out_transition (W, W) : += the lane's new counts
     out_found (2,) : sum of log predictives, and of the entropies of paths if `is_measured`
+    absent : `AbsentOwn`, where steps that sequences do not take are kept too
     """
     K, width, n_units = own_rows.shape[1], totals.shape[0], offsets.shape[0] - 1
     span, inverse = make_span(longest_span(offsets), width), np.empty(width)
@@ -149,6 +151,8 @@ def sweep_sequences(
                 out_found[0] += log_z
                 out_found[1] += entropy
                 keep_sequence(span, lo, hi, s, K, own)
+                if absent is not None:
+                    keep_absent(span, s, lo, hi - lo, absent)
                 move_sequence(words, lo, hi, s, K, own, 1.0, outs)
         for s in range(first, last):
             if is_part and is_used[s]:

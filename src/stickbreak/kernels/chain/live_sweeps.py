@@ -9,6 +9,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..live import score, tally
+from .absent import keep_absent
 from .collapsed import keep_sequence, longest_span
 from .spans import add_line, infer_evidence, make_span, predict_line, predict_lines
 
@@ -45,7 +46,7 @@ def limit_rows(evidence, lo, hi, sets, legal):
 @kernel
 def sweep_live(
     live, rows, offsets, is_used, steps, sets, legal, own_rows, own_pairs, block, is_part,
-    is_measured, out_live, out_start, out_transition, out_found,
+    is_measured, out_live, out_start, out_transition, out_found, absent=None,
 ):  # fmt: skip
     """Every sequence once, in order; arguments as in `collapsed.sweep_sequences`."""
     K, width, n_units = own_rows.shape[1], steps.start.shape[0], offsets.shape[0] - 1
@@ -81,6 +82,8 @@ def sweep_live(
                 out_found[0] += log_z
                 out_found[1] += entropy
                 keep_sequence(span, lo, hi, s, K, own)
+                if absent is not None:
+                    keep_absent(span, s, lo, hi - lo, absent)
                 move_live(out_live, rows, lo, hi, s, K, own, 1.0, outs, shares)
         for s in range(first, last):
             lo, hi = offsets[s], offsets[s + 1]

@@ -57,6 +57,7 @@ class Span(NamedTuple):
     rows (T, W) : likelihoods; weights, shares, futures (T, W) : messages, of which shares are the
         posteriors in the end
     steps (W, W) : expected steps; message (W,); scale, none (T,) : scales of the rows, and zeros
+    log_z (1,) : NaN; if not, weights and futures are logs, and this is their normalizer
     """
 
     start: np.ndarray
@@ -70,6 +71,7 @@ class Span(NamedTuple):
     message: np.ndarray
     scale: np.ndarray
     none: np.ndarray
+    log_z: np.ndarray
 
 
 @kernel
@@ -87,6 +89,7 @@ def make_span(longest, width):
         np.zeros(width),
         np.zeros(longest),
         np.zeros(longest),
+        np.zeros(1),
     )
 
 
@@ -203,9 +206,12 @@ def infer_in_logs(span, evidence, K, T):
     for t in range(T):
         for k in range(width):
             span.shares[t, k] = math.exp(forward[t, k] + beta[t, k] - log_z) if k < K else 0.0
+        for k in range(K):
+            span.weights[t, k], span.futures[t, k] = forward[t, k], future[t, k]
     for i in range(K):
         for j in range(width):
             span.steps[i, j] = steps[i, j] if j < K else 0.0
+    span.log_z[0] = log_z
     return log_z
 
 
@@ -222,6 +228,7 @@ def infer_linear(span, K, T):
     rows, weights, scale = span.rows[:T], span.weights[:T], span.scale[:T]
     for k in range(0, width, EIGHT):
         store(message, k, load(span.start, k))
+    span.log_z[0] = np.nan
     if forward_rows(message, K, span.transition, rows, weights, scale) < T:
         return math.nan
     for k in range(0, width, EIGHT):

@@ -14,6 +14,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.chain.absent import AbsentOwn
 from stickbreak.kernels.chain.blocks import count_blocks, inner_steps, sweep_blocks
 from stickbreak.kernels.chain.collapsed import (
     Steps,
@@ -86,6 +87,10 @@ class SweptChain(BaseStructure):
         out["transition"] += own["pairs"].sum(0, dtype=float)
         return np.asarray(own["rows"], dtype=float)
 
+    def absent_of(self, own: Fields, lane: Batch) -> AbsentOwn | None:
+        """Where a sweep keeps the steps that sequences do not take; None if nobody asks."""
+        return None
+
     def sweep(
         self,
         live: Any,
@@ -111,7 +116,8 @@ class SweptChain(BaseStructure):
                     f"granularity={how.granularity!r} is for one column of symbols; use 'sequence'"
                 )
             visit["sequence"] = _by_live
-        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how)
+        absent = self.absent_of(own, lane)
+        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how, absent)
         log_z, entropy, bad = visit[how.granularity](job, out)
         if bad >= 0:
             require_possible(np.array([-np.inf]), lane.unit_at + bad)
@@ -178,6 +184,7 @@ class _Job(NamedTuple):
     own: Fields
     out_live: Any
     how: Sweep
+    absent: AbsentOwn | None = None
 
     @property
     def words(self) -> tuple[Array, Array, Array]:
@@ -215,7 +222,7 @@ def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
         count_sequences(*job.words, *kept, *outs)
     else:
         flags = how.block, how.is_part, how.is_measured
-        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found))
+        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found, job.absent))
     _settle(*outs[2:], out)
     return float(found[0]), float(found[1]), int(bad)
 
@@ -232,7 +239,7 @@ def _by_live(job: _Job, out: Out) -> tuple[float, float, int]:
     else:
         steps, limits = _pad_steps(job.tables, job.pseudo, width), legal_rows(lane, job.legal, K)
         flags = how.block, how.is_part, how.is_measured
-        outs = job.out_live, start, transition, found
+        outs = job.out_live, start, transition, found, job.absent
         bad = sweep_live(job.live, lane.rows, *units, steps, *limits, *kept, *flags, *outs)
     _settle(start, transition, out)
     return float(found[0]), float(found[1]), int(bad)
@@ -247,7 +254,7 @@ def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
         if how.moves:
             pairs = np.zeros((job.lane.n_spans, rows.shape[1], rows.shape[1]), KEPT)
             none = [np.zeros_like(array) for array in outs]
-            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found))
+            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found, None))
         count_tokens(*job.words, rows, how.is_measured, *outs, found)
     _settle(*outs[2:], out)
     return float(found[0]), float(found[1]), int(bad)

@@ -7,27 +7,25 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain.gibbs import StateCounts, sweep_states
 from stickbreak.protocols import Array, Out, Sweep
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Fields
 
+from ..labels import no_states, read_states, require_single
 from .collapsed import SweptChain, legal_rows, used_units
 
 __all__ = ["DrawnChain"]
 
 
 class DrawnChain(SweptChain):
-    """The part of a chain that collapsed Gibbs sampling needs: states of rows, and their sweeps.
-
-    Rows keep `state` (n,): one more than their state, 0 if there is none.
-    """
+    """The part of a chain that collapsed Gibbs sampling needs: states of rows, and their sweeps."""
 
     drawn_granularity = "token"
+    draws_symbols_only = True
 
     def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
         """No states yet."""
-        return Fields({"state": Field(("row",))}, {"state": np.zeros(batch.n_rows, dtype=np.int64)})
+        return no_states(batch.n_rows)
 
     def sweep(
         self,
@@ -44,12 +42,11 @@ class DrawnChain(SweptChain):
         """With seeds, a state for every row given all others; else as sequences are swept."""
         if how.seeds is None:
             return super().sweep(live, tables, pseudo, lane, legal, own, out_live, out, how)
-        K = len(tables["start"])
-        _require_drawable(lane, pseudo)
-        states, used = own["state"] - 1, used_units(lane)
+        K, used = len(tables["start"]), used_units(lane)
+        require_single(lane)
+        _require_open(pseudo)
         labels = np.repeat(used, np.diff(np.asarray(lane.offsets)))
-        if how.is_part and ((states[labels] < 0) | (states[labels] >= K)).any():
-            raise NumericalError(f"rows have states other than the {K} that there are")
+        states = read_states(own, labels, how.is_part, K)
         words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64)
         log_z = sweep_states(
             _count_all(live, tables, pseudo, K), words, lane.offsets, used,
@@ -77,16 +74,8 @@ def _count_all(live: Any, tables: Out, pseudo: Any, n_components: int) -> StateC
     )
 
 
-def _require_drawable(lane: Batch, pseudo: Any) -> None:
-    """Raise ValueError for weights without labels, and for steps that one row cannot go round."""
-    repeats = lane.repeats_or_ones()
-    bad = repeats[(repeats != 0) & (repeats != 1)]
-    if len(bad):
-        raise ValueError(
-            "samplers draw one label for each row, so weights must be 0 or 1; got "
-            f"{bad[0]:g}: repeat such sequences instead, or use a variational engine such as "
-            "BatchVB"
-        )
+def _require_open(pseudo: Any) -> None:
+    """Raise ValueError for impossible steps, which one row at a time cannot pass."""
     if not (pseudo.start > 0).all() or not (pseudo.transition > 0).all():
         raise ValueError(
             "CollapsedGibbs changes one state at a time and cannot pass steps that the prior "

@@ -9,9 +9,10 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.kernels.chain.slices import draw_sliced
 from stickbreak.protocols import Array, Local, Out, Potentials
-from stickbreak.stats import Field, Fields
+from stickbreak.stats import Fields
 
 from ..base import row_evidence
+from ..labels import no_states
 from .structure import Chain
 
 __all__ = ["SlicedChain"]
@@ -19,16 +20,13 @@ __all__ = ["SlicedChain"]
 
 @dataclass(frozen=True)
 class SlicedChain(Chain):
-    """A chain for `Gibbs(slices=True)`: sequences keep their path, and are inferred in one piece.
-
-    Rows keep `state` (n,): one more than the state of the last draw, 0 if there is none.
-    """
+    """A chain for `Gibbs(slices=True)`: sequences keep their paths, and are never cut."""
 
     cuts_units = False
 
     def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
         """No paths yet."""
-        return Fields({"state": Field(("row",))}, {"state": np.zeros(batch.n_rows, dtype=np.int64)})
+        return no_states(batch.n_rows)
 
     def redraw(
         self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out

@@ -61,7 +61,7 @@ def draw_labels(
 ) -> tuple[Local, Array]:
     """Labels of all words given the documents' shares, and these given counts held (S, K).
 
-    evidence : see `_evidence`. held : None for the prior's mean shares
+    evidence : see `word_evidence`. held : None for the prior's mean shares
     Returns counts (n, K) of the labels as shares, and those of the documents (S, K).
     """
     assert block.offsets is not None

@@ -16,8 +16,6 @@ from scipy.special import digamma, gammaln, xlogy
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
-from stickbreak.kernels.tables import linear_rows
-from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
@@ -25,6 +23,7 @@ from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 from .draws import draw_labels
+from .evidence import largest_or_zero, word_evidence
 
 __all__ = ["Document"]
 
@@ -63,7 +62,7 @@ class Document(BaseStructure):
     granularities = ("word",)
     drawn_granularity = "word"
     n_sweeps = 5
-    sweeps_symbols_only = True
+    sweeps_symbols_only = draws_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -104,7 +103,7 @@ class Document(BaseStructure):
 
     def _settle(self, potentials: Potentials, block: Batch, start: Array | None) -> Found:
         """The fixed point of every document, from counts (S, K)."""
-        table, index, top = _evidence(potentials, block)
+        table, index, top = word_evidence(potentials, block)
         n_units, K, width = block.n_spans, len(potentials["pseudo"]), table.shape[1]
         counts, pseudo = np.zeros((n_units, width)), np.ones(width)
         pseudo[:K] = potentials["pseudo"]
@@ -155,7 +154,7 @@ class Document(BaseStructure):
         )
         dense[:, :K] = np.asarray(shares)
         pseudo, rest = np.asarray(potentials["pseudo"], dtype=float), float(potentials["rest"])
-        tops = _tops(evidence)
+        tops = largest_or_zero(evidence)
         for s in lost:
             at = slice(int(block.offsets[s]), int(block.offsets[s + 1]))
             repeats, own, log_weights = (
@@ -211,7 +210,9 @@ class Document(BaseStructure):
 
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """A label for each occurrence of a word, drawn given the prior's mean shares."""
-        return draw_labels(potentials, block, _evidence(potentials, block), None, uniforms, out)[0]
+        return draw_labels(
+            potentials, block, word_evidence(potentials, block), None, uniforms, out
+        )[0]
 
     def redraw(
         self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
@@ -220,7 +221,7 @@ class Document(BaseStructure):
 
         Documents that have none yet have the prior's mean shares.
         """
-        held, evidence = warm["counts"], _evidence(potentials, block)
+        held, evidence = warm["counts"], word_evidence(potentials, block)
         given = None if (held < 0).any() else held
         local, held[...] = draw_labels(potentials, block, evidence, given, uniforms, out)
         return local
@@ -332,48 +333,6 @@ class Document(BaseStructure):
         out["log_share"] += shares.times @ (digamma(both + both_pseudo) - total)
         x, y = shares.columns(a), shares.columns(b)
         out["gain"] += (xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)).sum(0)
-
-
-def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
-    """Linear evidence table (M, width), the table row of each word (n,), log scales (M,)."""
-    linear = potentials.scores.symbol_table
-    if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
-        table, top = linear
-        index = np.ascontiguousarray(block.rows[:, 0], dtype=np.int64)
-        if block.sets is None or potentials.log_legal is None:
-            return table, index, top
-        return _with_limits(potentials, block, table, index, top)
-    logs = np.ascontiguousarray(row_evidence(potentials, block))
-    table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
-    linear_rows(logs, table, top)
-    return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)
-
-
-def _with_limits(
-    potentials: Potentials, block: Batch, table: Array, index: Array, top: Array
-) -> tuple[Array, Array, Array]:
-    """The table with a further line for each word that is limited to some components.
-
-    A word in two sets has two lines; most words have none.
-    """
-    assert block.sets is not None
-    assert potentials.log_legal is not None
-    n_sets, limited = len(potentials.log_legal), np.flatnonzero(block.sets > 0)
-    codes = index[limited] * n_sets + block.sets[limited]
-    pairs, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    logs = potentials.scores.evidence(block.rows[limited[first]])
-    logs = np.ascontiguousarray(logs + potentials.log_legal[pairs % n_sets])
-    lines, tops = np.empty((len(logs), table.shape[1])), np.empty(len(logs))
-    linear_rows(logs, lines, tops)
-    at = index.copy()
-    at[limited] = len(table) + which.reshape(-1)
-    tops = np.where(np.isfinite(tops), tops, 0.0)
-    return np.concatenate([table, lines]), at, np.concatenate([top, tops])
-
-
-def _tops(evidence: Array) -> Array:
-    top = evidence.max(1)
-    return np.where(np.isfinite(top), top, 0.0)
 
 
 def _finish(
