@@ -18,7 +18,8 @@ from cli.running import command  # noqa: F401
 
 import stickbreak as sb
 from stickbreak.cli.commands import app
-from stickbreak.cli.options import ENGINE, FAMILIES, MODELS, TOPIC_ENGINE
+from stickbreak.cli.models import MODELS
+from stickbreak.cli.options import ENGINE, FAMILIES, TOPIC_ENGINE
 from stickbreak.families import names
 from stickbreak.inference import ENGINES
 
