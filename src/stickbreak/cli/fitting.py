@@ -18,7 +18,8 @@ from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs, open_words
 
-from .options import ENGINE, ModelEntry, reads_documents
+from .models import ModelEntry, reads_documents
+from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
 from .showing import component_lines, facts
 
