@@ -16,6 +16,7 @@ from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
     Accumulator,
     Draw,
+    DrawOwn,
     Engine,
     Mover,
     MoveRecord,
@@ -254,7 +255,8 @@ def _require_one_visit(engine: Engine, model: Model, table: Table) -> None:
     """Raise ValueError for an engine whose units continue from what they keep."""
     rule = engine.rule()
     keeps_labels = isinstance(rule, Draw) and rule.keeps(model, table.whole(), 1) is not None
-    if rule.continues or keeps_labels:
+    keeps_draws = isinstance(rule, DrawOwn) or model.structure.n_sweeps > 1
+    if (rule.continues and keeps_draws) or keeps_labels:
         raise ValueError(
             f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
             "use MemoizedVB, or StochasticVB with total_samples"
@@ -304,11 +306,12 @@ def _take_steps(
 ) -> list[MoveRecord]:
     """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
-    seed, limited, rule = make_seed(estimator.random_state), engine.adapt(model), engine.rule()
+    seed, limited = make_seed(estimator.random_state), engine.adapt(model)
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
             mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
+            rule = engine.rule_for(limited, part)
             step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
             moves += mover.decide(model, state)
             for edit in model.upkeep(state.total.view()):

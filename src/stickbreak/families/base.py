@@ -292,6 +292,10 @@ class BaseFamily(Parameters):
         """Whether a row is a single symbol, counted in a table."""
         return False
 
+    def can_leave(self, rows: Any) -> bool:
+        """Whether each of these rows can leave the counts by its shares alone."""
+        return True
+
     def live(self, counts: Counts) -> Any:
         """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes.
 

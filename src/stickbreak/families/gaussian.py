@@ -25,7 +25,7 @@ from stickbreak.stats import log_gamma_rise
 from . import learning, quadratic, wishart
 from .base import LOG_2PI, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
-from .moments import DEFAULT_SHARE, EMPTY, FullMoments, cholesky, complete_rows, spread
+from .moments import DEFAULT_SHARE, EMPTY, FullMoments, cholesky, complete_rows, n_partial, spread
 from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import add_noise, noise_of, prior_rounding, trace_with
 
@@ -230,6 +230,10 @@ class Gaussian(FullMoments):
     def live_sums(self, counts: Counts) -> LiveSums:
         """Moments alone."""
         return LiveSums(np.array(counts["moments"]), np.array(counts["anchor"]))
+
+    def can_leave(self, rows: Any) -> bool:
+        """Whether none lacks some of its entries."""
+        return n_partial(rows) == 0
 
     def live_rows(self, rows: Any) -> Array:
         """Complete rows (n, D) in the frame."""

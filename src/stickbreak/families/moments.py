@@ -22,12 +22,12 @@ from stickbreak.kernels.quadratic import standardize, standardized_full
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Edit, Field, Reanchor, triangle
 
-from .base import BaseFamily
+from .base import BaseFamily, find_missing
 from .partial import PartialRows, divide_rows
 
 __all__ = [
     "DEFAULT_SHARE", "EMPTY", "FAR", "FullMoments", "MomentFamily", "as_rows", "cholesky",
-    "complete_rows", "far_averages", "n_full", "prepare_full", "prepare_standardized",
+    "complete_rows", "far_averages", "n_full", "n_partial", "prepare_full", "prepare_standardized",
     "require_near", "spread", "standardized_rows", "unpack_symmetric",
 ]  # fmt: skip
 
@@ -108,22 +108,25 @@ def standardized_rows(rows: Any, center: Array, scale: Array) -> Array:
     return np.asarray((as_rows(rows) - center) * (1.0 / scale))
 
 
-def complete_rows(rows: Any, center: Array, scale: Array) -> Array:
-    """Rows (n, D) in the frame, NaN for a row without entries.
+def n_partial(rows: Any) -> int:
+    """Rows that lack some of their entries.
 
-    Raise ValueError for a row that lacks some: the expectations that complete it would have to be
-    kept, for each component, to remove it from the counts.
+    The expectations that complete them would have to be kept, for each component, to remove them
+    from the counts.
     """
-    z = standardized_rows(rows, center, scale)
-    lost = np.isnan(z).sum(1)
-    if ((lost > 0) & (lost < z.shape[1])).any():
+    missing = find_missing(rows)
+    return 0 if missing is None else int((missing.any(1) & ~missing.all(1)).sum())
+
+
+def complete_rows(rows: Any, center: Array, scale: Array) -> Array:
+    """Rows (n, D) in the frame, NaN for a row without entries; ValueError if one lacks some."""
+    if n_partial(rows):
         raise ValueError(
-            f"{((lost > 0) & (lost < z.shape[1])).sum()} rows lack some of their entries, and "
+            f"{n_partial(rows)} rows lack some of their entries, and "
             "collapsed sweeps of Gaussians with full covariance take complete rows; impute them, "
-            "use DiagonalGaussian, whose columns leave them out exactly, or an engine such as "
-            "BatchVB"
+            "use DiagonalGaussian, whose columns leave them out exactly, or another start or engine"
         )
-    return z
+    return standardized_rows(rows, center, scale)
 
 
 def prepare_standardized(rows: Any, center: Array, scale: Array) -> Array:

@@ -22,6 +22,7 @@ from .moments import (
     cholesky,
     complete_rows,
     n_full,
+    n_partial,
     prepare_full,
     prepare_standardized,
     require_near,
@@ -206,6 +207,10 @@ class ZeroMeanGaussian(BaseFamily):
         """Moments alone."""
         moments = np.array(counts["moments"])
         return LiveSums(moments, np.zeros((len(moments), self.n_features)))
+
+    def can_leave(self, rows: Any) -> bool:
+        """Whether none lacks some of its entries."""
+        return n_partial(rows) == 0
 
     def live_rows(self, rows: Any) -> Array:
         """Complete rows (n, D) in the frame."""

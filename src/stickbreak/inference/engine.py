@@ -178,6 +178,10 @@ class Engine(Parameters):
         """Which batches each lap visits, in which order."""
         raise NotImplementedError
 
+    def rule_for(self, model: Model, data: Data) -> BaseRule:
+        """The rule for one model and its data: by default it is the same for all."""
+        return self.rule()
+
     def plan_for(self, model: Model, data: Data) -> Visits:
         """The same for one model: by default it is the same for all."""
         return self.plan(data)

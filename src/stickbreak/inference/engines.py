@@ -206,9 +206,9 @@ class CollapsedVB(_MemoizedEngine):
 
     Documents are swept word by word (CVB0), mixtures row by row, chains sequence by sequence. For
     mixtures of families whose rows cannot leave and join the counts in compiled code (`Product`,
-    autoregressions, families of your own without `live`) the units are the batches: each batch is
-    inferred under the posterior predictive of all others. Of a row that counts several times, one
-    occurrence leaves.
+    autoregressions, families of your own without `live`, full covariances where rows lack entries)
+    the units are the batches: each batch is inferred under the posterior predictive of all others.
+    Of a row that counts several times, one occurrence leaves.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -261,6 +261,13 @@ class CollapsedVB(_MemoizedEngine):
             guards=self.guards,
         )
 
+    def rule_for(self, model: Model, data: Data) -> ExcludeOwn:
+        """The same; by batches, if there are rows that cannot leave alone."""
+        rule, can_leave = self.rule(), model.family.can_leave
+        if not rule.sweeps(model) or all(can_leave(batch.rows) for batch in data.batches()):
+            return rule
+        return replace(rule, granularity="batch")
+
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
         return Memoized(self.memory_limit)
@@ -272,7 +279,7 @@ class CollapsedVB(_MemoizedEngine):
 
     def plan_for(self, model: Model, data: Data) -> Visits:
         """Few batches of rows that are swept: each visit begins with fresh sums."""
-        if self.n_batches != "auto" or not self.rule().sweeps(model):
+        if self.n_batches != "auto" or not self.rule_for(model, data).sweeps(model):
             return self.plan(data)
         is_whole = isinstance(data, Documents)
         n = 1 if is_whole else max(1, round(data.n_rows / SWEPT_ROWS))

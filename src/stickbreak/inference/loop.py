@@ -140,7 +140,8 @@ class _Loop:
     plan: Visits
 
     def __post_init__(self) -> None:
-        self.rule, self.accumulator = self.engine.rule(), self.engine.accumulator(self.data)
+        self.rule = self.engine.rule_for(self.model, self.data)
+        self.accumulator = self.engine.accumulator(self.data)
         self.mover = self.engine.mover()
         self.visits: list[tuple[float, ...]] = []
         self.began = time.monotonic() - (self.trace[-1].seconds if len(self.trace) else 0.0)
@@ -332,7 +333,7 @@ def _begin(
         with _named(start.path):
             state = accumulator.resume(start.state)
             model = model.with_learned(start.learned)
-            check_snapshot(model, engine.rule(), accumulator, plan, start)
+            check_snapshot(model, engine.rule_for(model, data), accumulator, plan, start)
             loop = _Loop(model, engine, data, state, start.trace, pool, seed, plan)
             loop.take_up(start)
             loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
