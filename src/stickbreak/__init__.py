@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         EM,
         BatchVB,
         Callback,
+        CollapsedGibbs,
         CollapsedVB,
         Gibbs,
         HardEM,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
         SubchainVB,
     )
     from .moves import Birth, Delete, Merge
-    from .priors import GammaPrior
+    from .priors import GammaPrior, TableRoot
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -82,12 +83,11 @@ _HOMES = {
         "Multinomial", "Poisson", "Product", "ZeroMeanGaussian",
     ),
     "inference": (
-        "EM", "BatchVB", "Callback", "CollapsedVB", "Gibbs", "HardEM", "MemoizedVB",
-        "StochasticCollapsedVB", "StochasticVB",
-        "SubchainVB",
+        "EM", "BatchVB", "Callback", "CollapsedGibbs", "CollapsedVB", "Gibbs", "HardEM",
+        "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
-    "priors": ("GammaPrior",),
+    "priors": ("GammaPrior", "TableRoot"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -97,6 +97,7 @@ _SUBMODULES = {
     "families",
     "inference",
     "initialize",
+    "metrics",
     "models",
     "moves",
     "plots",
@@ -116,6 +117,7 @@ __all__ = [
     "Callback",
     "Categorical",
     "CheckpointError",
+    "CollapsedGibbs",
     "CollapsedVB",
     "Comparison",
     "ConvergenceWarning",
@@ -145,6 +147,7 @@ __all__ = [
     "StochasticCollapsedVB",
     "StochasticVB",
     "SubchainVB",
+    "TableRoot",
     "ZeroMeanGaussian",
     "__version__",
     "compare",

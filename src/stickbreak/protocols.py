@@ -98,6 +98,8 @@ class Sweep(NamedTuple):
     seeds (n,) : uint64, random numbers of each row begin here, and labels are drawn; None for
         expectations
     power : of the conditional probabilities that labels are drawn from, 1 / temperature
+    block : successive units whose counts leave together, and which share their potentials
+    guards : what a part of a unit sees of its neighbor to the left, "messages" or "counts"
     """
 
     granularity: str
@@ -106,6 +108,12 @@ class Sweep(NamedTuple):
     is_measured: bool = True
     seeds: Array | None = None
     power: float = 1.0
+    block: int = 1
+    guards: str = "messages"
+
+    def cut(self, lane: Batch) -> Sweep:
+        """The same for one lane of a batch, with the seeds of its rows."""
+        return self if self.seeds is None else self._replace(seeds=self.seeds[lane.cut["row"]])
 
 
 class Rule(Protocol):

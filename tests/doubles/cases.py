@@ -19,7 +19,7 @@ from stickbreak.data import Companion, Sequences, Table, measure
 from stickbreak.families import Categorical, Gaussian
 from stickbreak.models import Model
 
-from . import alignment, annotation, chain, document, sweep, tree
+from . import alignment, annotation, chain, document, tree
 from .data import Ragged
 
 Array = np.ndarray
@@ -131,13 +131,13 @@ def _cases() -> dict[str, Case]:
     waits = np.random.default_rng(8).exponential([[1.0, 20.0], [30.0, 0.5]], (30, 2, 2))
     waits = waits.reshape(60, 2)
     symbol_chain = Model(
-        sweep.SweepingChain(),
+        chain.Chain(),
         resolved(Categorical(0.3, n_symbols=(7,)), rows),
         chain.ChainRows(),
         "state",
     )
     point_chain = Model(
-        sweep.SweepingChain(),
+        chain.Chain(),
         resolved(Gaussian(mean_strength=0.1), points),
         chain.ChainRows(0.7),
         "state",

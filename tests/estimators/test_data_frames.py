@@ -307,6 +307,14 @@ def test_frames_that_do_not_fit_the_members_are_refused(make):
 
 
 @both
+def test_messages_quote_only_the_start_of_a_long_category(make):
+    frame = make({"word": ["a" * 500, "b", "c"] * 4})
+    with pytest.raises(ValueError, match="has room for 2") as caught:
+        sb.Mixture(2, family="bernoulli").fit(frame)
+    assert len(str(caught.value)) < 200
+
+
+@both
 def test_messages_about_rows_name_the_column(make):
     fractions = make({"size": [0.0, 1.0, 2.0, 0.5], "kind": [0, 1, 1, 0]})
     message = (

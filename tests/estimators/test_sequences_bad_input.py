@@ -282,7 +282,7 @@ def test_bad_settings_of_a_finite_chain(case):
 
 
 UNBOUNDED = {
-    "root": ({"root": "gamma"}, "root must be 'beta' or 'point'; got 'gamma'"),
+    "root": ({"root": "gamma"}, "root must be 'beta', 'point' or 'tables'; got 'gamma'"),
     "concentration": ({"concentration": 0}, "concentration must be a positive number; got 0"),
     "top": (
         {"top_concentration": "many"},

@@ -19,9 +19,8 @@ Array = np.ndarray
 
 # what of a row (repeats counted) is not worth dealing out stays in one piece
 NEXT_TO_NOTHING = 1e-8
-# components with fewer rows say nothing of them: what running differences leave of none, even of
-# far rows
-EMPTY = 1e-8
+# components with fewer rows say nothing of them: what running differences leave of none
+EMPTY = 1e-11
 
 
 def entropy(r: Array, w: Array) -> float:

@@ -11,11 +11,11 @@ from typer.core import TyperGroup
 
 from stickbreak._version import __version__
 
+from .models import MODELS, ModelEntry
 from .options import (
     DATA,
     ENGINE,
     ESTIMATOR,
-    MODELS,
     OUTPUT,
     RESUME,
     SEQUENCES,
@@ -23,7 +23,6 @@ from .options import (
     TOPICS,
     USE,
     VOCABULARY,
-    ModelEntry,
     with_options,
 )
 

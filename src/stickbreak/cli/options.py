@@ -1,19 +1,18 @@
-"""Tables of the models that `fit` knows and of all options; a new model is one more entry."""
+"""Tables of all options."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 __all__ = [
-    "DATA", "ENGINE", "ESTIMATOR", "MODELS", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS",
-    "TOPIC_ENGINE", "USE", "VOCABULARY",
-    "ModelEntry", "Option", "Stopped", "reads_documents", "with_options",
+    "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS", "TOPIC_ENGINE", "USE",
+    "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -34,24 +33,6 @@ class Option:
     flags: tuple[str, ...] = ()
     default: Any = None
     metavar: str | None = None
-
-
-@dataclass(frozen=True)
-class ModelEntry:
-    """A model that `fit` knows.
-
-    estimator : its public name. options : names in ESTIMATOR or TOPICS. defaults : texts for
-    options whose default differs.
-    reads : "rows", "sequences" (ordered rows, of one or several sequences) or "documents"
-    """
-
-    name: str
-    estimator: str
-    help: str
-    example: tuple[str, ...]
-    options: tuple[str, ...]
-    defaults: dict[str, str] = field(default_factory=dict)
-    reads: str = "rows"
 
 
 FAMILIES = (
@@ -83,8 +64,9 @@ ESTIMATOR = {
 ENGINE = {
     "inference": Option(
         str,
-        "Algorithm: batch, memoized, stochastic, collapsed, em, hard-em or gibbs; for sequences "
-        "also subchain. Default memoized.",
+        "Algorithm: batch, memoized, stochastic, collapsed, stochastic-collapsed, em, hard-em or "
+        "gibbs; for sequences also subchain; for tables and sequences of symbols also "
+        "collapsed-gibbs. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
@@ -96,6 +78,17 @@ ENGINE = {
         int,
         "Rows, or sequences, of a step of stochastic inference. Default 1024 rows; 64 "
         "sequences, or fewer of 8192 rows.",
+    ),
+    "temperature": Option(
+        str,
+        "Of collapsed-gibbs: a number, or two with a comma between, for the first and the last "
+        "sweep. Default 1, the posterior.",
+        metavar="T[,T]",
+    ),
+    "slices": Option(
+        bool,
+        "Whether gibbs draws paths of sequences within slices of the last ones. Default no.",
+        ("--no-slices",),
     ),
     "checkpoint": Option(
         Path, "File to save the state of the fit to; `stickbreak resume` continues from it."
@@ -129,9 +122,11 @@ TOPICS = {
 }
 
 TOPIC_ENGINE = {
-    **ENGINE,
+    **{name: option for name, option in ENGINE.items() if name != "slices"},
     "inference": Option(
-        str, "Algorithm: batch, memoized, stochastic, collapsed or em. Default memoized."
+        str,
+        "Algorithm: batch, memoized, stochastic, collapsed, stochastic-collapsed, em, gibbs or "
+        "collapsed-gibbs. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)
@@ -199,155 +194,6 @@ OUTPUT = {
     "quiet": Option(bool, "Show no progress.", ("-q",), default=False),
     "verbose": Option(bool, "Log more on stderr: checkpoints, too.", ("-v",), default=False),
 }
-
-INITS = (
-    '"k-means++"; others are "k-means||" (all rows, in a few passes), "random", "local" (random '
-    'shares) and "collapsed" (sweeps from these)'
-)
-CHAIN_INITS = (
-    '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
-    'far apart) and "random"'
-)
-CHAIN_OPTIONS = (
-    "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",
-    "init", "random_state", "n_init",
-    "n_jobs",
-)  # fmt: skip
-MIXTURE_OPTIONS = (
-    "n_components",
-    "family",
-    "concentration",
-    "learn_prior",
-    "init",
-    "random_state",
-    "n_init",
-    "n_jobs",
-)
-
-TOPIC_INITS = (
-    '"documents" (clusters of documents by their words); another is "random" (documents far apart)'
-)
-TOPIC_OPTIONS = (
-    "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",
-    "random_state", "n_init", "n_jobs",
-)  # fmt: skip
-
-MODELS = (
-    ModelEntry(
-        "mixture",
-        "Mixture",
-        "Fit a Bayesian mixture with a fixed number of components.",
-        (
-            "stickbreak example clusters.csv",
-            "stickbreak fit mixture clusters.csv --n-components 3 --family gaussian --seed 0 --out "
-            "clusters.stickbreak",
-        ),
-        MIXTURE_OPTIONS,
-        {"n_components": "8", "moves": "no", "concentration": "1", "init": INITS},
-    ),
-    ModelEntry(
-        "dp-mixture",
-        "DPMixture",
-        "Fit a Dirichlet process mixture: finds the number of components.",
-        (
-            "stickbreak example clusters.csv",
-            "stickbreak fit dp-mixture clusters.csv --seed 0 --out clusters.stickbreak",
-        ),
-        MIXTURE_OPTIONS,
-        {"n_components": "1, to begin with", "moves": "yes", "concentration": "1", "init": INITS},
-    ),
-    ModelEntry(
-        "hmm",
-        "HMM",
-        "Fit a hidden Markov model with a fixed number of states to sequences of rows.",
-        (
-            "stickbreak example --sequences walks.csv",
-            "stickbreak fit hmm walks.csv --sequence-id sequence --n-components 3 --seed 0 --out "
-            "walks.stickbreak",
-        ),
-        CHAIN_OPTIONS,
-        {
-            "n_components": "8",
-            "moves": "no",
-            "concentration": "0.5, of each entry",
-            "start_concentration": "0.5, of each entry",
-            "stickiness": "0",
-            "init": CHAIN_INITS,
-        },
-        reads="sequences",
-    ),
-    ModelEntry(
-        "hdp-hmm",
-        "HDPHMM",
-        "Fit a sticky HDP hidden Markov model to sequences of rows: uses as many states as the "
-        "data support.",
-        (
-            "stickbreak example --sequences walks.csv",
-            "stickbreak fit hdp-hmm walks.csv --sequence-id sequence --stickiness 10 --seed 0 "
-            "--out walks.stickbreak",
-        ),
-        (*CHAIN_OPTIONS, "top_concentration", "root"),
-        {
-            "n_components": "25, to begin with",
-            "moves": "yes, unless --root point",
-            "concentration": "0.5",
-            "start_concentration": "10",
-            "top_concentration": "10",
-            "stickiness": "0",
-            "root": "beta",
-            "init": CHAIN_INITS,
-        },
-        reads="sequences",
-    ),
-    ModelEntry(
-        "lda",
-        "LatentDirichletAllocation",
-        "Fit latent Dirichlet allocation, a fixed number of topics, to documents.",
-        (
-            "stickbreak example --documents docs.ldac",
-            "stickbreak fit lda docs.ldac --n-components 10 --words docs.vocab.txt --seed 0 --out "
-            "docs.stickbreak",
-        ),
-        TOPIC_OPTIONS,
-        {
-            "n_components": "10",
-            "moves": "no",
-            "concentration": "0.1, of each topic",
-            "word_concentration": "0.1",
-            "restarts": "0",
-            "init": TOPIC_INITS,
-        },
-        reads="documents",
-    ),
-    ModelEntry(
-        "hdp-topics",
-        "HDPTopicModel",
-        "Fit a hierarchical Dirichlet process topic model to documents: finds the number of "
-        "topics.",
-        (
-            "stickbreak example --documents docs.ldac",
-            "stickbreak fit hdp-topics docs.ldac --words docs.vocab.txt --word-concentration 0.5 "
-            "--seed 0 --out docs.stickbreak",
-        ),
-        (*TOPIC_OPTIONS, "top_concentration", "root"),
-        {
-            "n_components": "1, to begin with",
-            "moves": "yes, unless --root point",
-            "concentration": "0.5",
-            "top_concentration": "10",
-            "word_concentration": "0.1",
-            "restarts": "0",
-            "root": "beta",
-            "init": TOPIC_INITS,
-        },
-        reads="documents",
-    ),
-)
-
-
-def reads_documents(estimator: str | None) -> bool:
-    """Whether an estimator, given by its public name, is a model of documents."""
-    return any(entry.estimator == estimator and entry.reads == "documents" for entry in MODELS)
 
 
 def with_options(

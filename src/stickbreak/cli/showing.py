@@ -12,7 +12,7 @@ from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
-from .options import reads_documents
+from .models import reads_documents
 from .output import format_table, print_json, print_lines
 from .topic_words import topic_lines, topics
 

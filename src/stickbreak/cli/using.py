@@ -18,7 +18,7 @@ from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
 
 from .fitting import find_sequences, open_corpus, refuse_table_options
-from .options import reads_documents
+from .models import reads_documents
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 
 __all__ = ["predict_rows", "score_rows"]

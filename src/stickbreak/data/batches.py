@@ -169,6 +169,19 @@ class Batch:
         cut = self._rows_at(begin, end)
         return self._with(offsets=np.array([0, end - begin]), windows=None, times=None, **cut)
 
+    def in_blocks(self, length: int) -> Batch:
+        """The same rows, with blocks of `length` rows of each unit (the last may be shorter) as
+        units; `windows.is_first` marks those at the start of a unit.
+        """
+        assert self.offsets is not None
+        starts, counts = self.offsets[:-1], -(-np.diff(self.offsets) // length)
+        ends = np.r_[0, np.cumsum(counts)]
+        within = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
+        bounds = np.r_[np.repeat(starts, counts) + length * within, self.n_rows]
+        none = np.zeros(len(within), dtype=np.int64)
+        windows = Windows(none, none, within == 0, len(within), self.n_spans, pair_share=1.0)
+        return self._with(offsets=bounds, windows=windows, companion=None)
+
     def _rows_at(self, begin: int, end: int) -> dict[str, Any]:
         """Rows begin:end and what belongs to them."""
         return {

@@ -227,6 +227,16 @@ class Learned:
         """
         return int((self.counts_ >= 1.0).sum())
 
+    def n_covering(self, share: float = 0.99) -> int:
+        """Smallest number of components that hold this share of the training rows.
+
+        Unlike `n_effective_`, it does not count components with a few rows of very many.
+        """
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"share must be above 0 and at most 1; got {share!r}")
+        held = np.sort(self.counts_)[::-1].cumsum()
+        return int(np.searchsorted(held, share * held[-1] * (1.0 - 1e-12)) + 1)
+
     @property
     def family_(self) -> Any:
         """The family with its prior: given, set from the data, or learned with `learn_prior`."""
@@ -261,4 +271,6 @@ class Learned:
 
     def explain_moves(self) -> str:
         """Text about which births, merges and deletes were tried and accepted, with their gains."""
-        return explain(self._require_fitted().trace.moves, self.component_ids_)
+        fitted = self._require_fitted()
+        named = [fitted.ids[k] for k in sorted(fitted.model.named(fitted.params))]
+        return explain(fitted.trace.moves, self.component_ids_, named)

@@ -10,18 +10,20 @@ from numpy.typing import ArrayLike
 
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import BaseMove, Engine
-from stickbreak.models import Model, finite_hmm, hdp_hmm
-from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, HDPRows
-from stickbreak.reading import Dictionary, Schema, make_dictionary
+from stickbreak.inference import BaseMove, CollapsedVB, Engine
+from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
+from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
 from stickbreak.stats import Array, Fields
 
 from .base import RandomState
+from .engine_choice import pick_engine
 from .fitted import interval_of, number_of
 from .model_files import register
 from .sequence_answers import SequenceModel
 
 __all__ = ["HDPHMM", "HMM"]
+
+NAMED_ROOTS = ("beta", "point")  # of every engine
 
 
 @register
@@ -46,10 +48,14 @@ class HMM(SequenceModel):
         three numbers; zero marks what is impossible. Under EM they are hmmlearn's `startprob_prior`
         and `transmat_prior` less one.
     allowed : for one column of symbols, which states each may have: a mapping from symbol (a word,
-        or its number) to a list of states. Symbols that it lacks may have all.
+        or its number) to a list of states; or a boolean table (V, K) with a line for each symbol,
+        words in the order of `categories_`, which is the sorted one. Symbols that a mapping lacks
+        may have any state. So may words that `predict` and its like are given and the fit has not
+        seen, with a warning.
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
         that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
-        "k-means++" (Bregman, on rows: for states that change often) or "random" (random rows).
+        "k-means++" (Bregman, on rows: for states that change often), "random" (random rows) or
+        "local" (a random chain for every sequence, as collapsed inference begins).
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -81,7 +87,6 @@ class HMM(SequenceModel):
     PRIOR = (
         "concentration", "start_concentration", "stickiness", "start_prior", "transition_prior",
     )  # fmt: skip
-    allowed: Mapping[Any, Any] | None
 
     def __init__(
         self,
@@ -94,7 +99,7 @@ class HMM(SequenceModel):
         stickiness: float = 0.0,
         start_prior: ArrayLike | None = None,
         transition_prior: ArrayLike | None = None,
-        allowed: Mapping[Any, Any] | None = None,
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         learn_prior: bool = False,
         max_iter: int | None = None,
         tol: float | None = None,
@@ -110,18 +115,6 @@ class HMM(SequenceModel):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         DirichletRows(**self._prior_of(self)).pseudo(Fields({}, {}), int(self.n_components))
-        if self.allowed is not None and self._make_family().max_categories == 0:
-            raise ValueError(
-                "allowed is for families of symbols such as Categorical; got "
-                f"family={self.family!r}"
-            )
-
-    def _dictionary(self, schema: Schema) -> Dictionary | None:
-        if self.allowed is None:
-            return None
-        if schema.n_features != 1:
-            raise ValueError(f"allowed is for one column of symbols; X has {schema.n_features}")
-        return make_dictionary(self.allowed, schema.categories, int(self.n_components))
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return finite_hmm(family, learns=self.learn_prior, **prior)
@@ -151,7 +144,15 @@ class HDPHMM(SequenceModel):
         the others as the values that make bound plus log prior density largest. Learned values of
         `concentration` above about 1 come out too small.
     root : "beta", a Beta posterior over the root's sticks, whose bound can choose the number of
-        states; "point", a point estimate as in older work, whose bound cannot.
+        states; "point", a point estimate as in older work, whose bound cannot; "tables" or a
+        `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default.
+        These learn `top_concentration`, and a `concentration` of at most the given one, which the
+        start row shares; without moves, states that the data do not ask for die out.
+    allowed : as in `HMM`, for states 0 to n_components - 1. No move touches those named, nor any
+        with a smaller number than one named, so that numbers stay as given. A listed word may have
+        the states listed and no other, however many are born; states that no word lists, and
+        newborns, are for the words that may have any: those not listed, or listed with all states.
+        Births divide states that are not named: begin with some.
     family, init : as in `HMM`.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
@@ -176,7 +177,7 @@ class HDPHMM(SequenceModel):
 
     PRIOR = ("concentration", "start_concentration", "top_concentration", "stickiness", "root")
     _is_unbounded = True
-    root: str
+    root: str | TableRoot
 
     def __init__(
         self,
@@ -188,7 +189,8 @@ class HDPHMM(SequenceModel):
         concentration: float | GammaPrior = 0.5,
         start_concentration: float | GammaPrior = 10.0,
         top_concentration: float | GammaPrior = 10.0,
-        root: str = "beta",
+        root: str | TableRoot = "beta",
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         learn_prior: bool = False,
         max_iter: int | None = None,
         tol: float | None = None,
@@ -205,12 +207,18 @@ class HDPHMM(SequenceModel):
         # The bound of a point estimate cannot choose the number of states.
         return super()._recommended_moves() if self.root == "beta" else ()
 
+    def _default_engine(self, on_disk: bool) -> Engine:
+        return super()._default_engine(on_disk) if self.root in NAMED_ROOTS else CollapsedVB()
+
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():
             # The warning about point estimates comes when the model is made.
             warnings.simplefilter("ignore", StickbreakWarning)
-            HDPRows(**self._prior_of(self))
+            rows = hdp_rows(**self._prior_of(self))
         super()._check_arguments()
+        engine = pick_engine(self, False)
+        if isinstance(rows, TableRows) and not isinstance(engine, CollapsedVB):
+            raise ValueError(f"root={self.root!r} needs inference='collapsed'; got {engine!r}")
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return hdp_hmm(family, learns=self.learn_prior, **prior)

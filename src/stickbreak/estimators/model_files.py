@@ -16,7 +16,7 @@ from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_li
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
-from stickbreak.priors import GammaPrior
+from stickbreak.priors import GammaPrior, TableRoot
 from stickbreak.reading import Rows, Schema, check_categories
 from stickbreak.stats import Array, Summary
 
@@ -41,6 +41,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Delete,
         moves.Merge,
         GammaPrior,
+        TableRoot,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}
@@ -82,6 +83,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
                 for k, v in value.items()
             ]
         }
+    if isinstance(value, set | frozenset):
+        return encode(sorted(value), name, arrays)
     if isinstance(value, list | tuple | range):
         return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, Parameters):

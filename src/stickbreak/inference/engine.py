@@ -147,6 +147,9 @@ class Engine(Parameters):
         """The model that the engine fits: by default the given one."""
         return model
 
+    def check_data(self, model: Model, data: Data) -> None:
+        """Raise ValueError for data that the engine cannot fit this model to."""
+
     def watches(self) -> list[Watch]:
         """What a fit collects besides its moves' watches: by default nothing."""
         return []

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents, Sequences
+from stickbreak.data import Documents
+from stickbreak.parameters import require_whole
 
 from .accumulate import Accumulator, Memoized
-from .collapsed import ExcludeOwn
+from .collapsed import ExcludeOwn, check_units
 from .engine import Data, Engine, SparseEngine, Visits
 from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
-from .rules import BaseRule, Draw, Hard, MeanLog, Mode
+from .rules import BaseRule, Hard, MeanLog, Mode
+from .samplers import CollapsedGibbs, Gibbs
 from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
-from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
+from .stopping import BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -28,6 +30,7 @@ __all__ = [
     "EM",
     "ENGINES",
     "BatchVB",
+    "CollapsedGibbs",
     "CollapsedVB",
     "Gibbs",
     "HardEM",
@@ -201,11 +204,11 @@ class HardEM(_MemoizedEngine):
 class CollapsedVB(_MemoizedEngine):
     """Collapsed variational inference: parameters integrated out, each unit given all others.
 
-    Documents are swept word by word (CVB0), mixtures row by row. Where the family's rows cannot
-    leave and join its counts in compiled code (`Product`, autoregressions, families of your own
-    without `live`, full covariances where rows lack entries), and for sequences, the units are the
-    batches: each batch is inferred under the posterior predictive of all others. Of a row that
-    counts several times, one occurrence leaves.
+    Documents are swept word by word (CVB0), mixtures row by row, chains sequence by sequence. For
+    mixtures of families whose rows cannot leave and join the counts in compiled code (`Product`,
+    autoregressions, families of your own without `live`, full covariances where rows lack entries)
+    the units are the batches: each batch is inferred under the posterior predictive of all others.
+    Of a row that counts several times, one occurrence leaves.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -213,25 +216,50 @@ class CollapsedVB(_MemoizedEngine):
 
     Parameters
     ----------
+    granularity : what is inferred at a time, given all else: a "word" of documents, a "row" of
+        tables; of chains a "sequence", or for one column of symbols a "token", or a "subsequence",
+        for few long sequences; a "batch" of any data. "auto" is the first that the model has.
+    block : how many successive sequences leave the counts together and share their potentials.
+        More are faster for families whose potentials are costly, and see older counts.
+    subchain_length : rows of a subsequence.
+    guards : what a subsequence sees of the one before: "messages", probabilities of steps averaged
+        over its last state, or "counts", as published, which are not divided by their sums.
     n_batches : number of batches; "auto" is one for documents, one for every 500,000 rows that are
         swept, and 20 where batches are the units.
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
-        mixtures one for each row and component.
+        mixtures one for each row and component; chains one for each row and state, and for each
+        sequence and pair of states.
     max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
+    granularity: str = "auto"
+    block: int = 1
+    subchain_length: int = 100
+    guards: str = "messages"
     n_batches: int | str = "auto"
     memory_limit: int = 1 << 30
 
     def check(self) -> None:
-        """Check n_batches and memory_limit too."""
+        """Check block, subchain_length, guards, n_batches and memory_limit too."""
         super().check()
+        require_whole(block=self.block, subchain_length=self.subchain_length)
+        if self.guards not in ("messages", "counts"):
+            raise ValueError(f"guards must be 'messages' or 'counts'; got {self.guards!r}")
         check_memory(self.n_batches, self.memory_limit)
+
+    def check_data(self, model: Model, data: Data) -> None:
+        """Check what is inferred at a time."""
+        check_units(self.rule(), model, data)
 
     def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn()
+        return ExcludeOwn(
+            self.granularity,
+            block=int(self.block),
+            subchain_length=int(self.subchain_length),
+            guards=self.guards,
+        )
 
     def rule_for(self, model: Model, data: Data) -> ExcludeOwn:
         """The same; by batches, if there are rows that cannot leave alone."""
@@ -246,78 +274,20 @@ class CollapsedVB(_MemoizedEngine):
 
     def plan(self, data: Data) -> Visits:
         """Fixed batches, always in the same order."""
-        n = self.n_batches
-        if n == "auto":
-            n = 1 if isinstance(data, Documents) else max(1, min(N_BLOCKS, data.n_spans))
-        return FixedBatches(data.batches(n))
+        n = max(1, min(N_BLOCKS, data.n_spans)) if self.n_batches == "auto" else self.n_batches
+        return FixedBatches([self.rule().units(batch) for batch in data.batches(n)])
 
     def plan_for(self, model: Model, data: Data) -> Visits:
         """Few batches of rows that are swept: each visit begins with fresh sums."""
-        is_ragged = isinstance(data, Documents | Sequences)
-        if self.n_batches != "auto" or is_ragged or not self.rule_for(model, data).sweeps(model):
+        if self.n_batches != "auto" or not self.rule_for(model, data).sweeps(model):
             return self.plan(data)
-        return FixedBatches(data.batches(max(1, round(data.n_spans / SWEPT_ROWS))))
+        is_whole = isinstance(data, Documents)
+        n = 1 if is_whole else max(1, round(data.n_rows / SWEPT_ROWS))
+        return replace(self, n_batches=n).plan(data)
 
     def stopping(self) -> Stopping:
         """By the leave-one-out predictive: the bound may fall."""
         return MonitorStopping(self.tol)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Gibbs(Engine):
-    """Blocked Gibbs sampling: parameters given all labels, then labels given the parameters.
-
-    The labels of a whole sequence are drawn together. Each lap is a sweep, and each of its batches
-    sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the fit
-    begins with, and a root that is drawn too.
-
-    The result is the last sweep, a draw from the posterior and not an optimum. Its counts are those
-    of the labels, and readers of the model see the posterior given them. There is no bound:
-    `trace_.bound` and `lower_bound_` hold the log joint of data and labels, which goes up and down;
-    `trace_.n_used` holds the number of components that hold rows.
-
-    Parameters
-    ----------
-    max_iter : sweeps. All are made.
-    tol : must be 0: a sampler does not stop by itself.
-    reorder : must be False: a sorted order is not a draw.
-    trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
-    """
-
-    max_iter: int = 1000
-    tol: float = 0.0
-    reorder: bool = False
-
-    def check(self) -> None:
-        """Check the settings that a sampler cannot have too."""
-        super().check()
-        if self.tol != 0:
-            raise ValueError(
-                "Gibbs makes max_iter sweeps and does not stop by itself: tol must "
-                f"be 0; got {self.tol!r}"
-            )
-        if self.reorder:
-            raise ValueError("Gibbs draws components in any order: reorder must be False")
-
-    def adapt(self, model: Model) -> Model:
-        """The model with a prior whose parameters can be drawn."""
-        return model.for_draws()
-
-    def rule(self) -> BaseRule:
-        """A sample."""
-        return Draw()
-
-    def accumulator(self, data: Data) -> Accumulator:
-        """The labels of this sweep replace those of the last."""
-        return Memoized()
-
-    def stopping(self) -> Stopping:
-        """After all sweeps."""
-        return AllLaps(self.max_iter)
-
-    def plan(self, data: Data) -> Visits:
-        """One batch."""
-        return FixedBatches(data.batches(1))
 
 
 ENGINES: dict[str, type[Engine]] = {
@@ -329,5 +299,6 @@ ENGINES: dict[str, type[Engine]] = {
     "gibbs": Gibbs,
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
+    "collapsed-gibbs": CollapsedGibbs,
     "stochastic-collapsed": StochasticCollapsedVB,
 }

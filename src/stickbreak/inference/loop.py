@@ -326,6 +326,7 @@ def _begin(
     model: Model, engine: Engine, data: Data, start: Start | Snapshot, seed: int, pool: Pool
 ) -> _Loop:
     """The loop before its first visit, or where a checkpoint left it."""
+    engine.check_data(model, data)
     plan = engine.plan_for(model, data)
     if isinstance(start, Snapshot):
         accumulator = engine.accumulator(data)
@@ -337,10 +338,11 @@ def _begin(
             loop.take_up(start)
             loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
+    start = replace(start, seed=model.adopt(start.seed))
+    start = engine.rule().begin(model, data, start, pool)
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
-    if engine.rule().continues:  # others begin from the counts alone
-        state.warm = plan.share_out(start.warm)
+    state.warm = plan.share_out(start.warm)
     for edit in model.upkeep(state.counts):
         state.edit(edit)
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)

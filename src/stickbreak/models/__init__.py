@@ -1,7 +1,7 @@
 """Models: the one Model class, and the lines that name their parts."""
 
 from .base import Model, ModelPotentials
-from .hmm import finite_hmm, hdp_hmm
+from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
 
@@ -12,6 +12,7 @@ __all__ = [
     "finite_hmm",
     "finite_mixture",
     "hdp_hmm",
+    "hdp_rows",
     "hdp_topics",
     "lda",
 ]

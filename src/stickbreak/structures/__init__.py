@@ -1,7 +1,7 @@
 """Latent structures: from potentials and one block of units to expected counts."""
 
 from .base import BaseStructure, Division, Piece, row_evidence
-from .chain import Chain
+from .chain import Chain, TableChain
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
@@ -9,6 +9,5 @@ from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
     "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece",
-    "row_evidence",
+    "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
 ]  # fmt: skip

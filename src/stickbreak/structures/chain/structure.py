@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import xlogy
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
 from stickbreak.kernels.chain.merges import merge_gains
 from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi, viterbi_pieces
 from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
@@ -25,13 +24,15 @@ from stickbreak.kernels.chain.smooth import Buffers, smooth
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Fields, SparseShares
 
-from ..base import MIN_BLOCK, BaseStructure, Division, Piece, one_hot, row_evidence
+from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
+from .collapsed import require_possible
+from .gibbs import DrawnChain
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
 from .windows import smooth_windows
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "unit_weights"]
 
 # In a block's features and evidence, about 32 MB: room for many sequences side by side.
 BLOCK_NUMBERS = 1 << 22
@@ -56,14 +57,14 @@ def merged_entropy(x: Array, y: Array) -> Array:
     return xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)
 
 
-def _weights(block: Batch) -> Array:
+def unit_weights(block: Batch) -> Array:
     """(S,) weight of each sequence."""
     assert block.offsets is not None
     return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
 
 
 @dataclass(frozen=True)
-class Chain(BaseStructure):
+class Chain(DrawnChain):
     """The exact posterior of paths through the components, by forward-backward.
 
     max_active : how many components a row may use, chosen by the rows around it; None for all
@@ -88,6 +89,12 @@ class Chain(BaseStructure):
             )
         return replace(self, max_active=max_active)
 
+    def sliced(self) -> Chain:
+        """The chain of the beam sampler."""
+        from .sliced import SlicedChain
+
+        return SlicedChain()
+
     def _limit(self, potentials: Potentials) -> int | None:
         """How many components a row may use; None if all."""
         is_limit = self.max_active is not None and self.max_active < len(potentials["start"])
@@ -108,11 +115,12 @@ class Chain(BaseStructure):
         if limit is not None:
             return self._infer_sparse(logits, potentials, block, limit, out)
         log_z, shares = smooth(
-            logits, potentials["start"], potentials["transition"], block.offsets, _weights(block),
-            start=out["start"], transition=out["transition"], out=logits, buffers=_buffers(),
+            logits, potentials["start"], potentials["transition"], block.offsets,
+            unit_weights(block), start=out["start"], transition=out["transition"], out=logits,
+            buffers=_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, block)
-        return Local(float(_weights(block) @ log_z), shares.T)
+        return Local(float(unit_weights(block) @ log_z), shares.T)
 
     def _infer_sparse(
         self, logits: Array, potentials: Potentials, block: Batch, limit: int, out: Out
@@ -121,9 +129,9 @@ class Chain(BaseStructure):
         assert block.offsets is not None
         rows, none = choose_rows(logits, potentials, block.offsets, limit, _buffers())
         self._require_possible(none, block)
-        log_z, shares = rows.smooth(_weights(block), out)
+        log_z, shares = rows.smooth(unit_weights(block), out)
         self._require_possible(log_z, block)
-        return Local(float(_weights(block) @ log_z), rows.active(shares), memo=(rows,))
+        return Local(float(unit_weights(block) @ log_z), rows.active(shares), memo=(rows,))
 
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
@@ -146,7 +154,7 @@ class Chain(BaseStructure):
 
     def _smooth_pieces(self, unit: LongUnit, out: Out) -> Iterator[Piece]:
         potentials, evidence, bounds = unit.potentials, unit.evidence, unit.bounds
-        weight, limit, some = float(_weights(unit.raw)[0]), self._limit(potentials), None
+        weight, limit, some = float(unit_weights(unit.raw)[0]), self._limit(potentials), None
         if limit is not None:
             some = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
         if limit is None or some is None:  # no sparse path: try all components
@@ -204,7 +212,7 @@ class Chain(BaseStructure):
         for begin, end, part, value in found:
             self._require_possible(np.array([value]), unit.raw)
             path[begin:end] = part
-            log_z = float(_weights(unit.raw)[0]) * value if is_first else 0.0  # counts once
+            log_z = float(unit_weights(unit.raw)[0]) * value if is_first else 0.0  # counts once
             shares = one_hot(part, len(unit.potentials["start"]), unit.piece)
             yield unit.piece, unit.prepared, Local(log_z, shares)
             is_first = False
@@ -224,7 +232,7 @@ class Chain(BaseStructure):
         """Counts and one-hot shares of a path; value (S,) stands for log_z."""
         self.count(path, block, out)
         shares = one_hot(path, len(potentials["start"]), block)
-        return Local(float(_weights(block) @ value), shares)
+        return Local(float(unit_weights(block) @ value), shares)
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Starts of sequences, and steps between neighboring rows with known labels."""
@@ -247,7 +255,7 @@ class Chain(BaseStructure):
         out: Out,
     ) -> None:
         """Change of the entropy of paths: gain (M,) of each pair, cross (M, M) of two at once."""
-        weights, tables = _weights(block), (potentials["start"], potentials["transition"])
+        weights, tables = unit_weights(block), (potentials["start"], potentials["transition"])
         if isinstance(local.shares, SparseShares):
             gain, cross = local.memo[0].merge_gains(weights, pairs)
         elif not local.memo:
@@ -377,14 +385,4 @@ class Chain(BaseStructure):
 
     @staticmethod
     def _require_possible(log_z: Array, block: Batch) -> None:
-        bad = np.flatnonzero(~np.isfinite(log_z))
-        if len(bad):
-            why = (
-                "is not a number"
-                if np.isnan(log_z[bad[0]])
-                else "is zero: no path of legal components leads through it"
-            )
-            raise NumericalError(
-                f"the likelihood of sequence {block.unit_at + bad[0]} {why}; "
-                "check the data's scale, the family's prior and the labels"
-            )
+        require_possible(log_z, block.unit_at)

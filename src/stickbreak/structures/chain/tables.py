@@ -1,0 +1,157 @@
+"""Chains that also count the steps they do not take, for priors with expected table counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.kernels.chain.absent import (
+    EXACT,
+    INDEPENDENT,
+    LEAST,
+    MEAN_FIELD,
+    SAMPLED,
+    AbsentOwn,
+    absent_sequences,
+    independent_states,
+    make_absent,
+)
+from stickbreak.kernels.chain.single import linear_tables
+from stickbreak.kernels.vectors import EIGHT
+from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
+from stickbreak.stats import Field, Fields
+
+from ..base import row_evidence
+from .collapsed import KEPT, require_possible
+from .structure import Chain, unit_weights
+
+__all__ = ["TableChain"]
+
+WAYS = {
+    "independent": INDEPENDENT,
+    "mean-field": MEAN_FIELD,
+    "exact": EXACT,
+    "sampled": SAMPLED,
+}
+N_UNIFORMS = 4093  # of every drawn path, used in turn; a prime, so that sequences do not share them
+
+
+@lru_cache(maxsize=4)
+def _uniforms(n_draws: int) -> Array:
+    """(n_draws, N_UNIFORMS) random numbers, the same in every lap: estimates then settle."""
+    found = np.random.default_rng(0).random((n_draws, N_UNIFORMS))
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True)
+class TableChain(Chain):
+    """A chain with counts log_absent, log_absent_row and log_absent_start, see `TableRows`.
+
+    Own counts: `absent` (units, K, K) and `absent_rows` (units, K) besides those of a chain.
+
+    existence : how probabilities that a path lacks a step are found, see `TableRoot`
+    n_draws : paths drawn of every sequence, if they are "sampled"
+    """
+
+    granularities = ("sequence",)  # type: ignore[assignment]
+    tracks = frozenset()
+    cuts_units = False  # what a piece says of missing steps does not add up
+
+    existence: str = "independent"
+    n_draws: int = 20
+
+    @property
+    def _uniforms(self) -> Array:
+        return _uniforms(self.n_draws if self.existence == "sampled" else 0)
+
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Those of a chain, and that no step has been missed yet."""
+        K, own = n_components, super().own_counts(batch, n_components, axis, granularity)
+        layout = {
+            "absent": Field(("unit", axis, axis), nonnegative=False),
+            "absent_rows": Field(("unit", axis), nonnegative=False),
+        }
+        shapes = {"absent": (batch.n_spans, K, K), "absent_rows": (batch.n_spans, K)}
+        arrays = {name: np.zeros(shape, KEPT) for name, shape in shapes.items()}
+        return Fields({**own.layout, **layout}, {**own.arrays, **arrays})
+
+    def random_own(
+        self,
+        batch: Batch,
+        n_components: int,
+        axis: str,
+        rng: np.random.Generator,
+        legal: Array | None = None,
+    ) -> Fields:
+        """Random chains. The steps that they miss are those of independent states."""
+        own, K = super().random_own(batch, n_components, axis, rng, legal), n_components
+        independent_states(
+            own["rows"], batch.offsets, make_absent(K, K, MEAN_FIELD, 0), own["absent"],
+            own["absent_rows"],
+        )  # fmt: skip
+        return own
+
+    def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
+        """Keep the posterior of one sequence."""
+        super().keep_own(shares, found, own)
+        own["absent"][0], own["absent_rows"][0] = found["log_absent"], found["log_absent_row"]
+
+    def count_own(self, block: Batch, own: Fields, out: Out) -> Array:
+        """Starts, steps and missing steps of sequences, as they are kept."""
+        _add_absent(block, own, out)
+        return super().count_own(block, own, out)
+
+    def sweep(
+        self,
+        live: Any,
+        tables: Out,
+        pseudo: Any,
+        lane: Batch,
+        legal: Array | None,
+        own: Fields,
+        out_live: Any,
+        out: Out,
+        how: Sweep,
+    ) -> tuple[float, float]:
+        """Every sequence once, given all others; then the steps that they do not take."""
+        found = super().sweep(live, tables, pseudo, lane, legal, own, out_live, out, how)
+        _add_absent(lane, own, out)
+        return found
+
+    def absent_of(self, own: Fields, lane: Batch) -> AbsentOwn:
+        """Where a sweep keeps the steps that sequences do not take."""
+        way, K = WAYS[self.existence], own["rows"].shape[1]
+        work = make_absent(K, -(-K // EIGHT) * EIGHT, way, self.n_draws)
+        return AbsentOwn(
+            way, self._uniforms, int(lane.row_at), work, own["absent"], own["absent_rows"]
+        )
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+        """Posterior shares of every row, expected starts and steps, and those that are missed."""
+        assert block.offsets is not None
+        evidence = np.ascontiguousarray(row_evidence(potentials, block))
+        tables = linear_tables(potentials["start"], potentials["transition"])
+        bad = absent_sequences(
+            evidence, tables.start, tables.transition, tables.transposed, block.offsets,
+            unit_weights(block), WAYS[self.existence], self._uniforms, out["log_absent"],
+            out["log_absent_row"], out["log_absent_start"],
+        )  # fmt: skip
+        if bad >= 0:
+            require_possible(np.array([-np.inf]), block.unit_at + bad)
+        return super().infer(potentials, block, warm, out)
+
+
+def _add_absent(lane: Batch, own: Fields, out: Out) -> None:
+    """Add what sequences keep; the first state of each says which starts are missing."""
+    assert lane.offsets is not None
+    out["log_absent"] += own["absent"].sum(0, dtype=float)
+    out["log_absent_row"] += own["absent_rows"].sum(0, dtype=float)
+    first = 1.0 - own["rows"][lane.offsets[:-1]].astype(float)
+    out["log_absent_start"] += np.log(np.clip(first, np.exp(LEAST), 1.0)).sum(0)

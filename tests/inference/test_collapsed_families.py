@@ -1,0 +1,82 @@
+"""Collapsed sweeps of chains of every family equal the plain loop: compiled, or through the
+contract for families without live counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from collapsed_chains import K, in_doubles, plain_sweep
+from estimator_cases import CASES
+
+import stickbreak as sb
+from stickbreak.data import Sequences, Table, measure
+from stickbreak.families import Categorical, Gaussian, Poisson, Product
+from stickbreak.families.names import make_family
+from stickbreak.inference import CollapsedVB, ExcludeOwn
+from stickbreak.initialize import from_local
+from stickbreak.models import finite_hmm
+
+RNG = np.random.default_rng(0)
+MIXED = np.column_stack([RNG.normal(size=40), RNG.poisson(3.0, 40)])
+OWN = {
+    "columns": (Categorical(0.5), RNG.integers(0, 3, (40, 2))),
+    "product": (Product([(Gaussian(), [0]), (Poisson(), [1])]), MIXED),
+}
+NAMES = ["gaussian", "diagonal", "poisson", "bernoulli", "multinomial", *OWN]
+
+
+def check_sweeps(model, data, block, atol):
+    """Two sweeps equal the plain loop: counts, predictives and the part of the bound."""
+    start = from_local(model, data, K, np.random.default_rng(0))
+    rule, counts = ExcludeOwn("sequence", block=block), start.seed
+    own, mine = in_doubles(start.warm), in_doubles(start.warm)
+    for _ in range(2):
+        expected, log_z, bound = plain_sweep(model, rule, counts, start.params, data, mine, block)
+        counts, own = rule.visit(model, counts, start.params, data.whole(), own, (), map)
+        for field in counts:
+            np.testing.assert_allclose(counts[field], expected[field], atol=atol)
+        assert counts.log_z == pytest.approx(log_z, rel=1e-9)
+        assert counts.local_bound == pytest.approx(bound, abs=atol)
+
+
+def resolved(family, rows):
+    family = family.locate(None, rows.shape[1])
+    return family.resolve(measure(Table(rows), family.check_rows))
+
+
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_is_swept_sequence_by_sequence(name, block):
+    family, rows = OWN[name] if name in OWN else (make_family(name), CASES[name].rows[:40])
+    data = Sequences(rows, offsets=np.array([0, 7, 8, 20, 29, 40]))
+    model = finite_hmm(resolved(family, rows))
+    assert model.sweeps == (name != "product")
+    check_sweeps(model, data, block, 1e-8)  # statistics are sums of squares, of about a hundred
+
+
+def test_rows_far_from_every_reachable_state_are_inferred_in_logs():
+    """Evidence gaps of thousands of nats, and the best state cannot be reached."""
+    rng = np.random.default_rng(1)
+    rows = np.r_[rng.normal(0, 1, 30), rng.normal(5000, 1, 30), rng.normal(0, 1, 30)][:, None]
+    data = Sequences(rows, offsets=np.array([0, 10, 30, 45, 70, 90]))
+    family = resolved(Gaussian(center=[0.0], scale=[1.0]), rows)
+    model = finite_hmm(family, start_prior=np.ones(K), transition_prior=np.triu(np.ones((K, K))))
+    check_sweeps(model, data, 1, 1e-4)  # of moments that are 1e9
+
+
+def test_families_without_live_counts_refuse_what_they_cannot():
+    texts = [MIXED[:20], MIXED[20:]]
+    family = Product([(Gaussian(), [0]), (Poisson(), [1])])
+    fit = lambda X, **changed: sb.HMM(2, family=family, inference=CollapsedVB(**changed)).fit(X)
+    with pytest.raises(ValueError, match="granularity='token' is not for Product; use 'sequence'"):
+        fit(texts, granularity="token")
+    gaps = [np.where(rng_gaps(x), np.nan, x) for x in texts]
+    with pytest.raises(ValueError, match="missing entries are completed anew"):
+        fit(gaps)
+    with pytest.raises(ValueError, match="granularity='row' is not for Product; use 'batch'"):
+        sb.Mixture(2, family=family, inference=CollapsedVB(granularity="row")).fit(MIXED)
+
+
+def rng_gaps(x):
+    return np.arange(x.size).reshape(x.shape) == 3

@@ -1,0 +1,208 @@
+"""Collapsed inference with expected table counts: sweeps, totals, bound, number of states."""
+
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from stickbreak.data import Sequences
+from stickbreak.families import Categorical
+from stickbreak.inference import ExcludeOwn
+from stickbreak.inference.stopping import AllLaps
+from stickbreak.models import Model, finite_hmm, hdp_hmm
+from stickbreak.priors import TableRows
+from stickbreak.priors.tables import EXISTENCE
+from stickbreak.priors.transitions import RowPseudo
+from stickbreak.structures import TableChain
+from tests.table_cases import BASE, WORDS, log_evidence
+
+K, V = 4, 5
+LOGS = ("log_absent", "log_absent_row", "log_absent_start")
+
+
+@contextmanager
+def _quiet():
+    """Fits that end before they have settled say so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.StickbreakWarning)
+        yield
+
+
+def some_sequences(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    lengths = np.r_[1, rng.integers(2, 15, size=n - 1)]
+    rows = rng.integers(V, size=(lengths.sum(), 1))
+    return Sequences(rows, offsets=np.r_[0, lengths.cumsum()])
+
+
+def begin(model, data, seed=0):
+    own = model.structure.random_own(data.whole(), K, model.axis, np.random.default_rng(seed))
+    params, rule = model.start_params(K), ExcludeOwn()
+    return own, rule.count(model, params, data.whole(), own, map), params, rule
+
+
+def family():
+    return replace(Categorical(0.3), n_symbols=(V,))
+
+
+@pytest.mark.parametrize("existence", EXISTENCE)
+def test_sweeps_and_local_steps_find_the_same_absences(existence):
+    """Two ways through the code: the compiled sweep of symbols, and the step of any family."""
+    model, data = hdp_hmm(family(), root=sb.TableRoot(existence)), some_sequences()
+    _, counts, params, rule = begin(model, data)
+    batch = data.whole()
+    swept, _ = rule.visit(model, counts, params, batch, None, (), map)  # own counts stay in
+    found, _ = model.local_step(rule.potentials(model, counts, params), batch)
+    for name in (*LOGS, "start", "transition"):
+        # sweeps keep float32
+        np.testing.assert_allclose(swept[name], found[name], rtol=2e-5, atol=1e-6)
+    assert all((found[name] <= 0).all() for name in LOGS)
+    assert (found["log_absent"] >= found["log_absent_row"][:, None] - 1e-9).all()
+
+
+def test_totals_are_the_sums_of_what_sequences_keep():
+    model, data = hdp_hmm(family(), root="tables"), some_sequences()
+    own, counts, params, rule = begin(model, data)
+    for _ in range(3):
+        counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        params = model.global_step(counts, params)
+    np.testing.assert_allclose(counts["log_absent"], own["absent"].sum(0, dtype=float))
+    np.testing.assert_allclose(counts["log_absent_row"], own["absent_rows"].sum(0, dtype=float))
+    again = rule.count(model, params, data.whole(), own, map)
+    for name in counts:
+        np.testing.assert_allclose(again[name], counts[name], rtol=1e-12, atol=1e-12)
+    is_step = -np.expm1(counts["log_absent"])
+    assert (is_step <= counts["transition"] * (1 + 1e-5) + 1e-6).all()
+
+
+@dataclass(frozen=True, eq=False)
+class EvenRows(TableRows):
+    """Prior counts of one half, and nothing left over."""
+
+    def pseudo(self, params, n_components):
+        return RowPseudo(np.full(n_components, 0.5), np.full((n_components, n_components), 0.5))
+
+
+def test_equal_prior_counts_are_those_of_a_finite_chain():
+    """Bit for bit."""
+    data, found = some_sequences(1), []
+    for model in (Model(TableChain(), family(), EvenRows()), finite_hmm(family())):
+        own, counts, params, rule = begin(model, data)
+        for _ in range(3):
+            counts, own = rule.visit(model, counts, params, data.whole(), own, (), map)
+        found.append((own["rows"], own["pairs"], counts["emission"], counts["transition"]))
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(("c", "top"), [(0.5, 1.0), (3.0, 0.7)])
+@pytest.mark.parametrize("existence", ["independent", "exact"])
+def test_bound_of_a_fit_is_below_the_evidence(c, top, existence):
+    model = sb.HDPHMM(
+        2, family=sb.Categorical(BASE), concentration=c, top_concentration=top, init="local",
+        root=sb.TableRoot(existence, learns=False), max_iter=20, tol=0.0, random_state=0,
+    )  # fmt: skip
+    with _quiet():
+        model.fit([np.array(words)[:, None] for words in WORDS])
+    exact = log_evidence(c, top)
+    assert exact - 3.0 < model.lower_bound_ < exact  # three nats on five words: not next to nothing
+
+
+def four_states(n=50, length=100):
+    """Four states with two successors each, and three symbols of eight each."""
+    rng = np.random.default_rng(0)
+    steps = np.array([[0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 1, 0, 0]]) / 2
+    words = np.zeros((4, 8))
+    for k, some in enumerate(([0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 0])):
+        words[k, some] = 1 / 3
+    out = []
+    for _ in range(n):
+        z, row = rng.integers(4), []
+        for _ in range(length):
+            row.append(rng.choice(8, p=words[z]))
+            z = rng.choice(4, p=steps[z])
+        out.append(np.array(row)[:, None])
+    return out
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class AllSweeps(sb.CollapsedVB):
+    """Sweeps that do not stop by themselves: states are alike for the first hundred laps."""
+
+    def stopping(self):
+        return AllLaps(self.max_iter)
+
+
+def test_superfluous_states_die_out():
+    model = sb.HDPHMM(
+        10, family=sb.Categorical(1.0), root="tables", concentration=1.0, top_concentration=1.0,
+        inference=AllSweeps(max_iter=400), init="local", random_state=0,
+    )  # fmt: skip
+    model.fit(four_states())
+    assert model.n_covering() == 4
+    assert model.concentration_ < 1.0  # learned: two successors of four
+    assert np.isfinite(model.trace_.laps[-1].bound)
+    # the states that are left have two successors each
+    is_used = model.counts_ > 1
+    assert ((model.transmat_[np.ix_(is_used, is_used)] > 0.1).sum(1) == 2).all()
+
+
+def test_other_families_are_swept_too():
+    rng = np.random.default_rng(0)
+    path = np.repeat([-6.0, 0.0, 6.0], 5)[:, None]
+    sequences = [path + rng.normal(size=(15, 1)) for _ in range(6)]
+    with _quiet():
+        model = sb.HDPHMM(6, root="tables", max_iter=20, random_state=0).fit(sequences)
+    assert np.isfinite(model.lower_bound_)
+    assert model.n_covering(0.9) == 3
+
+
+def test_settings_are_kept_in_files(tmp_path):
+    given = sb.TableRoot("mean-field", learns=False)
+    with _quiet():
+        model = sb.HDPHMM(3, family="categorical", root=given, max_iter=3, random_state=0)
+        model.fit([np.array([0, 1, 1, 0])[:, None]] * 4)
+    model.save(tmp_path / "model.safetensors")
+    loaded = sb.load(tmp_path / "model.safetensors")
+    assert repr(loaded.root) == "TableRoot(existence='mean-field', learns=False)"
+    np.testing.assert_array_equal(loaded.transmat_, model.transmat_)
+    assert loaded.concentration_ == 0.5
+    assert loaded.top_concentration_ == 10.0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"inference": "batch"}, r"root='tables' needs inference='collapsed'; got BatchVB"),
+        ({"inference": "memoized"}, "needs inference='collapsed'"),
+        ({"inference": "em"}, "needs inference='collapsed'"),
+        ({"inference": "gibbs"}, "needs inference='collapsed'"),
+        ({"stickiness": 1.0}, "root='tables' has no stickiness"),
+        ({"start_concentration": 3.0}, "start_concentration=3.0 is not for root='tables'"),
+        ({"concentration": sb.GammaPrior()}, "concentration"),
+        ({"root": sb.TableRoot("never")}, "existence must be one of"),
+        (
+            {"inference": sb.CollapsedVB(granularity="token")},
+            "granularity='token' is not for TableChain; choose one of auto, sequence, batch",
+        ),
+    ],
+)
+def test_what_tables_cannot_do_is_refused(given, words):
+    model = sb.HDPHMM(3, **{"family": "categorical", "root": "tables", **given})
+    with pytest.raises(ValueError, match=words):
+        model.fit([np.array([0, 1])[:, None]] * 3)
+
+
+def test_number_of_states_that_cover_most_rows():
+    with _quiet():
+        model = sb.HMM(3, family="categorical", max_iter=2, random_state=0)
+        model.fit([np.array([0, 1, 2])[:, None]] * 3)
+    rows = np.sort(model.counts_)[::-1]
+    assert model.n_covering(1.0) == 3
+    assert model.n_covering(0.5 * rows[0] / rows.sum()) == 1
+    assert model.n_covering(1.001 * rows[0] / rows.sum()) == 2
+    with pytest.raises(ValueError, match="share must be above 0"):
+        model.n_covering(0.0)
