@@ -83,8 +83,9 @@ ESTIMATOR = {
 ENGINE = {
     "inference": Option(
         str,
-        "Algorithm: batch, memoized, stochastic, collapsed, em, hard-em or gibbs; for sequences "
-        "also subchain. For tables and sequences of symbols also collapsed-gibbs. Default memoized.",
+        "Algorithm: batch, memoized, stochastic, collapsed, stochastic-collapsed, em, hard-em or "
+        "gibbs; for sequences also subchain; for tables and sequences of symbols also "
+        "collapsed-gibbs. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
@@ -143,8 +144,8 @@ TOPIC_ENGINE = {
     **{name: option for name, option in ENGINE.items() if name != "slices"},
     "inference": Option(
         str,
-        "Algorithm: batch, memoized, stochastic, collapsed, em, gibbs or collapsed-gibbs. "
-        "Default memoized.",
+        "Algorithm: batch, memoized, stochastic, collapsed, stochastic-collapsed, em, gibbs or "
+        "collapsed-gibbs. Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)
