@@ -27,7 +27,12 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.created
 demo: $(VENV)/.installed-plot ## run the demonstration
 	$(PY) examples/demo.py
 
-# One numba cache for all test processes, so that each kernel is compiled once.
+# Test processes share the cores: more threads of BLAS would only wait for each other.
+test slowtest boundscheck: export OPENBLAS_NUM_THREADS := 1
+test slowtest boundscheck: export OMP_NUM_THREADS := 1
+test slowtest boundscheck: export MKL_NUM_THREADS := 1
+
+# One numba cache for all of them, so that each kernel is compiled once.
 test: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 test: $(VENV)/.installed-dev ## run the tests and the docstring examples (PYTEST_ARGS="..." to change how)
 	$(PY) -m pytest $(PYTEST_ARGS)

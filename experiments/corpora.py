@@ -11,9 +11,6 @@ import numpy as np
 from scipy import sparse
 
 import stickbreak as sb
-from stickbreak.data import Documents
-from stickbreak.estimators.completion import DOCUMENT_PRIOR, Topics, score_completion
-from stickbreak.inference import workers
 
 from .frame import data_folder, is_quick
 
@@ -86,16 +83,16 @@ def completion(model: Any, split: Split) -> tuple[float, float]:
     Under two priors of the shares: 0.1 for each topic, and ten times the topics' shares in
     training. Documents are dealt by their numbers in the whole corpus, as for the peers' figures.
     """
-    topics = Topics.of(model.topic_word_, model.counts_)
     numbers, n_words = [d for d, _, _ in split.test], model.n_features_in_
     symbols, values = (np.concatenate(part) for part in list(zip(*split.test, strict=True))[1:])
     offsets = np.r_[0, np.cumsum([len(words) for _, words, _ in split.test])]
     parts: Any = values, symbols, offsets
     counts = sparse.csr_array(parts, shape=(len(numbers), n_words))
-    documents = Documents.from_counts(counts)
-    with workers() as pool:
-        plain, shared = (
-            score_completion(documents, topics, pool, prior=prior, numbers=numbers)
-            for prior in (DOCUMENT_PRIOR, 10.0 * topics.shares)
+    shares = model.counts_ / model.counts_.sum()
+    plain, shared = (
+        sb.metrics.document_completion(
+            model.topic_word_, model.counts_, counts, prior=prior, numbers=numbers
         )
+        for prior in (0.1, 10.0 * shares)
+    )
     return plain, shared

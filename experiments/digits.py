@@ -13,7 +13,6 @@ from matplotlib import pyplot as plt
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score, v_measure_score
-from sklearn.metrics.cluster import contingency_matrix
 
 import stickbreak as sb
 
@@ -40,11 +39,6 @@ def load_mnist() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = train.mean(0)
     directions = np.linalg.svd(train - mean, full_matrices=False)[2][:50].T
     return (train - mean) @ directions, (test - mean) @ directions, hold_out(read_idx(labels, 8))[0]
-
-
-def many_to_one(truth: np.ndarray, labels: np.ndarray) -> float:
-    """Share of rows whose digit is the commonest of their component."""
-    return float(contingency_matrix(truth, labels).max(0).sum()) / len(truth)
 
 
 def make(seed: int, max_iter: int) -> sb.DPMixture:
@@ -74,7 +68,7 @@ def run_mnist() -> list[Row]:
         models.append(fit(make(seed, 200), train))
         seconds.append(time.process_time() - began)
     from_kmeans = [fit_from_kmeans(seed, train) for seed in (0, 1)]
-    digits = lambda found: span((many_to_one(truth, m.labels_) for m in found), 4)
+    digits = lambda found: span((sb.metrics.many_to_one(truth, m.labels_) for m in found), 4)
     agreement = lambda found: "; ".join(
         f"{name} {span((f(truth, m.labels_) for m in found), 3)}"
         for name, f in {
@@ -145,7 +139,7 @@ def run_bits() -> tuple[list[Row], str]:
         Row("held-out log predictive per row", by_size(lambda m: f"{m.score(test):.3f}")),
         Row(
             "rows whose digit is the commonest of their component",
-            by_size(lambda m: f"{many_to_one(truth, m.labels_):.3f}"),
+            by_size(lambda m: f"{sb.metrics.many_to_one(truth, m.labels_):.3f}"),
         ),
     ]
     order = [k for k in np.argsort(-best.weights_) if best.counts_[k] >= 1]

@@ -49,13 +49,6 @@ def fit_moves(setting: Setting, n_batches: int, seed: int) -> Fit:
     return setting.fit(engine, setting.start(1, seed), seed)
 
 
-def accuracy(labels: np.ndarray, digits: np.ndarray) -> float:
-    """Rows whose digit is the commonest of their component."""
-    table = np.zeros((labels.max() + 1, 10))
-    np.add.at(table, (labels, digits), 1)
-    return float(table.max(1).sum() / table.sum())
-
-
 def draw(fit: Fit, mean: np.ndarray, axes: np.ndarray) -> str:
     """The mean image of each component, largest first."""
     from matplotlib import pyplot as plt
@@ -82,7 +75,7 @@ def rows_of(
 ) -> list[Row]:
     """The figures of one number of batches."""
     bounds, scores = [fit.result.bound for fit in fits], [fit.score(test) for fit in fits]
-    right = [accuracy(fit.shares(train).argmax(1), digits) for fit in fits]
+    right = [sb.metrics.many_to_one(digits, fit.shares(train).argmax(1)) for fit in fits]
     above, better = sum(b > PEER_BOUND for b in bounds), sum(s > PEER_SCORE for s in scores)
     bnpy = {1: "bnpy -313,376 (K=21)", 10: "bnpy -363,721 (K=6)"}[n_batches]
     cost = {1: "bnpy 300", 10: "bnpy 47"}[n_batches]

@@ -87,7 +87,7 @@ def rows_of(size: int, fits: list[Fit], data: Sequences, truth: np.ndarray) -> l
             f"bound {fits[best].result.bound:.1f}, {len(fits[best].result.ids)} states, Hamming "
             f"{distances[best]:.4f}, "
             f"V-measure {agreement[best]:.4f}, many to one "
-            f"{np.mean(match(truth, labels[best]) == truth):.4f}",
+            f"{sb.metrics.many_to_one(truth, labels[best]):.4f}",
             "",
             "wanted: above -52,087, at most 0.353, at least 0.66" if size == 30 else "",
         ),

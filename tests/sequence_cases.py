@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from estimator_cases import _make
 
+from stickbreak.metrics import one_to_one
+
 Array = np.ndarray
 N_STATES = 3
 
@@ -68,9 +70,4 @@ def make_sequences(
 
 def agreement(found: list[Array], true: list[Array]) -> float:
     """Share of rows whose state is right, under the best one-to-one renaming of three states."""
-    from scipy.optimize import linear_sum_assignment
-
-    a, b = np.concatenate(found), np.concatenate(true)
-    table = np.zeros((max(a.max(), b.max()) + 1,) * 2)
-    np.add.at(table, (a, b), 1)
-    return float(table[linear_sum_assignment(-table)].sum() / len(a))
+    return one_to_one(true, found, greedy=False)

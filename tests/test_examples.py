@@ -69,8 +69,13 @@ GALLERY = sorted((EXAMPLES / "gallery").glob("*.py"))
 BUILD = runpy.run_path(str(EXAMPLES.parent / "docs" / "build_gallery.py"))
 
 
-@pytest.mark.few(1)  # the documentation runs all of them
-@pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "script",
+    [  # one that is quick; the documentation runs all of them
+        pytest.param(path, marks=() if path.stem == "stream" else pytest.mark.slow, id=path.stem)
+        for path in GALLERY
+    ],
+)
 def test_gallery_script_is_short_and_ends_in_a_picture(script: Path, tmp_path: Path) -> None:
     from matplotlib import image
 

@@ -12,7 +12,6 @@ from experiments import edge_patches, frame, run
 from experiments.fits import Setting
 from experiments.frame import Experiment, Row
 from experiments.greedy import fit_greedy
-from experiments.mnist import accuracy
 from experiments.toys import bars, draw_documents, draw_patches, edges, letters, surface_covariances
 
 
@@ -65,10 +64,6 @@ def test_greedy_merges_end_with_too_few_components_and_a_lower_bound() -> None:
     assert len(greedy.result.ids) < 5
     assert greedy.result.bound < fixed.result.bound
     assert greedy.counts.sum() == pytest.approx(len(X))
-
-
-def test_accuracy_counts_the_commonest_digit_of_each_component() -> None:
-    assert accuracy(np.array([0, 0, 0, 1, 1]), np.array([7, 7, 1, 3, 3])) == pytest.approx(0.8)
 
 
 def test_a_quick_run_shows_its_table_and_keeps_nothing(

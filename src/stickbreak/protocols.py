@@ -111,6 +111,10 @@ class Sweep(NamedTuple):
     block: int = 1
     guards: str = "messages"
 
+    def cut(self, lane: Batch) -> Sweep:
+        """The same for one lane of a batch, with the seeds of its rows."""
+        return self if self.seeds is None else self._replace(seeds=self.seeds[lane.cut["row"]])
+
 
 class Rule(Protocol):
     """How counts become potentials, as far as models and priors see it."""

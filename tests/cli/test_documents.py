@@ -193,6 +193,22 @@ def test_all_options_reach_the_model(folder, command):  # noqa: F811
     assert done.err.startswith("stickbreak: warning: stopped at max_iter=3")
 
 
+@pytest.mark.parametrize("inference", ["gibbs", "collapsed-gibbs"])
+def test_samplers_draw_as_python_does(inference, folder, command):  # noqa: F811
+    is_annealed = inference == "collapsed-gibbs"
+    options = ("--temperature", "2,0.5") if is_annealed else ()
+    done = command(
+        "fit", "lda", "docs.ldac", *FIT, "--inference", inference, "--max-iter", 5, *options,
+        "--out", "m.stickbreak", "--quiet",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    model = sb.load("m.stickbreak")
+    expected = "CollapsedGibbs(max_iter=5, temperature=(2.0, 0.5))"
+    assert repr(model.inference) == (expected if is_annealed else "Gibbs(max_iter=5)")
+    again = type(model)(**model.get_params(deep=False)).fit("docs.ldac")
+    assert again.lower_bound_ == model.lower_bound_
+
+
 # ---- predict, score, resume ----------------------------------------------------------------------
 
 
@@ -389,8 +405,14 @@ BAD = {
     "another root": (("fit", "hdp-topics", "docs.ldac", "--root", "leaf"), "root"),
     "hard EM": (("fit", "lda", "docs.ldac", "--inference", "hard-em"),
     "HardEM is not for documents"),
-    "Gibbs": (("fit", "lda", "docs.ldac", "--inference", "gibbs"),
-    "Gibbs needs; use BatchVB or another engine"),
+    "slices": (("fit", "lda", "docs.ldac", "--inference", "gibbs", "--slices"),
+    "No such option: --slices"),
+    "a temperature": (("fit", "lda", "docs.ldac", "--inference", "collapsed-gibbs",
+    "--temperature", "hot"), "--temperature is a number, or two like 2,0.08; got hot"),
+    "three temperatures": (("fit", "lda", "docs.ldac", "--inference", "collapsed-gibbs",
+    "--temperature", "3,2,1"), "temperature must be a positive number, or a pair"),
+    "a temperature of EM": (("fit", "lda", "docs.ldac", "--inference", "em", "--temperature", "1"),
+    "--temperature does not apply to --inference em"),
     "subchains": (("fit", "lda", "docs.ldac", "--inference", "subchain"),
     "SubchainVB is for hidden Markov models"),
     "out": (("fit", "lda", "docs.ldac", "--out", "none/m.stickbreak"), "no such folder"),

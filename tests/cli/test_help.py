@@ -95,7 +95,7 @@ def test_options_have_the_names_of_the_python_arguments():
         arguments = inspect.signature(getattr(sb, entry.estimator).__init__).parameters
         assert set(entry.options) <= set(arguments)
         # which have no place in a command line
-        tables = {"start_prior", "transition_prior", "allowed"}
+        tables = {"start_prior", "transition_prior", "allowed", "seeds"}
         elsewhere = {"inference", "max_iter", "tol", "warm_start", "verbose", "self"}
         assert set(entry.options) | tables | elsewhere >= set(arguments)  # and none is forgotten
         priors = {

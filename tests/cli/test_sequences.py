@@ -116,6 +116,14 @@ def test_a_fit_is_resumed(data, command):  # noqa: F811
     assert sb.load("a.stickbreak").lower_bound_ == sb.load("b.stickbreak").lower_bound_
 
 
+def test_paths_are_drawn_within_slices(data, command):  # noqa: F811
+    fit = ("fit", "hmm", data, *FIT, "--inference", "gibbs", "--max-iter", 4, "--quiet")
+    assert command(*fit, "--slices", "--out", "a.stickbreak").code == 0
+    assert repr(sb.load("a.stickbreak").inference) == "Gibbs(max_iter=4, slices=True)"
+    assert command(*fit, "--no-slices", "--out", "b.stickbreak").code == 0
+    assert sb.load("b.stickbreak").lower_bound_ != sb.load("a.stickbreak").lower_bound_
+
+
 BAD = {
     "no such column": (
         ("fit", "hmm", "rows.csv", "--sequence-id", "when"),

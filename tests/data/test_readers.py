@@ -221,7 +221,7 @@ def test_a_model_finds_its_columns_by_name(files, tmp_path):
 
 
 def test_fits_of_all_kinds_of_files_are_the_same_bits(files):
-    engine = sb.MemoizedVB(n_batches=3)
+    engine = sb.MemoizedVB(n_batches=3, moves=None)
     bounds = {
         k: sb.DPMixture(3, inference=engine, random_state=0).fit(p).lower_bound_
         for k, p in files.items()

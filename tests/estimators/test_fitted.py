@@ -14,7 +14,7 @@ from stickbreak import estimators
 rng = np.random.default_rng(0)
 ROWS = np.concatenate([rng.normal(-4, 1, (40, 2)), rng.normal(4, 1, (40, 2))])
 WORDS = [["cat", "dog", "cat"], ["salt", "pan", "salt"]] * 10
-FAST = {"random_state": 0, "inference": sb.MemoizedVB(max_iter=3, tol=1e9)}
+FAST = {"random_state": 0, "inference": sb.MemoizedVB(max_iter=3, tol=1e9, moves=None)}
 CASES = {
     "Mixture": (sb.Mixture(2, **FAST), ROWS),
     "DPMixture": (sb.DPMixture(2, **FAST), ROWS),

@@ -76,7 +76,7 @@ def test_predict_may_be_called_from_many_threads(name):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_path_or_a_memory_map_equals_the_array_in_memory(cls, path):
-    inference = sb.MemoizedVB(n_batches=3)
+    inference = sb.MemoizedVB(n_batches=3, moves=None)
     make = lambda: cls(5, inference=inference, random_state=0)
     memory = make().fit(LARGE)
     mapped = np.load(path, mmap_mode="r")
@@ -144,8 +144,9 @@ def test_other_number_types_equal_the_same_values_as_doubles(dtype, tmp_path):
 def test_every_family_reads_from_disk(name, tmp_path):
     case = CASES[name]
     np.save(tmp_path / "rows.npy", case.rows)
-    memory = sb.DPMixture(3, family=name, random_state=0).fit(case.rows)
-    disk = sb.DPMixture(3, family=name, random_state=0).fit(tmp_path / "rows.npy")
+    settings = {"family": name, "inference": sb.MemoizedVB(moves=None), "random_state": 0}
+    memory = sb.DPMixture(3, **settings).fit(case.rows)
+    disk = sb.DPMixture(3, **settings).fit(tmp_path / "rows.npy")
     assert disk.lower_bound_ == pytest.approx(memory.lower_bound_, rel=1e-12)
     np.testing.assert_array_equal(disk.labels_, memory.labels_)
 
@@ -239,7 +240,7 @@ ORDERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_each_piece_may_bring_a_cluster_of_its_own(order):
     rng = np.random.default_rng(0)
@@ -275,3 +276,27 @@ def test_clusters_of_every_family_come_one_a_piece(name):
         model.partial_fit(case.rows[case.groups == group])
     alone = sb.DPMixture(family=name, random_state=0).fit(case.rows)
     assert (model.counts_ > 2).sum() == (alone.counts_ > 2).sum()
+
+
+def test_labels_of_a_stream_obey_those_that_are_known():
+    """A label against all evidence: rows of one cluster, one of which belongs to the other."""
+    X = np.concatenate([np.full((30, 1), -5.0), np.full((30, 1), 5.0)])
+    X += np.random.default_rng(0).normal(size=X.shape)
+    model = sb.Mixture(2, random_state=0).fit(X)
+    own = int(model.labels_[0])
+    known = np.array([-1, 1 - own, -1])
+    assert model.partial_fit(X[:3], labels=known).labels_.tolist() == [own, 1 - own, own]
+    assert model.predict(X[:3]).tolist() == [own] * 3  # labels belong to the rows of one call
+
+
+def test_labels_of_pieces_on_disk_outlast_moves_of_the_first(tmp_path):
+    """The first piece is fitted with births, the next has labels for as many components."""
+    rng, centers = np.random.default_rng(0), np.array([-20.0, -8.0, 0.0, 8.0, 20.0])
+    truth = rng.integers(0, 5, 42_000)  # two pieces
+    np.save(tmp_path / "rows.npy", (centers[truth] + rng.normal(size=len(truth)))[:, None])
+    rows, known = np.load(tmp_path / "rows.npy", mmap_mode="r"), np.where(truth == 0, 0, -1)
+    model = sb.DPMixture(3, random_state=0).partial_fit(rows, labels=known)
+    assert model.n_components_ > 3
+    assert model.counts_.sum() == pytest.approx(len(truth))
+    own = model.component_ids_[model.predict(rows[:1000])] == 0
+    assert own[truth[:1000] == 0].all()

@@ -461,12 +461,8 @@ def test_pipelines_and_searches():
 
 def test_a_learned_root_can_be_read():
     counts = corpus(0, 200, 30, 4, 40)
-    model = sb.HDPTopicModel(
-        6, top_concentration=sb.GammaPrior(), inference="memoized", random_state=0
-    ).fit(counts)
+    settings = {"inference": sb.MemoizedVB(moves=None), "random_state": 0}
+    model = sb.HDPTopicModel(6, top_concentration=sb.GammaPrior(), **settings).fit(counts)
     low, high = model.top_concentration_interval_
     assert 0 < low < model.top_concentration_ < high
-    assert (
-        sb.HDPTopicModel(2, inference="memoized", random_state=0).fit(counts).top_concentration_
-        == 10.0
-    )
+    assert sb.HDPTopicModel(2, **settings).fit(counts).top_concentration_ == 10.0

@@ -491,6 +491,7 @@ def test_a_checkpoint_larger_than_its_shelf_is_the_same_file(
             checkpoint=path,
             checkpoint_every=0.0,
             memory_limit=500,
+            moves=None,
         )
         with pytest.warns(sb.ConvergenceWarning):
             whole = sb.DPMixture(3, inference=engine, random_state=0).fit(X)

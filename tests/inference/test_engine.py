@@ -5,15 +5,17 @@ workers.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import threadpoolctl
 from fitting import MODELS, assert_same_fit, blob_model, blobs, fit, random_start
 from registers import FAMILIES
-from threadpoolctl import threadpool_info
 
 from stickbreak import families
 from stickbreak.data import Table, measure
@@ -388,19 +390,39 @@ def test_count_workers() -> None:
 
 
 def blas_threads() -> list[int]:
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return [
+        pool["num_threads"]
+        for pool in threadpoolctl.threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
 
 
 def test_blas_is_held_to_one_thread_and_restored() -> None:
-    before = blas_threads()
-    assert before
-    with workers(2) as pool:
-        assert set(blas_threads()) == {1}
-        assert list(pool(abs, [-1, 2, -3])) == [1, 2, 3]
-    assert blas_threads() == before
-    with pytest.raises(RuntimeError), workers(1):
-        raise RuntimeError
-    assert blas_threads() == before
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
+        with workers(2) as pool:
+            assert set(blas_threads()) == {1}
+            assert list(pool(abs, [-1, 2, -3])) == [1, 2, 3]
+        assert set(blas_threads()) == {2}
+        with pytest.raises(RuntimeError), workers(1):
+            raise RuntimeError
+        assert set(blas_threads()) == {2}
+
+
+def test_blas_libraries_are_looked_for_again_only_after_an_import(monkeypatch) -> None:
+    searches: list[int] = []
+    search = threadpoolctl.ThreadpoolController._load_libraries
+    monkeypatch.setattr(
+        threadpoolctl.ThreadpoolController,
+        "_load_libraries",
+        lambda self: (searches.append(1), search(self)),
+    )
+    for name in ("a_module", "another_module"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        for _ in range(3):
+            with workers(1):
+                pass
+    assert len(searches) == 2
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from enumeration import assert_average, log_dirichlet_multinomial
 from fitting import assert_same_fit, blob_model, blobs, fit, random_start
 from scipy.special import gammaln, logsumexp
 
@@ -18,26 +19,17 @@ from stickbreak.inference import Draw, Gibbs, Start, read_checkpoint, run, step,
 from stickbreak.initialize import counts as initialize
 from stickbreak.initialize import from_blocks
 from stickbreak.models import dp_mixture, finite_hmm, finite_mixture, hdp_hmm
-from stickbreak.priors import GammaPrior, HDPRows, WeakLimitRows, draw_tables
-from stickbreak.stats import Summary
+from stickbreak.priors import GammaPrior, HDPRows, WeakLimitRows
+from stickbreak.stats import Summary, draw_tables
 
 Array = np.ndarray
 SYMBOLS = np.array([0, 1, 1, 2, 0, 0, 2])[:, None]
 OFFSETS = np.array([0, 4, 7])
 EMISSION = 0.4  # prior count of each of three symbols
-ERRORS = 5.0
 LENGTHS = pytest.mark.parametrize("n_sweeps", [450, pytest.param(1250, marks=pytest.mark.slow)])
 
 
 # ---- oracles: all labelings of a tiny model ------------------------------------------------------
-def log_dirichlet_multinomial(counts: Array, alpha: Array) -> Array:
-    """(...) log probability of a sequence with these counts along the last axis, the shares
-    integrated out.
-    """
-    rise = gammaln(counts + alpha) - gammaln(alpha)
-    return rise.sum(-1) + gammaln(alpha.sum(-1)) - gammaln((counts + alpha).sum(-1))
-
-
 def count_labels(labels: Array) -> tuple[Array, Array, Array]:
     """start (2,), transition (2, 2), emission (2, 3) of a labeling (7,)."""
     start, transition, emission = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 3))
@@ -64,10 +56,16 @@ def log_labels(start_prior: Array, transition_prior: Array) -> Array:
 
 # ---- long runs -----------------------------------------------------------------------------------
 def sweeps(
-    model: Any, data: Any, n_sweeps: int, seed: int = 0, n_components: int = 2
+    model: Any,
+    data: Any,
+    n_sweeps: int,
+    seed: int = 0,
+    n_components: int = 2,
+    slices: bool = False,
 ) -> list[dict[str, Array]]:
     """Counts, parameters and log joint after each sweep, the first 50 left out."""
-    engine, model = Gibbs(max_iter=n_sweeps), model.for_draws()
+    engine = Gibbs(max_iter=n_sweeps, slices=slices)
+    model = engine.adapt(model)
     accumulator, plan = engine.accumulator(data), engine.plan(data)
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_components, data.n_rows)
@@ -91,23 +89,6 @@ def from_labels(model: Any, data: Any, labels: Array, n_components: int) -> Any:
     )
 
 
-def assert_average(values: Any, expected: Any) -> None:
-    """Within some standard errors, which are those of averages of long blocks: neighbours in a
-    chain are alike.
-    """
-    values = np.asarray(values, dtype=float)
-    n_blocks = min(
-        25, len(values) // 40
-    )  # blocks of a short run are as long as those of a long one
-    blocks = np.array([part.mean(0) for part in np.array_split(values, n_blocks)])
-    error = blocks.std(0, ddof=1) / np.sqrt(n_blocks)
-    assert (np.abs(blocks.mean(0) - expected) <= ERRORS * error + 1e-9).all(), (
-        blocks.mean(0),
-        expected,
-        error,
-    )
-
-
 def tiny_family() -> Any:
     return families.Categorical(concentration=EMISSION, n_symbols=3).resolve(
         measure(Table(SYMBOLS))
@@ -115,13 +96,16 @@ def tiny_family() -> Any:
 
 
 @LENGTHS
-def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(n_sweeps: int) -> None:
+@pytest.mark.parametrize("slices", [False, True])
+def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
+    n_sweeps: int, slices: bool
+) -> None:
     first, rows = np.array([0.7, 1.5]), np.array([[1.0, 0.4], [0.3, 2.0]])
     model = finite_hmm(tiny_family(), start_prior=first, transition_prior=rows)
     data = Sequences(SYMBOLS, offsets=OFFSETS)
     joint = log_labels(first, rows) + LOG_DATA
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, n_sweeps)
+    seen = sweeps(model, data, n_sweeps, slices=slices)
     for name, exact in (
         ("start", START),
         ("transition", TRANSITION),
@@ -134,9 +118,10 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(n_swee
 
 
 @LENGTHS
+@pytest.mark.parametrize("slices", [False, True])
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
 def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
-    stickiness: float, n_sweeps: int
+    stickiness: float, slices: bool, n_sweeps: int
 ) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""
     numbers = {
@@ -154,7 +139,7 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
         joint.append(own + log_labels(2.0 * b, 1.2 * b + stickiness * np.eye(2)) + LOG_DATA)
     joint = np.array(joint)
     chance = np.exp(joint - logsumexp(joint))
-    seen = sweeps(model, data, n_sweeps)
+    seen = sweeps(model, data, n_sweeps, slices=slices)
     assert_average([s["root"][0] for s in seen], chance.sum(1) @ grid)
     assert_average([s["root"][0] ** 2 for s in seen], chance.sum(1) @ grid**2)
     assert_average(
@@ -205,7 +190,7 @@ def test_numbers_of_tables_have_their_exact_mean_and_variance() -> None:
 def test_tables_drawn_in_chunks_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, c = np.array([[5.0, 0.0], [40.0, 13.0]]), np.array([[0.5, 1.0], [2.0, 3.0]])
     whole = draw_tables(counts, c, np.random.default_rng(1))
-    monkeypatch.setattr("stickbreak.priors.weak_limit.CHUNK", 7)
+    monkeypatch.setattr("stickbreak.stats.draws.CHUNK", 7)
     np.testing.assert_array_equal(draw_tables(counts, c, np.random.default_rng(1)), whole)
 
 

@@ -70,7 +70,7 @@ def test_bound_is_below_the_evidence(prior):
     K = 2
     evidence = _log_evidence(model, data, K, prior)
     for max_active in (None, 1):
-        engine = BatchVB(max_iter=300, tol=0.0, max_active=max_active)
+        engine = BatchVB(max_iter=100, tol=0.0, max_active=max_active)
         assert run(model, engine, data, random_labels_start(model, data, K)).bound < evidence + 1e-9
 
 

@@ -150,10 +150,13 @@ def _check_labels(model: Model, potentials: Any, block: Batch) -> None:
 def _check_drawn(model: Model, potentials: Any, block: Batch) -> None:
     uniforms, out = np.random.default_rng(0).random(block.n_rows), potentials.empty.empty().arrays
     local = model.structure.infer_drawn(potentials, block, uniforms, dict(out))
-    shares = np.asarray(local.shares)
-    _assert_close(
-        shares.max(1), block.repeats_or_ones(), 1e-12, "infer_drawn must give one label a row"
-    )
+    shares, repeats = np.asarray(local.shares), block.repeats_or_ones()
+    if model.structure.labels_repeats:
+        message = "infer_drawn must give a label for every repeat of a row"
+        _assert_close(shares.sum(1), repeats, 1e-12, message)
+        _assert_close(shares, np.rint(shares), 1e-12, message)
+        return
+    _assert_close(shares.max(1), repeats, 1e-12, "infer_drawn must give one label a row")
     _assert_close(shares.sum(1), shares.max(1), 1e-12, "infer_drawn must give one label a row")
 
 

@@ -94,7 +94,8 @@ def make_engine(options: dict[str, Any]) -> Any:
     name = options["inference"] or "memoized"
     if name not in ENGINES:
         raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
-    given = {key: options[key] for key in ENGINE if key != "inference" and options[key] is not None}
+    given = {key: options.get(key) for key in ENGINE if key != "inference"}
+    given = {key: value for key, value in given.items() if value is not None}
     known = ENGINES[name]().get_params()
     for key in given:
         if key not in known:
@@ -102,11 +103,22 @@ def make_engine(options: dict[str, Any]) -> Any:
     made: dict[str, Any] = {
         key: str(value) if isinstance(value, Path) else value for key, value in given.items()
     }
+    if "temperature" in given:
+        made["temperature"] = _read_temperature(str(given["temperature"]))
     if "moves" in given:
         made["moves"] = (sb.Birth(), sb.Merge(), sb.Delete()) if given["moves"] else None
     engine = ENGINES[name](**made)
     engine.check()
     return engine
+
+
+def _read_temperature(text: str) -> float | tuple[float, ...]:
+    """A number, or those between commas; the engine knows how many there may be."""
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--temperature is a number, or two like 2,0.08; got {text}") from None
+    return values[0] if len(values) == 1 else values
 
 
 def read_product(text: str) -> sb.Product:

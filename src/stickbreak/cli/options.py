@@ -84,7 +84,8 @@ ENGINE = {
     "inference": Option(
         str,
         "Algorithm: batch, memoized, stochastic, collapsed, em, hard-em or gibbs; for sequences "
-        "also subchain. Default memoized.",
+        "also subchain. For tables and sequences of symbols also collapsed-gibbs. Default "
+        "memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of components", ("--no-moves",)
@@ -96,6 +97,17 @@ ENGINE = {
         int,
         "Rows, or sequences, of a step of stochastic inference. Default 1024 rows; 64 "
         "sequences, or fewer of 8192 rows.",
+    ),
+    "temperature": Option(
+        str,
+        "Of collapsed-gibbs: a number, or two with a comma between, for the first and the last "
+        "sweep. Default 1, the posterior.",
+        metavar="T[,T]",
+    ),
+    "slices": Option(
+        bool,
+        "Whether gibbs draws paths of sequences within slices of the last ones. Default no.",
+        ("--no-slices",),
     ),
     "checkpoint": Option(
         Path, "File to save the state of the fit to; `stickbreak resume` continues from it."
@@ -129,9 +141,11 @@ TOPICS = {
 }
 
 TOPIC_ENGINE = {
-    **ENGINE,
+    **{name: option for name, option in ENGINE.items() if name != "slices"},
     "inference": Option(
-        str, "Algorithm: batch, memoized, stochastic, collapsed or em. Default memoized."
+        str,
+        "Algorithm: batch, memoized, stochastic, collapsed, em, gibbs or collapsed-gibbs. "
+        "Default memoized.",
     ),
     "moves": Option(
         bool, "Whether births, merges and deletes change the number of topics", ("--no-moves",)
@@ -206,7 +220,7 @@ INITS = (
 )
 CHAIN_INITS = (
     '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
-    'far apart) and "random"'
+    'far apart), "random" and "local" (random chains)'
 )
 CHAIN_OPTIONS = (
     "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stickbreak.errors import StickbreakWarning
-from stickbreak.inference import ENGINES, Draw, Engine, Hard, MeanLog, Mode
+from stickbreak.inference import ENGINES, Draw, DrawOwn, Engine, Hard, MeanLog, Mode
 from stickbreak.models import Model
 from stickbreak.priors import GammaPrior
 
@@ -95,7 +95,7 @@ def make_engine(inference: Any, default: Engine) -> Engine:
 def suit_engine(model: Model, engine: Engine) -> Model:
     """The model in the form that the engine's rule can fit."""
     rule = engine.rule()
-    if isinstance(rule, Draw):
+    if isinstance(rule, Draw | DrawOwn):
         return replace(model, prior=model.prior.for_draws())
     if isinstance(rule, Mode | Hard):
         return replace(model, prior=model.prior.for_modes())

@@ -15,6 +15,7 @@ from stickbreak.data import Table, is_on_disk
 from stickbreak.errors import CheckpointError, NumericalError
 from stickbreak.inference import (
     Accumulator,
+    Draw,
     Engine,
     Mover,
     MoveRecord,
@@ -66,6 +67,11 @@ class Task:
     n_components: int
     legal: Array | None = None
     previous: Fitted | None = None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Permanent ids of the components that the fit begins with."""
+        return tuple(range(self.n_components)) if self.previous is None else self.previous.ids
 
     @property
     def is_on_disk(self) -> bool:
@@ -214,19 +220,17 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
     if total_samples is not None and not total_samples > 0:
         raise ValueError(f"total_samples must be positive; got {total_samples!r}")
     engine = pick_engine(estimator, True)
-    if engine.rule().continues:
-        raise ValueError(
-            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
-            "use MemoizedVB, or StochasticVB with total_samples"
-        )
     accumulator = _make_accumulator(engine, task.table, total_samples)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)
+        _require_one_visit(engine, model, task.table)
         parts, seen = task.table.parts() if task.is_on_disk else [task.table], task.previous
+        legal = task.legal
         if seen is None and total_samples is None and engine.mover().moves:
             begun = _begin_stream(estimator, model, engine, replace(task, table=parts[0]), pool)
             if len(parts) == 1:
-                return _finish(estimator, begun, engine, task, pool)
+                return _without_sets(_finish(estimator, begun, engine, task, pool))
+            legal = begun.params.arrays.get("legal")  # of the components that moves have left
             seen, model = Fitted.from_result(begun, engine, task.schema), begun.model
             parts = parts[1:]
         if seen is None:
@@ -234,11 +238,27 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
             start = estimator._seed(model, task, rng, pool)
             state = accumulator.begin(start, tuple(range(start.seed.size(model.axis))), 1)
         else:
-            state = _state_of(seen, model, task.legal)
+            state = _state_of(seen, model, legal)
         moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)
         before = () if seen is None else seen.trace.moves
         result = _result_of(state, model, engine, accumulator, [*before, *moves])
-        return _finish(estimator, result, engine, task, pool)
+        return _without_sets(_finish(estimator, result, engine, task, pool))
+
+
+def _without_sets(fitted: Fitted) -> Fitted:
+    """The fit without legal sets, which belong to the rows of one call."""
+    return replace(fitted, params=fitted.model.with_legal(fitted.params, None))
+
+
+def _require_one_visit(engine: Engine, model: Model, table: Table) -> None:
+    """Raise ValueError for an engine whose units continue from what they keep."""
+    rule = engine.rule()
+    keeps_labels = isinstance(rule, Draw) and rule.keeps(model, table.whole(), 1) is not None
+    if rule.continues or keeps_labels:
+        raise ValueError(
+            f"{type(engine).__name__} visits units again and again, and a stream sees them once; "
+            "use MemoizedVB, or StochasticVB with total_samples"
+        )
 
 
 def _make_accumulator(engine: Engine, table: Table, total_samples: float | None) -> Accumulator:
@@ -256,8 +276,7 @@ def _begin_stream(
     seed = make_seed(estimator.random_state)
     start = estimator._seed(model, task, np.random.default_rng(seed), pool)
     quiet = replace(engine, checkpoint=None)
-    result = run(model, quiet, task.table, start, seed=seed, pool=pool)
-    return replace(result, params=model.with_legal(result.params, None))
+    return run(model, quiet, task.table, start, seed=seed, pool=pool)
 
 
 def _state_of(seen: Fitted, model: Model, legal: Array | None) -> State:
@@ -307,8 +326,7 @@ def _result_of(
     moves: list[MoveRecord],
 ) -> Result:
     """The total so far; without a bound if the total is noisy."""
-    counts, rule = state.total.summary(), engine.rule()
-    params = model.with_legal(state.params, None)  # legal sets belong to the rows of one call
+    counts, params, rule = state.total.summary(), state.params, engine.rule()
     model = rule.learn(model, counts)
     bound = rule.bound(model, counts, params) if accumulator.is_exact else None
     return Result(

@@ -271,4 +271,6 @@ class Learned:
 
     def explain_moves(self) -> str:
         """Text about which births, merges and deletes were tried and accepted, with their gains."""
-        return explain(self._require_fitted().trace.moves, self.component_ids_)
+        fitted = self._require_fitted()
+        named = [fitted.ids[k] for k in sorted(fitted.model.named(fitted.params))]
+        return explain(fitted.trace.moves, self.component_ids_, named)

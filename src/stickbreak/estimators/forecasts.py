@@ -199,7 +199,12 @@ class OnlineFilter:
         if isinstance(x, np.ndarray) and x.dtype.kind in "fiu" and x.size == n:
             row = x.reshape(1, -1).astype(float)
         else:
-            row = read_row(x, self._family.readers(n), self._schema)
+            row = read_row(
+                x,
+                self._family.readers(n),
+                self._schema,
+                takes_unknown=self._dictionary is not None,
+            )
         if np.isinf(row).any() or (self._family.missing == "refused" and np.isnan(row).any()):
             raise ValueError(f"the row holds {row[~np.isfinite(row)][0]}; values must be finite")
         return row

@@ -13,7 +13,6 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
-from stickbreak.reading import Dictionary, Schema, make_dictionary
 from stickbreak.stats import Array, Fields
 
 from .base import RandomState
@@ -49,10 +48,14 @@ class HMM(SequenceModel):
         three numbers; zero marks what is impossible. Under EM they are hmmlearn's `startprob_prior`
         and `transmat_prior` less one.
     allowed : for one column of symbols, which states each may have: a mapping from symbol (a word,
-        or its number) to a list of states. Symbols that it lacks may have all.
+        or its number) to a list of states; or a boolean table (V, K) with a line for each symbol,
+        words in the order of `categories_`, which is the sorted one. Symbols that a mapping lacks
+        may have any state. So may words that `predict` and its like are given and the fit has not
+        seen, with a warning.
     init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
         that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
-        "k-means++" (Bregman, on rows: for states that change often) or "random" (random rows).
+        "k-means++" (Bregman, on rows: for states that change often), "random" (random rows) or
+        "local" (a random chain for every sequence, as collapsed inference begins).
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -84,7 +87,6 @@ class HMM(SequenceModel):
     PRIOR = (
         "concentration", "start_concentration", "stickiness", "start_prior", "transition_prior",
     )  # fmt: skip
-    allowed: Mapping[Any, Any] | None
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class HMM(SequenceModel):
         stickiness: float = 0.0,
         start_prior: ArrayLike | None = None,
         transition_prior: ArrayLike | None = None,
-        allowed: Mapping[Any, Any] | None = None,
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         learn_prior: bool = False,
         max_iter: int | None = None,
         tol: float | None = None,
@@ -113,18 +115,6 @@ class HMM(SequenceModel):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         DirichletRows(**self._prior_of(self)).pseudo(Fields({}, {}), int(self.n_components))
-        if self.allowed is not None and self._make_family().max_categories == 0:
-            raise ValueError(
-                "allowed is for families of symbols such as Categorical; got "
-                f"family={self.family!r}"
-            )
-
-    def _dictionary(self, schema: Schema) -> Dictionary | None:
-        if self.allowed is None:
-            return None
-        if schema.n_features != 1:
-            raise ValueError(f"allowed is for one column of symbols; X has {schema.n_features}")
-        return make_dictionary(self.allowed, schema.categories, int(self.n_components))
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return finite_hmm(family, learns=self.learn_prior, **prior)
@@ -158,6 +148,11 @@ class HDPHMM(SequenceModel):
         `TableRoot`, expected table counts for `inference="collapsed"`, which is then the default.
         These learn `top_concentration`, and a `concentration` of at most the given one, which the
         start row shares; without moves, states that the data do not ask for die out.
+    allowed : as in `HMM`, for states 0 to n_components - 1. No move touches those named, nor any
+        with a smaller number than one named, so that numbers stay as given. A listed word may have
+        the states listed and no other, however many are born; states that no word lists, and
+        newborns, are for the words that may have any: those not listed, or listed with all states.
+        Births divide states that are not named: begin with some.
     family, init : as in `HMM`.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
@@ -195,6 +190,7 @@ class HDPHMM(SequenceModel):
         start_concentration: float | GammaPrior = 10.0,
         top_concentration: float | GammaPrior = 10.0,
         root: str | TableRoot = "beta",
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         learn_prior: bool = False,
         max_iter: int | None = None,
         tol: float | None = None,

@@ -83,6 +83,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
                 for k, v in value.items()
             ]
         }
+    if isinstance(value, set | frozenset):
+        return encode(sorted(value), name, arrays)
     if isinstance(value, list | tuple | range):
         return [encode(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, Parameters):

@@ -158,7 +158,7 @@ class SequenceModel(SequenceEstimator):
         """
         fitted = self._require_fitted()
         potentials = self._potentials_of(fitted, "mean")
-        return OnlineFilter(fitted, potentials, self._dictionary(fitted.schema))
+        return OnlineFilter(fitted, potentials, self._dictionary(fitted.schema, fitted.ids))
 
     def impute(
         self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from stickbreak.data import Sequences
+from stickbreak.data import Sequences, Table
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start
 from stickbreak.initialize import from_blocks, from_local, from_plusplus, from_random
@@ -22,6 +23,7 @@ from stickbreak.reading import (
     Stack,
     Values,
     lagged_names,
+    make_dictionary,
     read_sequences,
     stack_values,
 )
@@ -45,6 +47,7 @@ class SequenceEstimator(Estimator):
 
     INITS = ("blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
+    allowed: Mapping[Any, Any] | ArrayLike | None
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED
     __metadata_request__predict: ClassVar = ROUTED
@@ -53,9 +56,22 @@ class SequenceEstimator(Estimator):
 
     plot = plot_chain
 
-    def _dictionary(self, schema: Schema) -> Dictionary | None:
-        """The states that each symbol may have; None if they are not restricted."""
-        return None
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self.allowed is not None and self._make_family().max_categories == 0:
+            raise ValueError(
+                "allowed is for families of symbols such as Categorical; got "
+                f"family={self.family!r}"
+            )
+
+    def _dictionary(self, schema: Schema, ids: Sequence[int]) -> Dictionary | None:
+        """The states, by their ids, that each symbol may have; None if they are not restricted."""
+        if self.allowed is None:
+            return None
+        if schema.n_features != 1:
+            raise ValueError(f"allowed is for one column of symbols; X has {schema.n_features}")
+        words = next(iter(schema.categories.values()), None)
+        return make_dictionary(self.allowed, words, int(self.n_components)).at(ids)
 
     def _read(
         self, given: Given, family: BaseFamily, schema: Schema | None
@@ -68,10 +84,21 @@ class SequenceEstimator(Estimator):
             assert isinstance(table, Stack)
             labels = stack_values("labels", given.labels, table.shape)[table.shape.is_modelled]
             sets = self._sets_of_labels(labels, task)
-        known = self._dictionary(task.schema)
+        known = self._dictionary(task.schema, task.ids)
         if known is not None:
+            self._check_table(table)
             sets = known.limit(table.rows, sets)
         return task if sets is None else self._with_sets(task, sets)
+
+    def _check_table(self, table: Table) -> None:
+        """Raise ValueError if a table of allowed states has no line for some symbol of the rows."""
+        if not isinstance(self.allowed, Mapping):
+            n_lines = len(np.asarray(self.allowed))
+            largest = np.nanmax(table.rows[:, 0], initial=-1)
+            if largest >= n_lines:
+                raise ValueError(
+                    f"allowed has lines for symbols 0 to {n_lines - 1}, but X holds {largest:.0f}"
+                )
 
     def _row_names(self, schema: Schema) -> Sequence[str] | None:
         return lagged_names(schema.names, self._make_family().lags)
@@ -206,8 +233,10 @@ class SequenceEstimator(Estimator):
     # ------------------------------------------------------------------------------------ new data
 
     def _use(self, given: Given) -> tuple[Fitted, Stack]:
+        # a dictionary of words has no word on others
+        given = replace(given, takes_unknown=self.allowed is not None)
         fitted, table = super()._use(given)
-        known = self._dictionary(fitted.schema)
+        known = self._dictionary(fitted.schema, fitted.ids)
         return fitted, table if known is None else replace(table, sets=known.sets(table.rows))
 
     def _potentials_of(self, fitted: Fitted, parameters: str) -> ModelPotentials:
@@ -217,7 +246,7 @@ class SequenceEstimator(Estimator):
                 f"unknown parameters {parameters!r}; choose one of {', '.join(SUMMARIES)}"
             )
         found = fitted.predictive() if parameters == "mean" else fitted.potentials()
-        known = self._dictionary(fitted.schema)
+        known = self._dictionary(fitted.schema, fitted.ids)
         return replace(found, log_legal=None if known is None else known.log_legal)
 
     # ------------------------------------------------------------------------------------ learned

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from stickbreak.data import Batch, Documents, Table
@@ -16,15 +17,32 @@ from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start, workers
-from stickbreak.initialize import from_collapsed, from_documents, from_ladder, from_local
+from stickbreak.initialize import (
+    from_collapsed,
+    from_documents,
+    from_ladder,
+    from_local,
+    place_words,
+)
+from stickbreak.metrics.completion import Topics, score_completion
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Rows, Schema, Values, open_documents, read_documents
+from stickbreak.reading import (
+    Dictionary,
+    Given,
+    Names,
+    Rows,
+    Schema,
+    Values,
+    make_dictionary,
+    open_documents,
+    read_documents,
+    words_of_topics,
+)
 from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
-from .completion import Topics, score_completion
 from .engine_runs import Task
 from .fitted import Fitted, with_words
 from .views import Labeled, plot_topics, top_words
@@ -32,6 +50,7 @@ from .views import Labeled, plot_topics, top_words
 __all__ = ["TopicEstimator"]
 
 N_SWEEPS = 60  # of a collapsed start
+TOPICS = Names(symbol="word", component="topic")
 
 
 class TopicEstimator(Estimator):
@@ -42,6 +61,8 @@ class TopicEstimator(Estimator):
     _row_noun = "word"
     word_concentration: float
     restarts: int
+    seeds: Mapping[int, Any] | None
+    allowed: Mapping[Any, Any] | ArrayLike | None
 
     plot = plot_topics
     top_words = top_words
@@ -55,6 +76,8 @@ class TopicEstimator(Estimator):
             raise ValueError(
                 f"restarts must be a whole number of at least 0; got {self.restarts!r}"
             )
+        if self.seeds is not None and self.allowed is not None:
+            raise ValueError("seeds and allowed say the same in two ways; give one of them")
         super()._check_arguments()
         with warnings.catch_warnings():
             # The warning about point estimates comes when the model is made.
@@ -71,10 +94,27 @@ class TopicEstimator(Estimator):
         self._check_arguments()
         if previous is None:
             documents, schema = read_documents(given, None)
-            return Task(documents, schema, self._count_first(documents, None, can_move))
+            n_first = self._count_first(documents, None, can_move)
+            return self._limit(Task(documents, schema, n_first), given)
         documents, schema = read_documents(given, previous.schema, grows=True)
         previous = with_words(previous, schema)
-        return Task(documents, schema, len(previous.ids), previous=previous)
+        return self._limit(Task(documents, schema, len(previous.ids), previous=previous), given)
+
+    def _dictionary(self, schema: Schema, ids: Sequence[int]) -> Dictionary | None:
+        """The topics, by their ids, that each word may have; None if they are not restricted."""
+        V, K, allowed = schema.n_features, int(self.n_components), self.allowed
+        words: Sequence[Any] | None = schema.names
+        if self.seeds is not None:
+            allowed = words_of_topics(self.seeds, words, V, K)
+        if allowed is None:
+            return None
+        if words is None and not isinstance(allowed, Mapping):
+            words = range(V)
+        return make_dictionary(allowed, words, K, TOPICS).at(ids)
+
+    def _limit(self, task: Task, given: Given) -> Task:
+        known = self._dictionary(task.schema, task.ids)
+        return task if known is None else self._with_sets(task, known.limit(task.table.rows, None))
 
     def _n_items(self, table: Table) -> int:
         return table.n_spans
@@ -86,15 +126,24 @@ class TopicEstimator(Estimator):
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         documents, K = task.table, task.n_components
         assert isinstance(documents, Documents)
+        legal = task.legal
         if self.init == "local":
-            return from_local(model, documents, K, rng, pool=pool)
-        if self.init == "collapsed" and K == 1 and self._is_unbounded:
+            return from_local(model, documents, K, rng, legal=legal, pool=pool)
+        if self.init == "collapsed" and K == 1 and self._is_unbounded and legal is None:
             most = documents.n_spans
             return from_ladder(model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool)
         if self.init == "collapsed":
-            return from_collapsed(model, documents, K, rng, n_sweeps=N_SWEEPS, pool=pool)
+            return from_collapsed(
+                model, documents, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool
+            )
         n_passes = 0 if self.init == "random" else 2
-        return from_documents(model, documents, K, rng, n_passes=n_passes, pool=pool)
+        start = from_documents(model, documents, K, rng, n_passes=n_passes, pool=pool)
+        known = self._dictionary(task.schema, task.ids)
+        if known is None or legal is None:
+            return start
+        return place_words(
+            model, start, known.sets(np.arange(task.schema.n_features)[:, None]), legal
+        )
 
     def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:
         return open_documents(X, names, verbose=self.verbose)
@@ -105,6 +154,18 @@ class TopicEstimator(Estimator):
         if family.n_symbols != (n_words,):
             raise ValueError(f"the model says {n_words} words, its family has {family.n_symbols}")
         return 1
+
+    def _use(self, given: Given) -> tuple[Fitted, Documents]:
+        fitted, documents = super()._use(given)
+        known = self._dictionary(fitted.schema, fitted.ids)
+        if known is not None:
+            documents = replace(documents, sets=known.sets(documents.rows))
+        return fitted, documents
+
+    def _with_legal(self, fitted: Fitted, potentials: ModelPotentials) -> ModelPotentials:
+        """Potentials for new documents, whose words are limited as `_use` says."""
+        known = self._dictionary(fitted.schema, fitted.ids)
+        return replace(potentials, log_legal=None if known is None else known.log_legal)
 
     def _decode(
         self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
@@ -158,7 +219,8 @@ class TopicEstimator(Estimator):
         """(S, K) posterior mean share of each topic in each document, from a cold start."""
         fitted, documents = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
-            return fitted.model.unit_shares(fitted.potentials(), documents.whole(), pool)
+            potentials = self._with_legal(fitted, fitted.potentials())
+            return fitted.model.unit_shares(potentials, documents.whole(), pool)
 
     def fit_transform(self, X: Rows, y: object = None, *, sample_weight: Values = None) -> Array:
         """Fit, then the shares of topics in the same documents."""
@@ -182,7 +244,8 @@ class TopicEstimator(Estimator):
         """
         fitted, documents = self._use(self._given(X))
         with workers(self.n_jobs) as pool:
-            return fitted.model.log_evidence(fitted.predictive(), documents.whole(), pool)
+            potentials = self._with_legal(fitted, fitted.predictive())
+            return fitted.model.log_evidence(potentials, documents.whole(), pool)
 
     def score(self, X: Rows, y: object = None) -> float:
         """Mean log predictive probability of a word, in nats, by document completion.

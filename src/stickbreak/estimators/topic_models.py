@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, Engine
 from stickbreak.models import Model, hdp_topics, lda
@@ -37,6 +39,12 @@ class LatentDirichletAllocation(TopicEstimator):
     max_iter, tol : as in `Mixture`.
     restarts : topic-removal restarts per document and visit; slower, with better optima of the
         documents. Default 0.
+    seeds : words that belong to some topics: {topic: words}. A seed word may have its topics and no
+        other; all other words may have any. Words are names, or numbers where the documents have no
+        names, and must be in the documents of the fit. Seeded topics keep the numbers given here.
+    allowed : the same word by word, in place of `seeds`: {word: topics}, in which words that the
+        documents lack are ignored; or a boolean table (V, K), words in the order of
+        `feature_names_in_`, which is the sorted one for lists of words.
     random_state : seed.
     init : "documents" (clusters of documents by their words), "random" (documents far apart from
         each other), "local" (random shares of every word) or "collapsed" (60 collapsed sweeps from
@@ -72,6 +80,8 @@ class LatentDirichletAllocation(TopicEstimator):
         max_iter: int | None = None,
         tol: float | None = None,
         restarts: int = 0,
+        seeds: Mapping[int, Any] | None = None,
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         random_state: RandomState = None,
         init: str = "documents",
         n_init: int = 1,
@@ -106,6 +116,9 @@ class HDPTopicModel(TopicEstimator):
     root : "beta", whose bound can choose the number of topics, or "point", a point estimate as in
         older work, which cannot.
     word_concentration, learn_prior, max_iter, tol, restarts : as in `LatentDirichletAllocation`.
+    seeds, allowed : likewise, for topics 0 to n_components - 1. No move touches a topic that has
+        seeds, nor one with a smaller number. Births divide the others, so begin with one more topic
+        than have seeds; newborns have no seed words.
     random_state, init, n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
@@ -139,6 +152,8 @@ class HDPTopicModel(TopicEstimator):
         max_iter: int | None = None,
         tol: float | None = None,
         restarts: int = 0,
+        seeds: Mapping[int, Any] | None = None,
+        allowed: Mapping[Any, Any] | ArrayLike | None = None,
         random_state: RandomState = None,
         init: str = "documents",
         n_init: int = 1,

@@ -204,7 +204,8 @@ def plot_topics(
         documents = self._use(self._given(X))[1]
         chosen = choose_evenly(documents.n_spans, MAX_DOCUMENTS)
         batch = Sequences.take(documents, chosen)  # with the vocabulary of the fit
-        shares = fitted.model.unit_shares(fitted.potentials(), batch)
+        potentials = self._with_legal(fitted, fitted.potentials())
+        shares = fitted.model.unit_shares(potentials, batch)
         view = replace(view, shares=shares, documents=chosen, n_documents=documents.n_spans)
     return _draw(view, panel, ax)
 

@@ -287,6 +287,11 @@ class BaseFamily(Parameters):
         """Whether rows can leave and join the counts one by one in compiled code: `live`."""
         return False
 
+    @property
+    def is_one_symbol(self) -> bool:
+        """Whether a row is a single symbol, counted in a table."""
+        return False
+
     def live(self, counts: Counts) -> Any:
         """Copy of the counts, with the prior, as a NamedTuple that a compiled sweep changes.
 
@@ -301,6 +306,10 @@ class BaseFamily(Parameters):
     def live_rows(self, rows: Any) -> Any:
         """Rows of the user in the form that these kernels read."""
         return self.prepare(rows)
+
+    def own_symbols(self, rows: Any, counts: Counts) -> Array | None:
+        """Symbols of live rows, if a sweep should copy the counts of these only; None for all."""
+        return None
 
     def settle(self, live: Any, n_components: int) -> Out:
         """Fields back from live counts."""

@@ -183,6 +183,11 @@ class Categorical(BaseFamily):
 
     sweeps = True
 
+    @property
+    def is_one_symbol(self) -> bool:
+        """Those of a single column."""
+        return len(self.n_symbols) == 1
+
     def live(self, counts: Counts) -> LiveTable | LiveColumns:
         """Counts, copied, for a sweep."""
         concentration, n_symbols = float(self.concentration), np.asarray(self.n_symbols)
@@ -196,6 +201,13 @@ class Categorical(BaseFamily):
     def live_rows(self, rows: Any) -> Array:
         """Positions (n, D) on the shared axis, -1 where missing."""
         return np.ascontiguousarray(self.prepare(rows))
+
+    def own_symbols(self, rows: Array, counts: Counts) -> Array | None:
+        """The symbols of one column, if they are less than half of all."""
+        is_seen = np.zeros(len(counts["emission"]), dtype=np.bool_)
+        is_seen[rows[rows >= 0]] = True
+        is_few = len(self.n_symbols) == 1 and 2 * is_seen.sum() < len(is_seen)
+        return np.flatnonzero(is_seen) if is_few else None
 
     def settle(self, live: LiveTable | LiveColumns, n_components: int) -> dict[str, Array]:
         """Fields from live counts."""

@@ -2,12 +2,13 @@
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
-from .collapsed import ExcludeOwn, IncludeOwn, count_own
+from .collapsed import DrawOwn, ExcludeOwn, IncludeOwn, count_own
 from .engine import Callback, Data, Engine
 from .engines import (
     EM,
     ENGINES,
     BatchVB,
+    CollapsedGibbs,
     CollapsedVB,
     Gibbs,
     HardEM,
@@ -40,9 +41,11 @@ __all__ = [
     "BoundStopping",
     "Callback",
     "Checkpointer",
+    "CollapsedGibbs",
     "CollapsedVB",
     "Data",
     "Draw",
+    "DrawOwn",
     "Engine",
     "ExcludeOwn",
     "Gibbs",

@@ -2,7 +2,8 @@
 
 Parameters are integrated out, and a unit's own counts are removed before its potentials, the
 posterior predictives, are made. Structures with a compiled sweep do so word by word, row by row or
-sequence by sequence, and keep each unit's own counts; for others the unit is the batch.
+sequence by sequence, and keep each unit's own counts; for others the unit is the batch. With draws
+in the place of expectations, the same sweeps are a collapsed Gibbs sampler.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from stickbreak.errors import NumericalError
 from stickbreak.protocols import Pool, Sweep, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
+from .random_streams import DRAWS
 from .rules import BaseRule, LogMean
 from .unit_sweeps import sweep_units
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from .engine import Data
     from .state import Start
 
-__all__ = ["ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
+__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
 
 # Each lane copies the counts and does not see what others change.
 SWEEP_ROWS, MAX_LANES = 1 << 16, 8
@@ -102,18 +104,22 @@ class ExcludeOwn(BaseRule):
         """Counts of one batch. A lane sees its own changes at once, those of others afterwards."""
         if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
-        how = Sweep(
-            self._granularity(model),
-            warm is not None,
-            is_measured=self.is_measured,
-            block=self.block,
-            guards=self.guards,
-        )
+        how = self._how(model, batch, warm is not None)
         own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
         assert own is not None  # a copy: the last visit's must survive an interruption
         found = _sweep(model, counts, params, batch, own, how, pool)
         self.check(found)
         return found, own
+
+    def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
+        """How a batch is swept."""
+        return Sweep(
+            self._granularity(model),
+            is_part,
+            is_measured=self.is_measured,
+            block=self.block,
+            guards=self.guards,
+        )
 
     def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
         """Counts of a batch whose units have these own counts."""
@@ -179,6 +185,55 @@ class IncludeOwn(LogMean):
         return found, None
 
 
+@dataclass(frozen=True, eq=False)
+class DrawOwn(ExcludeOwn):
+    """A label drawn from the posterior predictive given the labels of all others: Gibbs sampling.
+
+    temperatures : of the first and of the last lap, in geometric steps between
+    n_laps : of the schedule; later ones have the last temperature
+    rng, power : of one visit, see `at`; without random numbers (readers), predictives
+    """
+
+    temperatures: tuple[float, float] = (1.0, 1.0)
+    n_laps: int = 1
+    rng: np.random.Generator | None = None
+    power: float = 1.0
+
+    @property
+    def objective(self) -> str:
+        """Log joint of data and labels, parameters integrated out."""
+        return "log joint"
+
+    def at(self, seed: int, step: int) -> DrawOwn:
+        """The rule with the random numbers and the temperature of one visit, one a lap."""
+        first, last = self.temperatures
+        done = min(1.0, step / (self.n_laps - 1)) if self.n_laps > 1 else 1.0
+        rng = np.random.default_rng([seed, DRAWS, step])
+        return replace(self, rng=rng, power=1.0 / (first ** (1.0 - done) * last**done))
+
+    def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
+        """The labels of every unit."""
+        return model.structure.own_labels(batch, n_components, model.axis)
+
+    def begin(self, model: Model, data: Data, start: Start, pool: Pool) -> Start:
+        """The start, without values of units that are not labels and cannot become such."""
+        return BaseRule.begin(self, model, data, start, pool)
+
+    def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
+        assert self.rng is not None
+        seeds = self.rng.integers(0, 1 << 64, batch.n_rows, dtype=np.uint64)
+        drawn = model.structure.drawn_granularity
+        return Sweep(drawn, is_part, seeds=seeds, power=self.power)
+
+    def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
+        """Draw the parameters, once a visit. Unchanged at the end of a lap."""
+        return params if self.rng is None else model.redraw(total, params, self.rng)
+
+    def n_used(self, model: Model, total: Summary) -> int | None:
+        """Components that hold at least one row."""
+        return int(model.n_used(total))
+
+
 def _sweep(
     model: Model,
     counts: Summary,
@@ -192,13 +247,13 @@ def _sweep(
     n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
     if batch.windows is not None:  # neighbors see each other
         n_lanes = 1
-    jobs = [(lane.alone(), own.cut(**lane.cut)) for lane in batch.lanes(n_lanes)]
+    jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
-    found = list(pool(partial(job, model, counts, params, how), jobs))
-    total = Tally(found[0][0])
-    for summary, _ in found[1:]:
+    found = list(pool(partial(job, model, counts, params), jobs))
+    total = Tally.taking(counts.empty())
+    for summary, _ in found:
         total.add(summary)
-    for (_, mine), (_, swept) in zip(jobs, found, strict=True):
+    for (_, mine, _), (_, swept) in zip(jobs, found, strict=True):
         for name, array in swept.arrays.items():
             if array is not mine[name]:  # it comes from another process
                 mine[name][...] = array
@@ -209,11 +264,16 @@ def _sweep_lane(
     model: Model,
     counts: Summary,
     params: Fields,
-    how: Sweep,
-    job: tuple[Batch, Fields],
+    job: tuple[Batch, Fields, Sweep],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
-    lane, own = job[0].with_rows(model.family.live_rows(job[0].rows)), job[1]
+    lane, own, how = job
+    lane = lane.with_rows(model.family.live_rows(lane.rows))
+    symbols = None if counts.index is not None else model.family.own_symbols(lane.rows, counts)
+    if symbols is not None:  # copies of a large table would take as long as the sweep
+        place = np.full(symbols[-1] + 2, -1) if len(symbols) else np.array([-1])
+        place[symbols] = np.arange(len(symbols))  # the last entry, -1, is for missing ones
+        counts, lane = counts.restrict(symbols), lane.with_rows(place[lane.rows])
     new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
     tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
     fresh = model.family.live_sums(new)

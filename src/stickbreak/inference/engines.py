@@ -18,9 +18,10 @@ from .engine import Data, Engine, SparseEngine, Visits
 from .mover import Mover
 from .plans import FixedBatches
 from .proposals import BaseMove
-from .rules import BaseRule, Draw, Hard, MeanLog, Mode
+from .rules import BaseRule, Hard, MeanLog, Mode
+from .samplers import CollapsedGibbs, Gibbs
 from .stochastic_engines import StochasticCollapsedVB, StochasticVB, SubchainVB
-from .stopping import AllLaps, BoundStopping, MonitorStopping, Stopping
+from .stopping import BoundStopping, MonitorStopping, Stopping
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -29,6 +30,7 @@ __all__ = [
     "EM",
     "ENGINES",
     "BatchVB",
+    "CollapsedGibbs",
     "CollapsedVB",
     "Gibbs",
     "HardEM",
@@ -281,63 +283,6 @@ class CollapsedVB(_MemoizedEngine):
         return MonitorStopping(self.tol)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Gibbs(Engine):
-    """Blocked Gibbs sampling: parameters given all labels, then labels given the parameters.
-
-    The labels of a whole sequence are drawn together. Each lap is a sweep, and each of its batches
-    sees fresh parameters. A (sticky) HDP is sampled in its weak limit: as many states as the fit
-    begins with, and a root that is drawn too.
-
-    The result is the last sweep, a draw from the posterior and not an optimum. Its counts are those
-    of the labels, and readers of the model see the posterior given them. There is no bound:
-    `trace_.bound` and `lower_bound_` hold the log joint of data and labels, which goes up and down;
-    `trace_.n_used` holds the number of components that hold rows.
-
-    Parameters
-    ----------
-    max_iter : sweeps. All are made.
-    tol : must be 0: a sampler does not stop by itself.
-    reorder : must be False: a sorted order is not a draw.
-    trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
-    """
-
-    max_iter: int = 1000
-    tol: float = 0.0
-    reorder: bool = False
-
-    def check(self) -> None:
-        """Check the settings that a sampler cannot have too."""
-        super().check()
-        if self.tol != 0:
-            raise ValueError(
-                "Gibbs makes max_iter sweeps and does not stop by itself: tol must "
-                f"be 0; got {self.tol!r}"
-            )
-        if self.reorder:
-            raise ValueError("Gibbs draws components in any order: reorder must be False")
-
-    def adapt(self, model: Model) -> Model:
-        """The model with a prior whose parameters can be drawn."""
-        return model.for_draws()
-
-    def rule(self) -> BaseRule:
-        """A sample."""
-        return Draw()
-
-    def accumulator(self, data: Data) -> Accumulator:
-        """The labels of this sweep replace those of the last."""
-        return Memoized()
-
-    def stopping(self) -> Stopping:
-        """After all sweeps."""
-        return AllLaps(self.max_iter)
-
-    def plan(self, data: Data) -> Visits:
-        """One batch."""
-        return FixedBatches(data.batches(1))
-
-
 ENGINES: dict[str, type[Engine]] = {
     "batch": BatchVB,
     "memoized": MemoizedVB,
@@ -347,5 +292,6 @@ ENGINES: dict[str, type[Engine]] = {
     "gibbs": Gibbs,
     "subchain": SubchainVB,
     "collapsed": CollapsedVB,
+    "collapsed-gibbs": CollapsedGibbs,
     "stochastic-collapsed": StochasticCollapsedVB,
 }

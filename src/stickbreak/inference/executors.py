@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
@@ -32,12 +33,14 @@ class _BlasLimit:
         self._lock = threading.Lock()
         self._users = 0
         self._limit: Any = None
+        self._libraries: Any = None
+        self._n_modules = 0
 
     def acquire(self) -> None:
         with self._lock:
             if self._users == 0:
                 _take_control()
-                self._limit = threadpoolctl.ThreadpoolController().limit(limits=1, user_api="blas")
+                self._limit = self._find_libraries().limit(limits=1, user_api="blas")
             self._users += 1
 
     def release(self) -> None:
@@ -48,6 +51,17 @@ class _BlasLimit:
                 self._limit.restore_original_limits()
                 _take_control()
                 self._limit = None
+
+    def _find_libraries(self) -> Any:
+        """The libraries of this process, looked for again only if modules were imported since.
+
+        The search reads all its memory maps: milliseconds, more than a small fit takes.
+        """
+        n_modules = len(sys.modules)
+        if self._libraries is None or self._n_modules != n_modules:
+            self._libraries = threadpoolctl.ThreadpoolController()
+            self._n_modules = n_modules
+        return self._libraries
 
 
 def _take_control() -> None:

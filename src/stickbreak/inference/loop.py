@@ -337,6 +337,7 @@ def _begin(
             loop.take_up(start)
             loop.rule.potentials(model, state.counts, state.params)  # raises if there are none
         return loop
+    start = replace(start, seed=model.adopt(start.seed))
     start = engine.rule().begin(model, data, start, pool)
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)

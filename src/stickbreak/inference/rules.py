@@ -226,6 +226,11 @@ class Draw(BaseRule):
     rng: np.random.Generator | None = None
 
     @property
+    def continues(self) -> bool:  # type: ignore[override]
+        """Whether units continue from their last labels: in fits; readers see none."""
+        return self.rng is not None
+
+    @property
     def objective(self) -> str:
         """Log joint of data and labels, with parameters of components and rows integrated out."""
         return "log joint"
@@ -242,6 +247,10 @@ class Draw(BaseRule):
         """The model that draws labels."""
         return model if self.rng is None else model.drawing(self.rng)
 
+    def keeps(self, model: Model, batch: Batch, n_components: int) -> Fields | None:
+        """What units keep of their last labels."""
+        return model.structure.drawn_start(batch, n_components, model.axis)
+
     def visit(
         self,
         model: Model,
@@ -253,8 +262,10 @@ class Draw(BaseRule):
         pool: Pool,
     ) -> tuple[Summary, Fields | None]:
         """Counts of labels drawn under parameters drawn given `counts`; no local bound."""
-        found, _ = super().visit(model, counts, params, batch, None, watches, pool)
-        return replace(found, local_bound=0.0), None
+        warm = None if self.rng is None else warm
+        found, warm = super().visit(model, counts, params, batch, warm, watches, pool)
+        kept = None if warm is None else self.local_model(model).step.kept(warm)
+        return replace(found, local_bound=0.0), kept
 
     def check(self, found: Summary) -> None:
         """There is no bound to check."""

@@ -58,11 +58,10 @@ def sweep_units(
     model: Model,
     counts: Summary,
     params: Fields,
-    how: Sweep,
-    job: tuple[Batch, Fields],
+    job: tuple[Batch, Fields, Sweep],
 ) -> tuple[Summary, Fields]:
     """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
-    lane, own = job
+    lane, own, how = job
     live, total = Tally(counts), Tally(counts.empty())
     scores = rule.pick(model.family)(counts)  # for the statistics of rows, which are not its own
     leaves = how.is_part and how.moves

@@ -15,6 +15,7 @@ from .plusplus import (
     refine_hard,
 )
 from .scalable import choose_scalable, from_scalable
+from .seeded_words import place_words
 
 __all__ = [
     "SMOOTHING",
@@ -33,6 +34,7 @@ __all__ = [
     "from_previous",
     "from_random",
     "from_scalable",
+    "place_words",
     "refine_hard",
     "word_counts",
 ]

@@ -136,6 +136,18 @@ class Model:
         zeros = {**self.prior.zeros(n_components), **self.family.zeros(n_components)}
         return Summary(self.layout(), zeros)
 
+    def adopt(self, counts: Summary) -> Summary:
+        """Counts with the fields of this model: others are left out, missing ones are zero.
+
+        Models of one kind, with priors for different engines, differ in some fields.
+        """
+        layout = self.layout()
+        if layout.keys() == counts.layout.keys():
+            return counts
+        zeros = self.zeros(counts.size(self.axis))
+        arrays = {name: counts[name] if name in counts else zeros[name] for name in layout}
+        return replace(counts, layout=layout, arrays=arrays)
+
     def start_params(self, n_components: int, legal: Array | None = None) -> Fields:
         """Global values that are not a function of the counts: a root's shares, legal sets."""
         return self.with_legal(self.prior.start(n_components, self.axis), legal)
@@ -163,8 +175,18 @@ class Model:
     @property
     def sweeps(self) -> bool:
         """Whether collapsed inference excludes single units; if not, whole batches."""
-        is_known = self.family.sweeps and self.prior.sweeps
+        family, structure = self.family, self.structure
+        can = family.is_one_symbol if structure.sweeps_symbols_only else family.sweeps
+        is_known = can and self.prior.sweeps
         return bool(self.structure.granularities) and is_known
+
+    @property
+    def sweeps_labels(self) -> bool:
+        """Whether collapsed sweeps can draw labels."""
+        structure, can = self.structure, self.sweeps
+        if structure.draws_symbols_only:
+            can = can and self.family.is_one_symbol
+        return can and bool(structure.drawn_granularity)
 
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""
@@ -206,9 +228,8 @@ class Model:
         pool: Pool = map,
     ) -> tuple[Summary, Fields | None]:
         """Infer one batch. Lanes run in any order on any worker; their sums have a fixed order."""
-        if warm is None:
-            n_components = potentials.empty.size(self.axis)
-            warm = self.step.start(self.structure, batch, n_components, self.axis)
+        n_components = potentials.empty.size(self.axis)
+        warm = self.step.start(self.structure, batch, n_components, self.axis, warm)
         jobs = [
             (lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in batch.lanes()
         ]

@@ -161,7 +161,8 @@ class Birth(BaseMove):
         if table is None:
             return None
         if start is None:
-            start = self._seed(scene, table, min(max(2, self.n_newborn), table.n_rows))
+            n_newborn = min(max(2, self.n_newborn), table.n_rows)
+            start = _seed(scene, table, n_newborn, _coarse_passes(model)[0])
         merge = Merge(start=3, allowance=self._price(scene))
         found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
         counts = _without_empty(model, found.counts)
@@ -193,29 +194,27 @@ class Birth(BaseMove):
             return None, -np.inf
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
         n_newborn = min(max(2, n_newborn), table.n_rows)
-        start = self._seed(scene, table, n_newborn)
         before = little_fit(
             model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
         )
         price, n_free = self._price(scene), len(taken)
-        merge = Merge(start=3, allowance=price)
-        goal = Goal(before.bound, n_free=n_free, price=price)
-        found = little_fit(
-            model, table, start, self.n_passes, goal=goal, moves=(merge,), reorder=True
-        )
-        counts = _without_empty(model, found.counts)
-        gain = found.bound - before.bound - price * max(0, counts.size(model.axis) - n_free)
-        if gain > 0 and counts.size(model.axis) > 1:
-            return counts, gain
-        return None, 0.0 if counts.size(model.axis) <= n_free else gain
-
-    @staticmethod
-    def _seed(scene: Scene, table: Table, n_newborn: int) -> Summary:
-        model = scene.model
-        n_coarse = N_COARSE if model.family.coarse() is not model.family else 0
-        return from_plusplus(
-            model, table, n_newborn, scene.rng, n_passes=0 if n_coarse else 2, n_coarse=n_coarse
-        ).seed
+        starts = _coarse_passes(model)
+        # k-means in the prior's metric may see one cluster where the family sees two
+        for n_coarse in starts if n_free == 1 else starts[:1]:
+            start = _seed(scene, table, n_newborn, n_coarse)
+            goal = Goal(before.bound, n_free=n_free, price=price)
+            merges = (Merge(start=3, allowance=price),)
+            found = little_fit(
+                model, table, start, self.n_passes, goal=goal, moves=merges, reorder=True
+            )
+            counts = _without_empty(model, found.counts)
+            n_found = counts.size(model.axis)
+            gain = found.bound - before.bound - price * max(0, n_found - n_free)
+            if gain > 0 and n_found > 1:
+                return counts, gain
+            if n_found > n_free:
+                return None, gain
+        return None, 0.0
 
     @staticmethod
     def _price(scene: Scene) -> float:
@@ -227,6 +226,18 @@ class Birth(BaseMove):
         zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
         n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
         return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
+
+
+def _coarse_passes(model: Model) -> tuple[int, ...]:
+    """Passes of k-means in the prior's metric that newborns begin with: some first, then none."""
+    return (0,) if model.family.coarse() is model.family else (N_COARSE, 0)
+
+
+def _seed(scene: Scene, table: Table, n_newborn: int, n_coarse: int) -> Summary:
+    n_exact = 0 if n_coarse else 2
+    return from_plusplus(
+        scene.model, table, n_newborn, scene.rng, n_passes=n_exact, n_coarse=n_coarse
+    ).seed
 
 
 def _watch(

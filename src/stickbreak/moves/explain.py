@@ -10,17 +10,21 @@ from stickbreak.inference import MoveRecord
 __all__ = ["explain"]
 
 
-def explain(records: Sequence[MoveRecord], ids: Any) -> str:
+def explain(records: Sequence[MoveRecord], ids: Any, named: Sequence[int] = ()) -> str:
     """A summary of each kind of move, then every accepted one in order.
 
-    Components come and go meanwhile, so they are called by their permanent ids.
+    Components come and go meanwhile, so they are called by their permanent ids. named : those that
+    no move may touch
     """
+    lines = []
+    if named:
+        lines.append(f"No move may touch {_listed(named)}: labels or arguments name them.")
     if not records:
-        return (
+        lines.append(
             "No move was tried on all data: the engine has none, the fit ended before its second "
             "lap, or none paid on a sample."
         )
-    lines = []
+        return "\n".join(lines)
     for kind in dict.fromkeys(record.kind for record in records):
         tried = [record for record in records if record.kind == kind]
         kept = [record for record in tried if record.is_accepted]

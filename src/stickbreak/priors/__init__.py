@@ -3,8 +3,10 @@
 from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
-from .document_shares import DirichletTopics, HDPTopics, TopicPseudo
+from .document_counts import TopicPseudo
+from .document_shares import DirichletTopics, HDPTopics
 from .hdp_transitions import HDPRows
+from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .root import (
     BetaRoot,
     ChainGroups,
@@ -20,12 +22,13 @@ from .root import (
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
-from .weak_limit import WeakLimitRows, draw_tables
+from .weak_limit import WeakLimitRows
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
-    "GammaPrior", "HDPRows", "HDPTopics", "PointRoot", "Root", "RowPseudo", "RowTable",
-    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term",
-    "TopicGroups", "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "draw_tables",
-    "linear_term", "truncated_slope",
+    "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
+    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
+    "TableRows", "Term", "TopicGroups",
+    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "WeakLimitTopics", "linear_term",
+    "truncated_slope",
 ]  # fmt: skip

@@ -2,102 +2,26 @@
 
     pi_d ~ Dirichlet(concentration b)
 
-The common shares b are uniform (LDA), or come from the root of an HDP. Of the documents'
-posteriors, only the sum of E[log pi] is stored: the bound is linear in it, and it is all that an
-update of the root needs [H16, 5.3].
+The common shares b are uniform (LDA), or come from the root of an HDP.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from stickbreak.protocols import Array, Counts, Rule
+from stickbreak.protocols import Array
 from stickbreak.stats import Field, Fields, Summary
 
-from .base import BasePrior
 from .concentration import GammaPrior
+from .document_counts import DocumentCounts, TopicPseudo
+from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .learned_points import check_concentration, learn_point, log_density
 from .root import Root, TopicGroups, linear_term, make_root, warn_of_point
 
-__all__ = ["DirichletTopics", "HDPTopics", "TopicPseudo"]
-
-
-class TopicPseudo(NamedTuple):
-    """Prior counts of a document: (K,) of each topic, and the rest for topics not in use (or 0)."""
-
-    topics: Array
-    rest: float
-
-
-class DocumentCounts(BasePrior):
-    """Counts of documents.
-
-    share (K,) : words of each topic
-    log_share (K,), log_rest : sum over documents of E[log pi]
-    """
-
-    concentration: float | GammaPrior
-
-    def fields(self, axis: str) -> dict[str, Field]:
-        """What is counted."""
-        return {
-            "share": Field((axis,)),
-            "log_share": Field((axis,), nonnegative=False, merge="tracked"),
-            "log_rest": Field((), nonnegative=False),
-        }
-
-    def zeros(self, n_components: int) -> dict[str, Array]:
-        """Counts of nothing."""
-        return {
-            "share": np.zeros(n_components),
-            "log_share": np.zeros(n_components),
-            "log_rest": np.zeros(()),
-        }
-
-    def pseudo(self, params: Fields, n_components: int) -> TopicPseudo:
-        """Prior counts of every document."""
-        raise NotImplementedError
-
-    @property
-    def learned(self) -> tuple[str, ...]:
-        """Names of the parameters that are learned as points, and stored."""
-        return ("concentration",) if isinstance(self.concentration, GammaPrior) else ()
-
-    def concentration_at(self, params: Fields) -> float:
-        """The documents' concentration: the given value, or the one learned so far."""
-        return float(params["concentration"] if self.learned else self.concentration)  # type: ignore[arg-type]
-
-    def _start_learned(self) -> tuple[dict[str, Field], dict[str, Array]]:
-        begun = {name: np.array(getattr(self, name).mean) for name in self.learned}
-        return {name: Field(()) for name in self.learned}, begun
-
-    def potentials(self, counts: Counts, params: Fields, rule: Rule) -> dict[str, Any]:
-        """Prior counts, to which each document adds its own.
-
-        They are the same under every rule, because documents keep their posteriors.
-        """
-        pseudo = self.pseudo(params, len(counts["share"]))
-        return {"pseudo": pseudo.topics, "rest": pseudo.rest}
-
-    def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """Prior counts, unused mass left out."""
-        return {"pseudo": self.pseudo(params, len(counts["share"])).topics, "rest": 0.0}
-
-    def log_mode(self, total: Summary, params: Fields) -> float:
-        """EM's objective. Equals the bound, because documents keep their posteriors."""
-        return self.bound(total, params)
-
-    def sizes(self, counts: Counts) -> Array:
-        """(K,) expected words of each topic."""
-        return np.asarray(counts["share"])
-
-    def of_sizes(self, sizes: Array) -> dict[str, Array]:
-        """Share (K,)."""
-        return {"share": sizes}
+__all__ = ["DirichletTopics", "HDPTopics"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +36,11 @@ class DirichletTopics(DocumentCounts):
 
     def __post_init__(self) -> None:
         check_concentration("concentration", self.concentration)
+
+    def for_draws(self) -> LabeledTopics:
+        """The same prior, with what samplers count."""
+        self._require_given("concentration")
+        return LabeledTopics(float(self.concentration))  # type: ignore[arg-type]
 
     def start(self, n_components: int, axis: str) -> Fields:
         """Learned parameters, at their prior means."""
@@ -136,11 +65,6 @@ class DirichletTopics(DocumentCounts):
         )
         return float(pseudo @ total["log_share"]) + total.n_units * normalizer + learned
 
-    def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) shares of all words, with the prior counts of one document added."""
-        held = counts["share"] + self.concentration_at(params)
-        return np.asarray(held / held.sum())
-
 
 @dataclass(frozen=True, eq=False)
 class HDPTopics(DocumentCounts):
@@ -163,6 +87,12 @@ class HDPTopics(DocumentCounts):
         self._root()  # checks root and precision
         if self.root == "point":
             warn_of_point("topic")
+
+    def for_draws(self) -> WeakLimitTopics:
+        """The weak limit, for samplers: the present number of topics, a root that is drawn."""
+        self._require_given("concentration", "top_concentration")
+        numbers = float(self.concentration), float(self.top_concentration)  # type: ignore[arg-type]
+        return WeakLimitTopics(*numbers, root=self.root)
 
     def _root(self) -> Root:
         return make_root(self.root, self.top_concentration, self.precision)
@@ -223,9 +153,3 @@ class HDPTopics(DocumentCounts):
             + expected
             + sum(log_density(getattr(self, name), float(params[name])) for name in self.learned)
         )
-
-    def mean(self, counts: Counts, params: Fields) -> Array:
-        """(K,) shares of all words, with the prior counts of one document added."""
-        pseudo = self.pseudo(params, len(counts["share"]))
-        held = counts["share"] + pseudo.topics
-        return np.asarray(held / (held.sum() + pseudo.rest))

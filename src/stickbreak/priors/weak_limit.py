@@ -17,31 +17,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from stickbreak.protocols import Array
-from stickbreak.stats import Field, Fields, Summary, draw_log_dirichlet
+from stickbreak.stats import Field, Fields, Summary, draw_log_dirichlet, draw_tables
 
 from .root import ChainGroups
 from .transitions import RowCounts, RowPseudo
 
-__all__ = ["WeakLimitRows", "draw_tables"]
-
-CHUNK = 1 << 20  # draws in memory at once
-
-
-def draw_tables(counts: Array, concentration: Array, rng: np.random.Generator) -> Array:
-    """Draw how many of `counts` outcomes came from the base measure, not from an earlier outcome.
-
-    Both arrays have the same shape. Outcome i = 0, 1, ... of an entry is new with probability
-    c / (c + i), where c is its concentration (tables of a Chinese restaurant).
-    """
-    n, c = np.rint(counts).astype(np.int64).ravel(), np.asarray(concentration, dtype=float).ravel()
-    ends, out = n.cumsum(), np.zeros(n.size)
-    for low in range(0, int(n.sum()), CHUNK):
-        places = np.arange(low, min(low + CHUNK, int(ends[-1])))
-        entry = np.searchsorted(ends, places, side="right")
-        earlier = places - (ends - n)[entry]
-        is_new = rng.random(len(places)) * (c[entry] + earlier) < c[entry]
-        out += np.bincount(entry, weights=is_new, minlength=n.size)
-    return out.reshape(np.shape(counts))
+__all__ = ["WeakLimitRows"]
 
 
 @dataclass(frozen=True, eq=False)

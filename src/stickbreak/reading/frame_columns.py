@@ -7,12 +7,13 @@ or sorted. pandas and polars are imported only for their own frames.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stickbreak.errors import quoted
+from stickbreak.errors import DataWarning, quoted
 from stickbreak.stats import Array
 
 from .schema import Categories, Schema
@@ -58,11 +59,16 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def read_frame(
-    X: Any, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
+    X: Any,
+    readers: Sequence[Any],
+    known: Mapping[Any, list[Any]] | None,
+    *,
+    takes_unknown: bool = False,
 ) -> tuple[Any, Categories]:
     """The frame with numbers in every column, and their categories.
 
     readers : the family of each column. known : categories of the fit; None to learn them.
+    takes_unknown : other categories are missing, with a warning; else they are refused
     """
     kind, names = frame_kind(X), column_names(X)
     found: Categories = dict(known or {})
@@ -77,7 +83,7 @@ def read_frame(
             levels = _levels(column, kind, label)
             if is_new:
                 found[label] = _order(levels, label, reader)
-            changed[at] = _number(levels, found[label], label, reader)
+            changed[at] = _number(levels, found[label], label, reader, takes_unknown)
         # scikit-learn reads booleans as 0 and 1
         elif not _is_number(column, kind) and not _is_truth(column, kind):
             changed[at] = _as_numbers(column, kind, label, reader)
@@ -92,7 +98,11 @@ def is_text(X: Any) -> bool:
 
 
 def read_text(
-    X: Array, readers: Sequence[Any], known: Mapping[Any, list[Any]] | None
+    X: Array,
+    readers: Sequence[Any],
+    known: Mapping[Any, list[Any]] | None,
+    *,
+    takes_unknown: bool = False,
 ) -> tuple[Array, Categories]:
     """Numbers for an array (n, D) of strings, and their categories. None and NaN are missing."""
     found: Categories = dict(known or {})
@@ -106,7 +116,7 @@ def read_text(
                 f"column {at} holds words such as {levels.values[0]!r}, but the model "
                 "was fitted on numbers there"
             )
-        columns.append(_number(levels, found[at], at, reader))
+        columns.append(_number(levels, found[at], at, reader, takes_unknown))
     return np.column_stack(columns), found
 
 
@@ -123,7 +133,9 @@ def _text_levels(column: Array) -> Levels:
     return Levels(values.tolist(), out, False)
 
 
-def read_row(x: Any, readers: Sequence[Any], schema: Schema) -> Array:
+def read_row(
+    x: Any, readers: Sequence[Any], schema: Schema, *, takes_unknown: bool = False
+) -> Array:
     """(1, D) numbers of one row of a data frame or file, as the fit read them.
 
     x : values in the order of the columns (tuple, list, array), or by name (dict, Series, or a
@@ -139,6 +151,10 @@ def read_row(x: Any, readers: Sequence[Any], schema: Schema) -> Array:
     for at, (value, reader) in enumerate(zip(values, readers, strict=True)):
         label = at if schema.names is None else schema.names[at]
         known = schema.categories.get(label)
+        is_unknown = takes_unknown and known is not None and value not in known
+        if is_unknown and isinstance(value, str):
+            warn_of_unknown([value])
+            value = None
         row[0, at] = _read_value(value, label, reader, known)
     return row
 
@@ -234,15 +250,21 @@ def require_categories(values: Sequence[Any], label: Any, reader: Any) -> None:
         )
 
 
-def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> Array:
-    """(n,) numbers of the categories as floats; ValueError for any other value."""
+def _number(
+    levels: Levels, categories: list[Any], label: Any, reader: Any, takes_unknown: bool
+) -> Array:
+    """(n,) numbers of the categories as floats; ValueError for others, unless they are taken."""
     index = {value: float(number) for number, value in enumerate(categories)}
     table = np.array(
         [*(index.get(value, UNKNOWN) for value in levels.values), reader.missing_category]
     )
     numbers = table[levels.codes]  # code -1 (missing) takes the last entry
     unknown = np.flatnonzero(numbers == UNKNOWN)
-    if len(unknown):
+    if len(unknown) and takes_unknown:
+        words = [levels.values[code] for code in np.unique(levels.codes[unknown])]
+        warn_of_unknown(words)
+        numbers[unknown] = reader.missing_category
+    elif len(unknown):
         value = levels.values[levels.codes[unknown[0]]]
         raise ValueError(
             f"row {unknown[0]}, column {label!r} is {value!r}; the model knows the categories "
@@ -251,6 +273,16 @@ def _number(levels: Levels, categories: list[Any], label: Any, reader: Any) -> A
             "CategoricalDtype, polars Enum)"
         )
     return numbers
+
+
+def warn_of_unknown(words: Sequence[Any]) -> None:
+    """Warn of words that the fit has not seen."""
+    shown = _shown(words[:3]) + (", ..." if len(words) > 3 else "")
+    warnings.warn(
+        f"the fit has not seen {shown}; words that it does not know may have any state",
+        DataWarning,
+        stacklevel=2,
+    )
 
 
 def _shown(values: Sequence[Any]) -> str:

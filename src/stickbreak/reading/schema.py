@@ -64,6 +64,8 @@ class Given:
     """The arguments of one call by a user.
 
     X, y, labels, sample_weight, lengths, sequence_id, context : see the estimators' `fit`
+    takes_unknown : whether a category that the fit has not seen is missing, with a warning; else
+        it is refused
     owner : name of the estimator, for messages
     verbose : whether to show progress
     """
@@ -75,5 +77,6 @@ class Given:
     lengths: Values = None
     sequence_id: Values = None
     context: Values = None
+    takes_unknown: bool = False
     owner: str = "the estimator"
     verbose: int = 0

@@ -131,9 +131,9 @@ def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[
     X: Any = open_rows(given.X, names, given.verbose, family, schema)
     categories: Categories = {}
     if frame_kind(X) is not None:
-        X, categories = _read_columns(X, family, schema)
+        X, categories = _read_columns(X, family, schema, given.takes_unknown)
     elif is_text(X):
-        X, categories = _read_text(X, family, schema)
+        X, categories = _read_text(X, family, schema, given.takes_unknown)
     on_disk = isinstance(X, FileTable) or (isinstance(X, np.ndarray) and is_on_disk(X))
     rows: Any
     if isinstance(X, FileTable):
@@ -149,24 +149,30 @@ def read_rows(given: Given, family: BaseFamily, schema: Schema | None) -> tuple[
     return rows, schema or Schema(int(rows.shape[1]), names, categories), not on_disk
 
 
-def _read_columns(X: Any, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
+def _read_columns(
+    X: Any, family: BaseFamily, schema: Schema | None, takes_unknown: bool
+) -> tuple[Any, Categories]:
     """A data frame in numbers. If its columns are not the fit's, it is left to scikit-learn."""
     n_columns, names = int(X.shape[1]), column_names(X)
     if schema is None:
         return read_frame(X, family.locate(names, n_columns).readers(n_columns), None)
     if n_columns != schema.n_features or (schema.names is not None and list(schema.names) != names):
         return X, schema.categories
-    return read_frame(X, family.readers(n_columns), schema.categories)
+    readers = family.readers(n_columns)
+    return read_frame(X, readers, schema.categories, takes_unknown=takes_unknown)
 
 
-def _read_text(X: Array, family: BaseFamily, schema: Schema | None) -> tuple[Any, Categories]:
+def _read_text(
+    X: Array, family: BaseFamily, schema: Schema | None, takes_unknown: bool
+) -> tuple[Any, Categories]:
     """An array of strings in numbers. Columns that take no categories are left to scikit-learn."""
     if X.ndim != 2 or X.shape[1] == 0 or (schema and X.shape[1] != schema.n_features):
         return X, {}
     readers = (family if schema else family.locate(None, X.shape[1])).readers(X.shape[1])
     if any(reader.max_categories == 0 for reader in readers):
         return X, {}
-    return read_text(X, readers, schema.categories if schema else None)
+    known = schema.categories if schema else None
+    return read_text(X, readers, known, takes_unknown=takes_unknown)
 
 
 def _check_file(table: FileTable, schema: Schema | None, owner: str) -> tuple[Array, Names]:

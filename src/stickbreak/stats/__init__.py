@@ -1,6 +1,6 @@
 """Named arrays, their algebra, and edits that can be replayed later."""
 
-from .draws import draw_log_dirichlet, log_gamma_draws
+from .draws import draw_log_dirichlet, draw_tables, log_gamma_draws
 from .edits import (
     AddSide,
     Compose,
@@ -48,6 +48,7 @@ __all__ = [
     "WordShares",
     "adopt",
     "draw_log_dirichlet",
+    "draw_tables",
     "join",
     "log_beta",
     "log_gamma_draws",

@@ -87,6 +87,12 @@ class BaseStructure:
     draws: ClassVar[bool] = False
     """Whether labels can be drawn and counted: `infer_drawn`."""
 
+    labels_repeats: ClassVar[bool] = False
+    """Whether each repeat of a row gets a label of its own, like occurrences of a word.
+
+    If not, samplers take rows of weight 0 or 1 only.
+    """
+
     cuts_units: ClassVar[bool] = False
     """Whether units too long for a block are inferred in pieces: `infer_long` and the like."""
 
@@ -103,8 +109,17 @@ class BaseStructure:
     If there are none, a whole batch is inferred given all others.
     """
 
+    drawn_granularity: ClassVar[str] = ""
+    """What sweeps draw at a time, if they can draw labels (`Sweep.seeds`); empty if not."""
+
+    draws_symbols_only: ClassVar[bool] = False
+    """Whether these are for one column of symbols; if not, for every family that sweeps."""
+
     loops: ClassVar[bool] = False
     """Whether units of families without compiled sweeps are excluded too: `keep_own`."""
+
+    sweeps_symbols_only: ClassVar[bool] = False
+    """Whether compiled sweeps are for one column of symbols; if not, for every family that can."""
 
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
@@ -134,6 +149,16 @@ class BaseStructure:
     def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
         """As `infer`, for a labeling drawn from the posterior; uniforms (n,) in [0, 1)."""
         self._refuse("Gibbs", "BatchVB or another engine")
+
+    def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields | None:
+        """Values that units keep from draw to draw, before the first; None for none."""
+        return None
+
+    def redraw(
+        self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
+    ) -> Local:
+        """As `infer_drawn`, given what units keep of their last draw; writes to `warm`."""
+        return self.infer_drawn(potentials, block, uniforms, out)
 
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
@@ -229,6 +254,10 @@ class BaseStructure:
             return self
         self._refuse(f"max_active={max_active}", "None")
 
+    def sliced(self) -> BaseStructure:
+        """The same structure, whose draws stay within slices of the last ones."""
+        self._refuse("slices=True", "slices=False: only hidden Markov models have slices")
+
     def n_missed(
         self,
         prepare: Callable[[Any], Any],
@@ -286,6 +315,10 @@ class BaseStructure:
         granularity : what is inferred at a time; empty for the usual
         """
         self._refuse("collapsed inference", "BatchVB")
+
+    def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """As `own_counts`, for sweeps that draw labels."""
+        return self.own_counts(batch, n_components, axis)
 
     def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
         """Own counts for another granularity, from those of the usual one."""

@@ -17,7 +17,9 @@ from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
 from .base import BaseStructure, mask_illegal, one_hot, row_evidence
-from .independent_collapsed import no_shares, random_shares, sweep_table
+from .independent_collapsed import sweep_table
+from .labels import no_states
+from .own_shares import no_shares, random_shares
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -102,6 +104,7 @@ class Independent(BaseStructure):
     tracks = frozenset({"merge", "redistribute"})
     has_best = draws = True
     granularities = ("row",)
+    drawn_granularity = "row"
 
     max_active: int | None = None
     candidates: int | None = None
@@ -320,6 +323,10 @@ class Independent(BaseStructure):
         """Shares (n, K) of the rows, none yet."""
         return no_shares(batch.n_rows, n_components, axis)
 
+    def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """No labels yet."""
+        return no_states(batch.n_rows)
+
     def random_own(
         self,
         batch: Batch,
@@ -343,5 +350,5 @@ class Independent(BaseStructure):
         out: Out,
         how: Sweep,
     ) -> tuple[float, float]:
-        """Every row once, given all others (CVB0)."""
+        """Every row once, given all others (CVB0); with seeds, its label."""
         return sweep_table(live, tables, pseudo, lane, legal, own, out_live, out, how)

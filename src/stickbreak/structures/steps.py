@@ -12,6 +12,8 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Field, Fields
 
+from .labels import require_single
+
 if TYPE_CHECKING:
     from .base import BaseStructure
 
@@ -24,9 +26,21 @@ Infer = Callable[[Potentials, Batch, Fields | None, Out], Local]
 class Expected:
     """The posterior itself: variational Bayes, EM."""
 
-    def start(self, structure: BaseStructure, batch: Batch, n: int, axis: str) -> Fields | None:
-        """Values per unit to start from, for n components."""
-        return structure.cold_start(batch, n, axis)
+    def start(
+        self,
+        structure: BaseStructure,
+        batch: Batch,
+        n: int,
+        axis: str,
+        kept: Fields | None = None,
+    ) -> Fields | None:
+        """Values per unit to start from, for n components: those kept, or cold ones."""
+        return structure.cold_start(batch, n, axis) if kept is None else kept
+
+    @staticmethod
+    def kept(warm: Fields) -> Fields | None:
+        """What units keep of their values for the next step; None for nothing."""
+        return warm
 
     def infer_by(self, structure: BaseStructure) -> Infer:
         """The structure's method for this kind of inference, see `BaseStructure.infer`."""
@@ -47,35 +61,49 @@ class Drawn(Expected):
     """One labeling drawn from the posterior: Gibbs sampling.
 
     The random numbers, one per row, are made before the batch is cut into lanes and travel like
-    warm starts. So the draws are the same for any number of workers.
+    warm starts, beside what units keep of their last draw. So the draws are the same for any number
+    of workers.
     """
 
     rng: np.random.Generator
 
-    def start(self, structure: BaseStructure, batch: Batch, n: int, axis: str) -> Fields:
-        """Uniform numbers (n,) in [0, 1)."""
+    def start(
+        self,
+        structure: BaseStructure,
+        batch: Batch,
+        n: int,
+        axis: str,
+        kept: Fields | None = None,
+    ) -> Fields:
+        """Uniform numbers (n,) in [0, 1), and what units keep."""
         uniforms = self.rng.random(batch.n_rows)
-        return Fields({"uniform": Field(("row",))}, {"uniform": uniforms})
+        kept = structure.drawn_start(batch, n, axis) if kept is None else kept
+        held = Fields({}, {}) if kept is None else kept
+        return Fields(
+            {**held.layout, "uniform": Field(("row",))}, {**held.arrays, "uniform": uniforms}
+        )
+
+    @staticmethod
+    def kept(warm: Fields) -> Fields | None:
+        """What units keep for the next draw: all but the random numbers; None for nothing."""
+        arrays = {name: array for name, array in warm.arrays.items() if name != "uniform"}
+        return Fields({name: warm.layout[name] for name in arrays}, arrays) if arrays else None
 
     def infer_by(self, structure: BaseStructure) -> Infer:
         """By one drawn labeling of every unit."""
 
         def infer(potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
-            return structure.infer_drawn(potentials, block, self.uniforms(block, warm), out)
+            assert warm is not None
+            has_all = structure.labels_repeats
+            uniforms = warm["uniform"] if has_all else self.uniforms(block, warm)
+            return structure.redraw(potentials, block, warm, uniforms, out)
 
         return infer
 
     def uniforms(self, block: Batch, warm: Fields | None) -> Array:
         """Random numbers of a block's rows. Weights are 0 or 1: a copy would need its own label."""
         assert warm is not None
-        repeats = block.repeats_or_ones()
-        bad = np.flatnonzero((repeats != 0) & (repeats != 1))
-        if len(bad):
-            raise ValueError(
-                "Gibbs draws one label for each row, so weights must be 0 or 1; got "
-                f"{repeats[bad[0]]:g}: repeat such rows or sequences instead, or use a "
-                "variational engine such as BatchVB"
-            )
+        require_single(block)
         return warm["uniform"]
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..compile import kernel
+from ..draws import choose
 from .single import TINY, filter_rows, linear_tables, log_forward, log_sums
 
 __all__ = [
@@ -194,22 +195,6 @@ def filter_step(log_message, evidence, log_start, log_transition):
 
 
 # ---- random paths --------------------------------------------------------------------------------
-@kernel
-def choose(weights, uniform):
-    """The first index whose cumulative weight exceeds uniform * sum; never one without weight."""
-    total = 0.0
-    for k in range(weights.shape[0]):
-        total += weights[k]
-    goal, reached, last = uniform * total, 0.0, 0
-    for k in range(weights.shape[0]):
-        if weights[k] > 0.0:
-            last = k
-            reached += weights[k]
-            if reached > goal:
-                break
-    return last
-
-
 @kernel
 def draw_backward(filtered, transposed, uniforms, after, out_path):
     """A path (T,), drawn from the last row of filtered (T, W) to its first.

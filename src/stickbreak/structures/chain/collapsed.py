@@ -32,7 +32,7 @@ from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
 
-__all__ = ["SweptChain", "require_possible"]
+__all__ = ["SweptChain", "legal_rows", "require_possible", "used_units"]
 
 KEPT = np.float32
 DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
@@ -149,16 +149,16 @@ def _draw_chains(batch: Batch, own: Fields, legal: Array | None, rng: np.random.
     units = np.repeat(np.arange(batch.n_spans), np.diff(batch.offsets))
     is_first = np.zeros(n, dtype=np.bool_)
     is_first[batch.offsets[:-1]] = True
-    limits = _legal_rows(batch, legal, K)
+    limits = legal_rows(batch, legal, K)
     for begin in range(0, n, max(1, DRAWN // (K * K))):
         m = min(max(1, DRAWN // (K * K)), n - begin)
         uniforms = rng.random((m, K, K), dtype=np.float32)
         random_chains(uniforms, begin, units, is_first, *limits, own["rows"], own["pairs"])
-    is_used = _is_used(batch)
+    is_used = used_units(batch)
     own["rows"][~is_used[units]] = own["pairs"][~is_used] = 0.0
 
 
-def _is_used(batch: Batch) -> Array:
+def used_units(batch: Batch) -> Array:
     """(units,) whether a sequence counts at all."""
     assert batch.offsets is not None
     if batch.repeats is None:
@@ -166,7 +166,7 @@ def _is_used(batch: Batch) -> Array:
     return np.asarray(batch.repeats[batch.offsets[:-1]] > 0)
 
 
-def _legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Array]:
+def legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Array]:
     """Sets (n,) of the rows, and 1 for the states (M, width) of each; sets (0,) for all states."""
     if legal is None or batch.sets is None:
         return np.zeros(0, dtype=np.int64), np.ones((1, width))
@@ -191,13 +191,13 @@ class _Job(NamedTuple):
         """Words (n,), offsets (units + 1,), and which sequences count."""
         assert self.lane.offsets is not None
         words = np.ascontiguousarray(self.lane.rows[:, 0], dtype=np.int64)
-        return words, self.lane.offsets, _is_used(self.lane)
+        return words, self.lane.offsets, used_units(self.lane)
 
     def counts(self, *more: Any) -> list[Any]:
         """Counts of all data, the words, and the legal states of each; then more arguments."""
         width = len(self.live.totals)
         steps = _pad_steps(self.tables, self.pseudo, width)
-        limits = _legal_rows(self.lane, self.legal, width)
+        limits = legal_rows(self.lane, self.legal, width)
         return [*self.live, *self.words, steps, *limits, *more]
 
     def outs(self) -> tuple[Array, Array, Array, Array]:
@@ -233,11 +233,11 @@ def _by_live(job: _Job, out: Out) -> tuple[float, float, int]:
     K = len(out["start"])
     width = -(-K // EIGHT) * EIGHT
     start, transition = np.zeros(width), np.zeros((width, width))
-    kept, units = (job.own["rows"], job.own["pairs"]), (lane.offsets, _is_used(lane))
+    kept, units = (job.own["rows"], job.own["pairs"]), (lane.offsets, used_units(lane))
     if not how.moves:
         count_live(lane.rows, *units, *kept, job.out_live, start, transition)
     else:
-        steps, limits = _pad_steps(job.tables, job.pseudo, width), _legal_rows(lane, job.legal, K)
+        steps, limits = _pad_steps(job.tables, job.pseudo, width), legal_rows(lane, job.legal, K)
         flags = how.block, how.is_part, how.is_measured
         outs = job.out_live, start, transition, found, job.absent
         bad = sweep_live(job.live, lane.rows, *units, steps, *limits, *kept, *flags, *outs)

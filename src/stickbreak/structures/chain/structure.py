@@ -27,7 +27,8 @@ from stickbreak.stats import Fields, SparseShares
 from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
-from .collapsed import SweptChain, require_possible
+from .collapsed import require_possible
+from .gibbs import DrawnChain
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
 from .windows import smooth_windows
 
@@ -63,7 +64,7 @@ def unit_weights(block: Batch) -> Array:
 
 
 @dataclass(frozen=True)
-class Chain(SweptChain):
+class Chain(DrawnChain):
     """The exact posterior of paths through the components, by forward-backward.
 
     max_active : how many components a row may use, chosen by the rows around it; None for all
@@ -87,6 +88,12 @@ class Chain(SweptChain):
                 "components; use candidates=None"
             )
         return replace(self, max_active=max_active)
+
+    def sliced(self) -> Chain:
+        """The chain of the beam sampler."""
+        from .sliced import SlicedChain
+
+        return SlicedChain()
 
     def _limit(self, potentials: Potentials) -> int | None:
         """How many components a row may use; None if all."""

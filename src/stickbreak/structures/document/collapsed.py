@@ -12,9 +12,12 @@ from scipy.special import digamma, gammaln
 
 from stickbreak.data import Batch
 from stickbreak.kernels.collapsed import LiveTable, sweep_documents
+from stickbreak.kernels.collapsed_draws import sweep_labels
 from stickbreak.kernels.tables import padded
 from stickbreak.protocols import Array, Out, Sweep
 from stickbreak.stats import Fields
+
+from .draws import count_labels, document_rng, require_whole_counts
 
 __all__ = ["sweep_words"]
 
@@ -37,15 +40,24 @@ def sweep_words(
     sets, allowed = np.zeros(0, dtype=np.int64), np.ones((1, width))
     if lane.sets is not None and legal is not None:
         sets, allowed = np.asarray(lane.sets, dtype=np.int64), padded(legal, width)
-    counts = np.empty((lane.n_spans, width))
-    log_z, entropy = sweep_documents(
+    counts, local_bound = np.empty((lane.n_spans, width)), 0.0
+    given = (
         *live, *words, lane.offsets, times, padded(topics, width), rest, sets, allowed, shares,
-        how.is_part, how.moves, how.is_measured, out_live.counts, counts,
+        how.is_part,
     )  # fmt: skip
+    if how.seeds is None:
+        log_z, local_bound = sweep_documents(
+            *given, how.moves, how.is_measured, out_live.counts, counts
+        )
+        local_bound += _finish(counts[:, :K], times, topics, rest, out)
+    else:
+        require_whole_counts(lane)
+        log_z = sweep_labels(*given, how.seeds, how.power, out_live.counts, counts)
+        count_labels(counts[:, :K], times, topics, document_rng(how.seeds), out)
     held = times @ counts
     out_live.totals[...] += held
     out["share"] += held[:K]
-    return float(log_z), float(entropy) + _finish(counts[:, :K], times, topics, rest, out)
+    return float(log_z), float(local_bound)
 
 
 def _finish(counts: Array, times: Array, pseudo: Array, rest: float, out: Out) -> float:

@@ -16,13 +16,14 @@ from scipy.special import digamma, gammaln, xlogy
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
-from stickbreak.kernels.tables import linear_rows
-from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
+from .draws import draw_labels
+from .evidence import largest_or_zero, word_evidence
 
 __all__ = ["Document"]
 
@@ -57,8 +58,11 @@ class Document(BaseStructure):
     """
 
     tracks = frozenset({"merge"})
+    draws = labels_repeats = True
     granularities = ("word",)
+    drawn_granularity = "word"
     n_sweeps = 5
+    sweeps_symbols_only = draws_symbols_only = True
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -99,7 +103,7 @@ class Document(BaseStructure):
 
     def _settle(self, potentials: Potentials, block: Batch, start: Array | None) -> Found:
         """The fixed point of every document, from counts (S, K)."""
-        table, index, top = _evidence(potentials, block)
+        table, index, top = word_evidence(potentials, block)
         n_units, K, width = block.n_spans, len(potentials["pseudo"]), table.shape[1]
         counts, pseudo = np.zeros((n_units, width)), np.ones(width)
         pseudo[:K] = potentials["pseudo"]
@@ -150,7 +154,7 @@ class Document(BaseStructure):
         )
         dense[:, :K] = np.asarray(shares)
         pseudo, rest = np.asarray(potentials["pseudo"], dtype=float), float(potentials["rest"])
-        tops = _tops(evidence)
+        tops = largest_or_zero(evidence)
         for s in lost:
             at = slice(int(block.offsets[s]), int(block.offsets[s + 1]))
             repeats, own, log_weights = (
@@ -198,6 +202,29 @@ class Document(BaseStructure):
             "HardEM is not for documents, whose shares are not labels; use EM, BatchVB or "
             "another engine"
         )
+
+    def drawn_start(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Counts (S, K) of the labels of the documents' words; -1 before there are any."""
+        counts = np.full((batch.n_spans, n_components), -1.0)
+        return Fields({"counts": Field(("unit", axis), nonnegative=False)}, {"counts": counts})
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """A label for each occurrence of a word, drawn given the prior's mean shares."""
+        return draw_labels(
+            potentials, block, word_evidence(potentials, block), None, uniforms, out
+        )[0]
+
+    def redraw(
+        self, potentials: Potentials, block: Batch, warm: Fields, uniforms: Array, out: Out
+    ) -> Local:
+        """Labels given documents' shares, which are drawn given the last labels.
+
+        Documents that have none yet have the prior's mean shares.
+        """
+        held, evidence = warm["counts"], word_evidence(potentials, block)
+        given = None if (held < 0).any() else held
+        local, held[...] = draw_labels(potentials, block, evidence, given, uniforms, out)
+        return local
 
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Words of each component. Labels do not determine E[log pi]."""
@@ -247,8 +274,7 @@ class Document(BaseStructure):
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
         """Shares (n, K) of the words, none yet."""
-        shares = np.zeros((batch.n_rows, n_components), dtype=np.float32)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        return no_shares(batch.n_rows, n_components, axis)
 
     def random_own(
         self,
@@ -258,10 +284,8 @@ class Document(BaseStructure):
         rng: np.random.Generator,
         legal: Array | None = None,
     ) -> Fields:
-        """Uniformly random shares of every word."""
-        shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
-        shares /= shares.sum(1, keepdims=True)
-        return Fields({"shares": Field(("row", axis))}, {"shares": shares})
+        """Uniformly random shares of every word, of the components that it may have."""
+        return random_shares(batch, n_components, axis, rng, legal)
 
     def sweep(
         self,
@@ -309,23 +333,6 @@ class Document(BaseStructure):
         out["log_share"] += shares.times @ (digamma(both + both_pseudo) - total)
         x, y = shares.columns(a), shares.columns(b)
         out["gain"] += (xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)).sum(0)
-
-
-def _evidence(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
-    """Linear evidence table (M, width), the table row of each word (n,), log scales (M,)."""
-    linear = potentials.scores.symbol_table if block.sets is None else None
-    if linear is not None and block.rows.shape[1] == 1 and (block.rows >= 0).all():
-        table, top = linear
-        return table, np.ascontiguousarray(block.rows[:, 0], dtype=np.int64), top
-    logs = np.ascontiguousarray(row_evidence(potentials, block))
-    table, top = np.empty((len(logs), -(-logs.shape[1] // EIGHT) * EIGHT)), np.empty(len(logs))
-    linear_rows(logs, table, top)
-    return table, np.arange(len(logs)), np.where(np.isfinite(top), top, 0.0)
-
-
-def _tops(evidence: Array) -> Array:
-    top = evidence.max(1)
-    return np.where(np.isfinite(top), top, 0.0)
 
 
 def _finish(

@@ -11,8 +11,8 @@ from topics import corpus
 
 import stickbreak as sb
 from stickbreak.data import Documents
-from stickbreak.estimators import completion
-from stickbreak.estimators.completion import Topics, score_completion
+from stickbreak.metrics import completion
+from stickbreak.metrics.completion import Topics, document_completion, score_completion
 
 TRAIN, HELD = corpus(0, 60, 40, 4, 50), corpus(0, 90, 40, 4, 50)[60:]
 MODELS = {
@@ -137,6 +137,42 @@ def test_scores_run_where_fits_run(monkeypatch):
         return plain(*arguments)
 
     monkeypatch.setattr(completion, "_score", watched)
-    sb.LatentDirichletAllocation(2, random_state=0).fit(TRAIN).score(HELD)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        sb.LatentDirichletAllocation(2, random_state=0).fit(TRAIN).score(HELD)
     assert seen
     assert set(seen) == {1}
+
+
+def test_topics_of_any_tool_are_scored_as_a_model_scores_itself():
+    texts = [[f"w{v:02d}" for v in np.repeat(np.arange(40), line)] for line in HELD.astype(int)]
+    words = [f"w{v:02d}" for v in range(40)]
+    model = sb.LatentDirichletAllocation(4, random_state=0).fit(TRAIN)
+    topics = model.topic_word_.tolist(), model.counts_.tolist()
+    wanted = pytest.approx(model.score(HELD), rel=1e-12)
+    assert document_completion(*topics, HELD) == wanted
+    assert document_completion(*topics, texts, words=words, n_jobs=2) == wanted
+    # an empty topic is left out, with its prior
+    phi, m = np.vstack([model.topic_word_, np.eye(1, 40)]), np.r_[model.counts_, 0.0]
+    assert document_completion(phi, m, HELD, prior=[0.1] * 4 + [0.0]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"topic_word": np.ones((2, 40))}, "topic 0 of topic_word has a sum of 40"),
+        ({"topic_word": np.full((2, 40), np.nan)}, "topic 0 of topic_word has a sum of nan"),
+        ({"topic_word": np.ones(40)}, r"topic_word has shape \(40,\) and weights \(2,\)"),
+        ({"weights": [1.0]}, r"topic_word has shape \(2, 40\) and weights \(1,\)"),
+        ({"weights": [0.0, 0.0]}, "some must be positive"),
+        ({"weights": [-1.0, 2.0]}, "weights must not be negative"),
+        ({"prior": 0.0}, "prior must be a positive count of each topic; got 0.0"),
+        ({"prior": [0.1] * 3}, r"prior has shape \(3,\); give one number, or \(2,\)"),
+        ({"words": ["a"]}, "words has 1 names but topic_word has 40 columns"),
+        ({"numbers": [1]}, "numbers has 1 seeds for 30 documents"),
+        ({"documents": HELD[:, :3]}, "X has 3 features, but topic_word is expecting 40"),
+    ],
+)
+def test_topics_that_cannot_be_scored_are_refused(change, message):
+    given = {"topic_word": np.full((2, 40), 1 / 40), "weights": [1.0, 1.0], "documents": HELD}
+    with pytest.raises(ValueError, match=message):
+        document_completion(**(given | change))

@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stickbreak.data import Documents
+from stickbreak.inference import workers
 from stickbreak.kernels.documents import infer_documents
 from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Pool
+from stickbreak.reading import Given, Rows, Schema, read_documents
 from stickbreak.stats import Array
 
-__all__ = ["DOCUMENT_PRIOR", "Topics", "score_completion"]
+__all__ = ["Topics", "document_completion", "score_completion"]
 
 DOCUMENT_PRIOR = 0.1  # prior count of each topic in a document, whatever the model's own is
 HELD_OUT = 0.2  # of the distinct words of a document
@@ -28,6 +31,7 @@ FEWEST_OF_FEW = 2  # unless no document can have as many: then those with fewer 
 LEAST = 1e-12  # smallest probability of a word
 MAX_STEPS, TOL = 100, 1e-4  # of the shares: steps, and the mean change of counts that ends them
 PART = 256  # documents of one job
+MASS_TOLERANCE = 1e-3  # of a topic's probabilities: tools that round to single precision pass
 
 
 class Topics(NamedTuple):
@@ -57,6 +61,89 @@ class Halves(NamedTuple):
     held: Array
     times: Array
     owners: Array
+
+
+def document_completion(
+    topic_word: ArrayLike,
+    weights: ArrayLike,
+    documents: Rows,
+    *,
+    words: Sequence[str] | None = None,
+    prior: ArrayLike = DOCUMENT_PRIOR,
+    numbers: Sequence[int] | None = None,
+    n_jobs: int | None = None,
+) -> float:
+    """Mean log probability of held-out words under topics of any tool, in nats.
+
+    `score` of topic models is this for their own topics. Of each document with five distinct words
+    or more, a random fifth of them is held out with all their occurrences. The others give its
+    shares of the topics, and the held-out ones are scored: log sum_k share_k topic_word_kw.
+
+    Parameters
+    ----------
+    topic_word : (K, V) probabilities of the words in each topic.
+    weights : (K,) size of each topic in training, in words or as a share. Shares of a document
+        begin there; topics of size zero are left out.
+    documents : held-out documents, in any form that topic models are fitted to.
+    words : (V,) names of the words, for documents that are given by name.
+    prior : count of each topic in a document, or one for all.
+    numbers : (S,) seeds of the documents' splits, numpy.random.RandomState(number); default: their
+        positions.
+    n_jobs : threads, as in the estimators.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> words = ["cat", "dog", "fur", "salt", "soup", "pan"]
+    >>> topics = [[0.3, 0.3, 0.3, 0.05, 0.03, 0.02], [0.02, 0.03, 0.05, 0.3, 0.3, 0.3]]
+    >>> documents = [["cat", "dog", "fur", "cat", "pan", "salt"]]
+    >>> round(sb.metrics.document_completion(topics, [1, 1], documents, words=words), 3)
+    -1.547
+    """
+    table, sizes = _checked_topics(topic_word, weights)
+    V = table.shape[1]
+    pseudo = _checked_prior(prior, sizes > 0)
+    if words is not None and len(words) != V:
+        raise ValueError(f"words has {len(words)} names but topic_word has {V} columns")
+    schema = Schema(V, None if words is None else tuple(words))
+    found = read_documents(Given(documents, owner="topic_word"), schema)[0]
+    if numbers is not None and len(numbers) != found.n_spans:
+        raise ValueError(f"numbers has {len(numbers)} seeds for {found.n_spans} documents")
+    with workers(n_jobs) as pool:
+        return score_completion(found, Topics.of(table, sizes), pool, prior=pseudo, numbers=numbers)
+
+
+def _checked_topics(topic_word: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+    table, sizes = np.asarray(topic_word, dtype=float), np.asarray(weights, dtype=float)
+    if table.ndim != 2 or sizes.shape != table.shape[:1] or not table.size:
+        raise ValueError(
+            f"topic_word has shape {table.shape} and weights {sizes.shape}; give (K, V) and (K,)"
+        )
+    masses = table.sum(1)
+    # `not all(right)` and not `any(wrong)`: comparisons with NaN are false
+    if not (table >= 0).all() or not (np.abs(masses - 1.0) <= MASS_TOLERANCE).all():
+        k = int(np.argmax(~((np.abs(masses - 1.0) <= MASS_TOLERANCE) & (table >= 0).all(1))))
+        raise ValueError(
+            f"topic {k} of topic_word has a sum of {masses[k]:g} and a smallest entry of "
+            f"{table[k].min():g}; probabilities are not negative and sum to 1: divide each topic "
+            "by its sum"
+        )
+    if not (np.isfinite(sizes) & (sizes >= 0)).all() or not sizes.any():
+        raise ValueError(
+            f"weights must not be negative, and some must be positive; got {sizes.tolist()}"
+        )
+    return table, sizes
+
+
+def _checked_prior(prior: ArrayLike, used: Array) -> Array:
+    """Prior counts of the topics that are used (K,)."""
+    found = np.asarray(prior, dtype=float)
+    if found.shape not in ((), used.shape):
+        raise ValueError(f"prior has shape {found.shape}; give one number, or {used.shape}")
+    counts = np.broadcast_to(found, used.shape)[used]
+    if not ((counts > 0) & np.isfinite(counts)).all():
+        raise ValueError(f"prior must be a positive count of each topic; got {found.tolist()}")
+    return counts
 
 
 def score_completion(
