@@ -173,6 +173,7 @@ def test_all_options_reach_the_model(folder, command):  # noqa: F811
         "word_concentration": 0.2, "learn_prior": True, "restarts": 1, "random_state": 3,
         "init": "random", "n_init": 2,
         "max_iter": None, "tol": None, "n_jobs": 1, "warm_start": False, "verbose": 0,
+        "allowed": None, "seeds": None,
     }  # fmt: skip
     assert repr(model.inference) == "MemoizedVB(max_iter=150, tol=0.0001, n_batches=2)"
     done = command(

@@ -123,7 +123,7 @@ def test_options_have_the_names_of_the_python_arguments():
     assert all(name in ENGINE["inference"].help for name in ENGINES)
     known = {name for engine in ENGINES.values() for name in engine().get_params()} | {"inference"}
     assert set(ENGINE) <= known
-    assert set(TOPIC_ENGINE) == set(ENGINE) - {"slices"}  # of chains
+    assert set(TOPIC_ENGINE) == set(ENGINE) - {"slices"}  # documents have no paths
 
 
 def test_help_imports_nothing_heavy():

@@ -180,6 +180,8 @@ def test_settings_are_kept_in_files(tmp_path):
         ({"inference": "memoized"}, "needs inference='collapsed'"),
         ({"inference": "em"}, "needs inference='collapsed'"),
         ({"inference": "gibbs"}, "needs inference='collapsed'"),
+        ({"inference": "collapsed-gibbs"}, "needs inference='collapsed'"),
+        ({"inference": "stochastic-collapsed"}, "needs inference='collapsed'"),
         ({"stickiness": 1.0}, "root='tables' has no stickiness"),
         ({"start_concentration": 3.0}, "start_concentration=3.0 is not for root='tables'"),
         ({"concentration": sb.GammaPrior()}, "concentration"),

@@ -114,7 +114,7 @@ MODELS = (
         (*CHAIN_OPTIONS, "top_concentration", "root"),
         {
             "n_components": "25, to begin with",
-            "moves": "yes, unless --root point",
+            "moves": "yes, unless --root point or tables",
             "concentration": "0.5",
             "start_concentration": "10",
             "top_concentration": "10",

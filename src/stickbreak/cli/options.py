@@ -47,7 +47,7 @@ ESTIMATOR = {
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
-    "root": Option(str, 'What is known of the root: "beta" or "point"'),
+    "root": Option(str, 'What is known of the root: "beta", "point", or "tables"'),
     "learn_prior": Option(
         bool,
         "Whether the family's prior is learned from the data. Default no.",
