@@ -199,6 +199,8 @@ def test_rows_that_full_covariances_complete_are_inferred_in_batches():
     assert rule.granularity == "batch"
     with pytest.raises(ValueError, match=r"rows lack some of their entries.*DiagonalGaussian"):
         sb.Mixture(2, init="local").fit(X)
+    with pytest.raises(ValueError, match=r"rows lack some of their entries.*DiagonalGaussian"):
+        sb.Mixture(2, inference=CollapsedVB(granularity="row")).fit(X)
 
 
 def test_a_stream_gives_rows_those_before_them():

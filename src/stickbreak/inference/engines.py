@@ -262,11 +262,16 @@ class CollapsedVB(_MemoizedEngine):
         )
 
     def rule_for(self, model: Model, data: Data) -> ExcludeOwn:
-        """The same; by batches, if there are rows that cannot leave alone."""
+        """The same; by batches, if a mixture has rows that cannot leave alone.
+
+        Sequences with such rows are refused, and so are they if rows are asked for.
+        """
         rule, can_leave = self.rule(), model.family.can_leave
-        if not rule.sweeps(model) or all(can_leave(batch.rows) for batch in data.batches()):
+        is_open = rule.granularity == "auto" and not model.structure.is_ordered
+        if not is_open or not rule.sweeps(model):
             return rule
-        return replace(rule, granularity="batch")
+        is_swept = all(can_leave(batch.rows) for batch in data.batches())
+        return rule if is_swept else replace(rule, granularity="batch")
 
     def accumulator(self, data: Data) -> Accumulator:
         """Total - old + new."""
