@@ -24,6 +24,7 @@ OWN = {
     "product": (Product([(Gaussian(), [0]), (Poisson(), [1])]), MIXED),
 }
 NAMES = ["gaussian", "diagonal", "poisson", "bernoulli", "multinomial", *OWN]
+QUICK = {"gaussian", "bernoulli", "product"}
 
 
 def check_sweeps(model, data, block, atol):
@@ -46,7 +47,10 @@ def resolved(family, rows):
 
 
 @pytest.mark.parametrize("block", [1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",  # each of the others takes seconds to compile
+    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in NAMES],
+)
 def test_every_family_is_swept_sequence_by_sequence(name, block):
     family, rows = OWN[name] if name in OWN else (make_family(name), CASES[name].rows[:40])
     data = Sequences(rows, offsets=np.array([0, 7, 8, 20, 29, 40]))

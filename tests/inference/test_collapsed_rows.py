@@ -56,6 +56,11 @@ KINDS = (
     "bernoulli", "poisson", "multinomial",
 )  # fmt: skip
 NAMES = {"rounded": "diagonal", "symbols": "categorical"}
+QUICK = {"gaussian", "diagonal", "rounded", "categorical", "bernoulli"}
+# each of the others takes seconds to compile; `kernels/test_live.py` has every family
+every_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=() if k in QUICK else pytest.mark.slow) for k in KINDS]
+)
 
 
 def family_of(kind: str, table: Table):
@@ -113,14 +118,14 @@ def assert_swept(model, params, batch, own, counts):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_a_sweep_equals_the_plain_loop(kind, prior):
     rng = np.random.default_rng(2)
     repeats = rng.choice([0.0, 0.5, 1.0, 3.0], 24, p=[0.1, 0.2, 0.5, 0.2])
     assert_swept(*begun(kind, prior, repeats=repeats if prior == "dp" else None))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 def test_the_bound_is_the_variational_one_at_the_shares(kind):
     model, params, batch, own, counts = begun(kind, "dp", repeats=np.linspace(0.0, 2.0, 24))
     shares, repeats = np.asarray(own["shares"], dtype=float), batch.repeats_or_ones()[:, None]
