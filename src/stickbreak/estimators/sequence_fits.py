@@ -47,7 +47,7 @@ class SequenceEstimator(Estimator):
 
     INITS = ("blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
-    allowed: Mapping[Any, Any] | ArrayLike | None
+    allowed: Mapping[Any, Any] | ArrayLike | None = None
     __metadata_request__fit: ClassVar = ROUTED
     __metadata_request__partial_fit: ClassVar = ROUTED
     __metadata_request__predict: ClassVar = ROUTED

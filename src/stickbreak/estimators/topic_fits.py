@@ -61,8 +61,8 @@ class TopicEstimator(Estimator):
     _row_noun = "word"
     word_concentration: float
     restarts: int
-    seeds: Mapping[int, Any] | None
-    allowed: Mapping[Any, Any] | ArrayLike | None
+    seeds: Mapping[int, Any] | None = None
+    allowed: Mapping[Any, Any] | ArrayLike | None = None
 
     plot = plot_topics
     top_words = top_words
