@@ -95,6 +95,17 @@ class Documents(Sequences):
         n_documents = int(np.searchsorted(np.cumsum(np.diff(self.offsets)[order]), size))
         return self.take(order[: max(n_documents, 1)])
 
+    def some(self, size: int, rng: np.random.Generator) -> Documents:
+        """Random documents of about `size` distinct words in total, or all, as data of their own.
+
+        Words keep their numbers.
+        """
+        if self.n_rows <= size:
+            return self
+        batch = self.sample(size, rng)
+        rows = batch.rows if batch.symbols is None else batch.symbols[batch.rows]
+        return Documents(rows, batch.repeats, batch.sets, batch.offsets, batch.times)
+
     def fingerprint(self) -> str:
         """A digest that identifies these data."""
         times = b"" if self.times is None else np.ascontiguousarray(self.times).tobytes()

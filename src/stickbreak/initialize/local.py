@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Table
+from stickbreak.data import Documents, Table
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -21,6 +21,8 @@ from stickbreak.protocols import Array, Pool
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
+
+MOST_SHARES = 1 << 27  # kept by the words of a collapsed start: half a gigabyte
 
 __all__ = ["from_collapsed", "from_local", "require_whole_run"]
 
@@ -63,12 +65,19 @@ def from_collapsed(
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
-    """Where collapsed sweeps from random posteriors end."""
+    """Where collapsed sweeps from random posteriors end.
+
+    Units keep a number for each row and component: of many documents, a sample is swept, and its
+    counts are scaled to all.
+    """
+    n_units = data.n_units
+    if isinstance(data, Documents):
+        data = data.some(MOST_SHARES // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     require_whole_run(found)
-    return Start(found.counts, found.params)
+    return Start(found.counts.scale(n_units / data.n_units), found.params)
 
 
 def require_whole_run(found: Result) -> None:
