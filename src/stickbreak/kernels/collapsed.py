@@ -36,10 +36,13 @@ class LiveTable(NamedTuple):
 
 
 @inline
-def weigh(own, mine, pseudo, table, base, totals, base_total):
-    """Weights of eight components for one occurrence of a word that has shares `own` of them."""
+def weigh(own, held, mine, pseudo, table, base, totals, base_total):
+    """Weights of eight components for one occurrence of a word that has shares `own` of them.
+
+    held : what of it is in the counts of all data, own or nothing
+    """
     left = larger(mine - own, 0.0) + pseudo
-    return left * ((larger(table - own, 0.0) + base) / (larger(totals - own, 0.0) + base_total))
+    return left * ((larger(table - held, 0.0) + base) / (larger(totals - held, 0.0) + base_total))
 
 
 @kernel
@@ -100,7 +103,7 @@ def sweep_documents(
     width, log_z, entropy = totals.shape[0], 0.0, 0.0
     weights, old = np.zeros(width), np.zeros(width)
     new = np.zeros(width, dtype=np.float32)  # what is kept is what counts
-    prior = pseudo.sum() + rest
+    prior, part = pseudo.sum() + rest, 1.0 if is_part else 0.0
     for s in range(offsets.shape[0] - 1):
         lo, hi, length, mine = offsets[s], offsets[s + 1], 0.0, out_counts[s]
         mine[:] = 0.0
@@ -118,8 +121,9 @@ def sweep_documents(
                 continue
             sums = fill(0.0)
             for k in range(0, width, EIGHT):
+                r = load(old, k)
                 chance = weigh(
-                    load(old, k), load(mine, k), load(pseudo, k),
+                    r, r * part, load(mine, k), load(pseudo, k),
                     load(table, at + k), base, load(totals, k), base_total,
                 )  # fmt: skip
                 store(weights, k, chance)

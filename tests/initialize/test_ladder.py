@@ -1,0 +1,93 @@
+"""Collapsed starts of topics: a sample of many documents, a ladder that looks for the number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from stickbreak.data import Documents
+from stickbreak.families import Categorical
+from stickbreak.initialize import from_collapsed, from_ladder, ladder, local
+from stickbreak.models import hdp_topics
+
+V, TRUE = 40, 5
+
+
+def documents(n: int = 120, length: int = 40, seed: int = 0) -> np.ndarray:
+    """Counts (n, V) of documents of two topics each; each topic has eight words of its own."""
+    rng = np.random.default_rng(seed)
+    topics = np.repeat(np.eye(TRUE), V // TRUE, axis=1) * (TRUE / V)
+    shares = np.array([rng.permutation([0.7, 0.3] + [0.0] * (TRUE - 2)) for _ in range(n)])
+    return rng.multinomial(length, shares @ topics)
+
+
+def model_and_data():
+    family = replace(Categorical(0.1), n_symbols=(V,))
+    return hdp_topics(family, concentration=0.5), Documents.from_counts(documents())
+
+
+def test_some_documents_are_whole_and_words_keep_their_numbers():
+    counts = documents()
+    some = Documents.from_counts(counts).some(300, np.random.default_rng(0))
+    assert 250 < some.n_rows <= 300
+    for s in range(some.n_spans):
+        at = slice(some.offsets[s], some.offsets[s + 1])
+        bag = np.zeros(V)
+        bag[some.rows[at, 0]] = some.repeats[at]
+        assert (counts == bag).all(1).any()
+    everything = Documents.from_counts(counts)
+    assert everything.some(10**9, np.random.default_rng(0)) is everything
+
+
+def test_a_sample_is_swept_where_shares_would_not_fit(monkeypatch):
+    model, data = model_and_data()
+    monkeypatch.setattr(local, "MOST_SHARES", 400 * TRUE)
+    start = from_collapsed(model, data, TRUE, np.random.default_rng(0), n_sweeps=30)
+    # documents of the sample stand for all: 40 words each
+    assert start.seed["emission"].sum() == pytest.approx(120 * 40, rel=1e-5)  # float32 shares
+    assert start.seed.n_units == pytest.approx(120)
+
+
+def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeypatch):
+    model, data = model_and_data()
+    best, seen = 11, []
+
+    def measure(model, data, n, rng, pool):
+        seen.append(n)
+        return -abs(np.log(n / best))
+
+    monkeypatch.setattr(ladder, "_measure", measure)
+    found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
+    assert seen == [8, 4, 16, 6, 12]  # 8 is best of the powers, then a half more and less
+    assert found.seed.size(model.axis) == 12
+    seen.clear()
+    best = 1
+    assert from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1).seed.size(
+        model.axis
+    ) == 1  # fmt: skip
+    seen.clear()
+    best = 1000
+    found = from_ladder(model, data, 20, np.random.default_rng(0), n_sweeps=1)
+    assert found.seed.size(model.axis) == 20 == max(seen)  # never more than asked for
+
+
+def test_rungs_are_reported_and_repeat():
+    model, data = model_and_data()
+    told = {}
+    for _ in range(2):
+        start = from_ladder(
+            model, data, 50, np.random.default_rng(3), n_sweeps=20, report=told.setdefault
+        )
+        assert start.seed.size(model.axis) == max(told, key=told.__getitem__)
+
+
+def test_topics_are_found_from_a_ladder():
+    found = sb.HDPTopicModel(init="collapsed", random_state=0).fit(documents())
+    assert found.n_components_ == TRUE
+    tops = {
+        frozenset(np.argsort(-topic)[: V // TRUE] // (V // TRUE)) for topic in found.topic_word_
+    }
+    assert tops == {frozenset([k]) for k in range(TRUE)}
