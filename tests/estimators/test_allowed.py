@@ -55,6 +55,7 @@ def fit(model, X=X):
         return model.fit(X)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", [sb.HMM, sb.HDPHMM])
 def test_words_have_allowed_states_only(kind, name):

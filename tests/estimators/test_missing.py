@@ -142,6 +142,7 @@ def test_a_loaded_model_answers_with_the_same_bits(name, tmp_path):
         np.testing.assert_array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
 
 
+@pytest.mark.slow  # `test_sklearn.py` has it for arrays without gaps
 def test_an_array_with_gaps_leaves_sklearn_alone():
     code = (
         "import sys, numpy as np, stickbreak as sb\n"

@@ -272,6 +272,7 @@ def test_random_state_of_every_kind():
     np.testing.assert_array_equal(np.random.get_state()[1], legacy)  # noqa: NPY002  the global state is nobody's
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_number_of_groups_is_found(seed):
     rows = blobs(400, n_groups=5, seed=seed)

@@ -67,6 +67,7 @@ def illegal(model) -> float:
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", [sb.LatentDirichletAllocation, sb.HDPTopicModel])
 @pytest.mark.parametrize("name", ENGINES)
 def test_seed_words_have_their_topics_only(kind, name):

@@ -43,7 +43,7 @@ def assert_same_model(a, b) -> None:
 # ---- what goes in --------------------------------------------------------------------------------
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_finds_the_states(name):
     case = make_sequences(name, (150, 120, 90, 1))

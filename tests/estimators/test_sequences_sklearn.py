@@ -211,6 +211,7 @@ def test_ids_that_pandas_calls_missing():
             clone(MODEL).fit(frame if isinstance(ids, str) else frame[["x"]], sequence_id=ids)
 
 
+@pytest.mark.slow  # `test_sklearn.py` has it for mixtures
 def test_a_fit_to_an_array_leaves_sklearn_alone():
     code = (
         "import sys, numpy as np, stickbreak as sb\n"

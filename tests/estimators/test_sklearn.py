@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 import sklearn
 from estimator_cases import blobs
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -112,8 +113,14 @@ def search(n_jobs: int) -> GridSearchCV:
     return GridSearchCV(model, GRID, cv=2, n_jobs=n_jobs, error_score="raise").fit(X)
 
 
-def test_grid_search_sets_nested_parameters_and_is_the_same_for_two_jobs():
-    one, two = search(1), search(2)
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", pytest.param("loky", marks=pytest.mark.slow)],  # two processes take long to begin
+)
+def test_grid_search_sets_nested_parameters_and_is_the_same_for_two_jobs(backend):
+    one = search(1)
+    with parallel_config(backend):
+        two = search(2)
     assert one.best_params_["n_components"] == 2
     assert one.best_estimator_.inference.max_iter == one.best_params_["inference__max_iter"]
     assert one.best_estimator_.family.mean_strength == one.best_params_["family__mean_strength"]

@@ -447,7 +447,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
     ("name", "count"),
     [
         *(pytest.param(name, 10, marks=pytest.mark.slow) for name in ("DPMixture", "Mixture")),
-        ("moves", 3),
+        ("moves", 2),
+        pytest.param("moves", 10, marks=pytest.mark.slow),
     ],
 )
 def test_killed_and_resumed_gives_the_same_bound(name: str, count: int, tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ CASES = [
 ]
 
 
+# Own counts as fits keep them, each to 1e-7, or in doubles: kernels of their own, long to compile.
+KEPT = {"float32": (lambda own: own, 1e-5), "float64": (in_doubles, 1e-9)}
+every_kept = pytest.mark.parametrize(
+    "kept", ["float32", pytest.param("float64", marks=pytest.mark.slow)]
+)
+
+
 @pytest.mark.parametrize(("kind", "case", "block"), CASES)
 def test_a_sweep_equals_the_plain_loop(kind, case, block):
     """Missing words, weights of zero, legal sets, unused mass, stickiness, shared exclusions."""
@@ -69,67 +76,73 @@ def test_a_sweep_equals_the_plain_loop(kind, case, block):
         assert counts.n_units == data.n_units
 
 
+@every_kept
 @pytest.mark.parametrize("kind", ["hmm", "sticky", "hdp"])
 @pytest.mark.parametrize("case", ["plain", "gaps", "dictionary"])
-def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case):
+def test_a_sweep_of_tokens_equals_the_plain_loop(kind, case, kept):
     """Steps that touch a token and its neighbor are left out, at all edges, whatever the prior."""
+    keep, atol = KEPT[kept]
     model, data, legal = MODELS[kind](), words(gaps=case == "gaps"), None
     if case == "dictionary":
         data, legal = dictionary(data)
     start = from_local(model, data, K, np.random.default_rng(1), legal=legal)
     rule, batch = ExcludeOwn("token"), data.whole()
-    own = in_doubles(model.structure.own_of(batch, start.warm, model.axis, "token"))
+    own = keep(model.structure.own_of(batch, start.warm, model.axis, "token"))
     own["rows"][...] /= np.maximum(own["rows"].sum(1, keepdims=True), 0.5)  # float32 before
-    counts, q = rule.count(model, start.params, batch, own, map), own["rows"].copy()
+    counts, q = rule.count(model, start.params, batch, own, map), own["rows"].astype(float)
     for _ in range(2):
         expected = plain_tokens(model.prior.pseudo(start.params, K), data, q, legal, 0.4)
         counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
-        np.testing.assert_allclose(own["rows"], q, atol=1e-9)
-        assert counts.log_z == pytest.approx(expected, abs=1e-9)
+        np.testing.assert_allclose(own["rows"], q, atol=atol)
+        assert counts.log_z == pytest.approx(expected, abs=atol)
         again = rule.count(model, start.params, batch, own, map)
         for name in counts:
-            np.testing.assert_allclose(counts[name], again[name], atol=1e-9, err_msg=name)
-        assert counts.local_bound == pytest.approx(again.local_bound, abs=1e-9)
+            np.testing.assert_allclose(counts[name], again[name], atol=atol, err_msg=name)
+        assert counts.local_bound == pytest.approx(again.local_bound, abs=atol)
         n = batch.n_observations
-        assert counts["start"].sum() + counts["transition"].sum() == pytest.approx(n)
+        assert counts["start"].sum() + counts["transition"].sum() == pytest.approx(n, rel=1e-6)
 
 
+@every_kept
 @pytest.mark.parametrize("kind", ["hmm", "sticky", "hdp"])
 @pytest.mark.parametrize("guards", ["messages", "counts"])
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_sweep_of_blocks_equals_the_enumeration_of_their_paths(kind, guards, length):
+def test_a_sweep_of_blocks_equals_the_enumeration_of_their_paths(kind, guards, length, kept):
+    keep, atol = KEPT[kept]
     model, data = MODELS[kind](), words()
     start = from_local(model, data, K, np.random.default_rng(1))
     rule = ExcludeOwn("subsequence", subchain_length=length, guards=guards)
     batch = rule.units(data.whole())
-    own = in_doubles(model.structure.own_of(batch, start.warm, model.axis, "subsequence"))
+    own = keep(model.structure.own_of(batch, start.warm, model.axis, "subsequence"))
     counts = rule.count(model, start.params, batch, own, map)
-    q, pairs = own["rows"].copy(), own["pairs"].copy()
+    q, pairs = own["rows"].astype(float), own["pairs"].astype(float)
     prior = model.prior.pseudo(start.params, K)
     for _ in range(2):
         plain_blocks(prior, data, q, pairs, length, guards, 0.4)
         counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
-        np.testing.assert_allclose(own["rows"], q, atol=1e-9)
-        np.testing.assert_allclose(own["pairs"], pairs, atol=1e-9)
+        np.testing.assert_allclose(own["rows"], q, atol=atol)
+        np.testing.assert_allclose(own["pairs"], pairs, atol=atol)
         n = counts["start"].sum() + counts["transition"].sum()
         assert n == pytest.approx(data.n_rows, rel=1e-6)  # the start is in float32
 
 
+@every_kept
 @pytest.mark.parametrize("guards", ["messages", "counts"])
-def test_blocks_of_whole_sequences_are_sequences(guards):
+def test_blocks_of_whole_sequences_are_sequences(guards, kept):
+    keep, atol = KEPT[kept]
     model, data = MODELS["hdp"](), words(gaps=True)
     start = from_local(model, data, K, np.random.default_rng(1))
     found = []
     blocks = ExcludeOwn("subsequence", subchain_length=6, guards=guards)
     for rule in (ExcludeOwn(), blocks):
-        batch, own, counts = rule.units(data.whole()), in_doubles(start.warm), start.seed
+        batch, own, counts = rule.units(data.whole()), keep(start.warm), start.seed
         for _ in range(2):
             counts, own = rule.visit(model, counts, start.params, batch, own, (), map)
         found.append((counts, own))
     for name in found[0][0]:
-        np.testing.assert_allclose(found[1][0][name], found[0][0][name], atol=1e-9)
-    assert found[1][0].log_z == pytest.approx(found[0][0].log_z, abs=1e-9)
-    assert found[1][0].local_bound == pytest.approx(found[0][0].local_bound, abs=1e-9)
+        np.testing.assert_allclose(found[1][0][name], found[0][0][name], atol=atol)
+    assert found[1][0].log_z == pytest.approx(found[0][0].log_z, abs=10 * atol)
+    assert found[1][0].local_bound == pytest.approx(found[0][0].local_bound, abs=10 * atol)
 
 
 # ---- starts --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ OWN = {
     "product": (Product([(Gaussian(), [0]), (Poisson(), [1])]), MIXED),
 }
 NAMES = ["gaussian", "diagonal", "poisson", "bernoulli", "multinomial", *OWN]
-QUICK = {"gaussian", "bernoulli", "product"}
+QUICK = {"gaussian", "product"}
 
 
 def check_sweeps(model, data, block, atol):

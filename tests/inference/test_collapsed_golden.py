@@ -31,6 +31,10 @@ def golden(texts=TEXTS):
     return model, data, legal
 
 
+# long to compile; `test_collapsed_chains.py` has the same sweeps against plain loops
+in_doubles_of_their_own = pytest.mark.slow
+
+
 def even_start(model, data, legal, rule=None):
     """Every row uniform over its legal states, independent of the others."""
     rule = rule or ExcludeOwn()
@@ -72,6 +76,7 @@ def test_golden_marginals_and_bounds_sequence_by_sequence():
     assert bound == pytest.approx(-27.01697321, abs=1e-8)
 
 
+@in_doubles_of_their_own
 def test_golden_marginals_token_by_token():
     model, data, legal = golden()
     own, _, bound = laps(model, data, legal, ExcludeOwn("token"), 1)
@@ -96,6 +101,7 @@ GOLDEN_BLOCKS = {
 }
 
 
+@in_doubles_of_their_own
 @pytest.mark.parametrize(("length", "n_laps"), GOLDEN_BLOCKS)
 def test_golden_marginals_block_by_block(length, n_laps):
     """One chain in blocks, the published guards; one block learns from nothing: all paths alike."""

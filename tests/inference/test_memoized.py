@@ -109,6 +109,7 @@ def test_one_batch_equals_full_iterations(allocation: str) -> None:
         np.testing.assert_array_equal(found.counts["share"], counts["share"])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["gaussian", "diagonal", "multinomial", "multinomial_sparse", "poisson"]
 )

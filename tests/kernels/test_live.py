@@ -53,11 +53,18 @@ def counts_of(family, X, shares):
     return out
 
 
+# each of the others takes seconds to compile
+QUICK = {"gaussian", "diagonal", "bernoulli", "categorical", "poisson", "rounded"}
+every_case = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
+)
+
+
 def evidence_of(family, X, counts):
     return family.log_mean(counts).evidence(family.prepare(X))
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_case
 def test_scores_are_the_predictive(name):
     family, X = CASES[name]
     shares = np.random.default_rng(1).dirichlet(np.ones(K), 60)
@@ -68,7 +75,7 @@ def test_scores_are_the_predictive(name):
     np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_case
 def test_a_row_that_leaves_scores_as_if_it_had_left(name):
     family, X = CASES[name]
     shares = np.random.default_rng(1).dirichlet(np.ones(K), 60)
@@ -84,7 +91,7 @@ def test_a_row_that_leaves_scores_as_if_it_had_left(name):
         )
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_case
 def test_rows_come_and_go_without_a_trace(name):
     """A walk over many states of the counts: sums and posteriors stay those of the rows."""
     family, X = CASES[name]
@@ -104,7 +111,14 @@ def test_rows_come_and_go_without_a_trace(name):
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=0.1 if name == "rounded" else 1e-8)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "zero-mean", "diagonal", "fixed"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian",
+        "diagonal",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("zero-mean", "fixed")),
+    ],
+)
 def test_a_component_that_loses_its_last_row_is_the_prior(name):
     family, X = CASES[name]
     shares = np.zeros((60, K))
@@ -190,6 +204,7 @@ print(sum(sweep_rows.stats.cache_hits.values()), sum(sweep_rows.stats.cache_miss
 """
 
 
+@pytest.mark.slow  # `test_cache.py` has another kernel
 def test_sweeps_are_found_in_the_cache_on_disk():
     run = lambda: subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CACHED], capture_output=True, text=True, check=True

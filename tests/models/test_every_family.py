@@ -116,6 +116,7 @@ def test_em_objective_never_drops(case: FamilyCase, allocation: str, engine: Any
         assert_never_drops(fit(model, engine, case.rows, start).trace.bound)
 
 
+@pytest.mark.covering
 @every_family
 @both
 def test_em_without_reordering_never_drops(case: FamilyCase, allocation: str) -> None:

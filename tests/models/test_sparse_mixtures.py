@@ -276,6 +276,7 @@ def test_weight_two_equals_two_rows(case: FamilyCase, limits: dict[str, int]) ->
     assert a.counts.n_units == b.counts.n_units
 
 
+@pytest.mark.covering
 @every_family
 @pytest.mark.parametrize("limits", [{"max_active": 3}, {"max_active": 2, "candidates": 3}])
 def test_labelled_rows_have_fewer_components_than_they_may_use(
@@ -483,6 +484,7 @@ def test_any_number_of_workers_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
         )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LIMITED)
 def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     rows, path = blobs(300, 6), tmp_path / "fit.checkpoint"

@@ -90,6 +90,7 @@ def test_accepted_deletes_are_replayed_exactly(name):
     assert_exact(twin)
 
 
+@pytest.mark.covering
 @several
 @priors
 def test_one_absorber_before_the_target_is_a_merge(name, allocation):

@@ -117,6 +117,7 @@ def test_entropy_falls_by_no_more_than_log_two_a_row(name):
         assert -(N[a] + N[b]) * np.log(2) - 1e-12 <= change <= 0.0
 
 
+@pytest.mark.covering
 @several
 @priors
 def test_the_score_is_an_upper_bound_of_the_gain(name, allocation):

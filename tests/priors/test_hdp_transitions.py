@@ -162,6 +162,7 @@ def test_mean_log_is_the_derivative_of_the_bound(prior: HDPRows) -> None:
 
 
 # ---- updates -------------------------------------------------------------------------------------
+@pytest.mark.few(4)
 @every_prior
 def test_update_never_lowers_the_bound(prior: HDPRows) -> None:
     for K, empty, seed in ((1, 0, 0), (2, 1, 1), (6, 2, 2), (15, 4, 3)):
@@ -330,6 +331,7 @@ EDITS = {
 }
 
 
+@pytest.mark.covering
 @every_prior
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
 def test_edits_keep_a_valid_state(prior: HDPRows, edit: Any) -> None:
