@@ -12,7 +12,7 @@ import stickbreak as sb
 from stickbreak.data import Documents
 from stickbreak.inference import MeanLog
 from stickbreak.reading import words_of_topics
-from stickbreak.structures.document import structure as document_structure
+from stickbreak.structures.document.evidence import word_evidence
 
 KINDS = (
     ["cat", "dog", "fur", "paw"],
@@ -197,7 +197,7 @@ def test_limited_words_have_lines_of_their_own_in_the_table(monkeypatch):
             patch.setattr(type(potentials.scores), "symbol_table", None)
             by_rows = fitted.model.structure.log_evidence(potentials, block)
         np.testing.assert_allclose(found, by_rows, rtol=1e-12)
-    table, index, _ = document_structure._evidence(potentials, block)
+    table, index, _ = word_evidence(potentials, block)
     assert len(table) > len(WORDS)
     assert len(index) == documents.n_rows
 

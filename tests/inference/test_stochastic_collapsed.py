@@ -64,7 +64,7 @@ def test_threads_and_seeds():
     docs = np.random.default_rng(2).integers(0, 3, (80, 20))
     fits = [
         sb.LatentDirichletAllocation(
-            3, inference="stochastic-collapsed", random_state=0, n_jobs=n, max_iter=3
+            3, inference="stochastic-collapsed", random_state=0, n_jobs=n, tol=0.1
         ).fit(docs)
         for n in (1, 2)
     ]
