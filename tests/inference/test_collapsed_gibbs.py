@@ -258,7 +258,13 @@ FAMILY_ROWS = {
 
 
 @pytest.mark.parametrize("kind", ["finite", "dp"])
-@pytest.mark.parametrize("name", FAMILY_ROWS)
+@pytest.mark.parametrize(
+    "name",  # each of the others takes seconds to compile
+    [
+        pytest.param(n, marks=() if n in ("gaussian", "categorical") else pytest.mark.slow)
+        for n in FAMILY_ROWS
+    ],
+)
 def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(name: str, kind: str) -> None:
     """The log joint of a labeling is that of its counts, parameters integrated out."""
     table, make = Table(FAMILY_ROWS[name]), {"finite": finite_mixture, "dp": dp_mixture}[kind]
