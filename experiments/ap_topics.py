@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,15 @@ def plan() -> dict[str, Any]:
         sb.MemoizedVB(n_batches=5, max_iter=LAPS, moves=MOVES),
     )
     shrinking = sb.MemoizedVB(n_batches=5, max_iter=LAPS, moves=MOVES[1:])
+    lda = partial(sb.LatentDirichletAllocation, SIZE, init="documents")
+    hdp = partial(sb.HDPTopicModel, init="documents")
     return {
-        "LDA, K=50": sb.LatentDirichletAllocation(SIZE, inference=engine),
-        "LDA, K=50, restarts": sb.LatentDirichletAllocation(SIZE, inference=engine, restarts=10),
-        "LDA, K=50, stochastic, 8 passes": sb.LatentDirichletAllocation(
-            SIZE, inference=sb.StochasticVB(max_iter=8)
-        ),
-        "HDP, K=50": sb.HDPTopicModel(SIZE, inference=engine),
-        "HDP, merges and deletes from 50": sb.HDPTopicModel(SIZE, inference=shrinking),
-        "HDP, births, merges and deletes from 1": sb.HDPTopicModel(1, inference=moving),
+        "LDA, K=50": lda(inference=engine),
+        "LDA, K=50, restarts": lda(inference=engine, restarts=10),
+        "LDA, K=50, stochastic, 8 passes": lda(inference=sb.StochasticVB(max_iter=8)),
+        "HDP, K=50": hdp(SIZE, inference=engine),
+        "HDP, merges and deletes from 50": hdp(SIZE, inference=shrinking),
+        "HDP, births, merges and deletes from 1": hdp(1, inference=moving),
     }
 
 

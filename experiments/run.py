@@ -23,7 +23,7 @@ EXPERIMENTS = (
     "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
     "earthquakes", "one_pass", "subchains", "surrogate",
-    "topic_bars", "ap_topics", "news_topics",
+    "topic_bars", "ap_topics", "news_topics", "topic_starts",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 

@@ -45,7 +45,7 @@ def fit_topics(
 ) -> Found:
     """An HDP of memoized batches; the bound must never drop."""
     engine = sb.MemoizedVB(n_batches=n_batches, max_iter=max_iter, moves=moves)
-    model = sb.HDPTopicModel(size, inference=engine, random_state=seed)
+    model = sb.HDPTopicModel(size, inference=engine, init="documents", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.ConvergenceWarning)
         began = time.process_time()

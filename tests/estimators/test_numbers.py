@@ -29,7 +29,7 @@ def fitted():
     found = {
         "mixture": sb.DPMixture(random_state=0).fit(X),
         "chain": sb.HDPHMM(6, inference=engine, random_state=0).fit(X),
-        "topics": sb.HDPTopicModel(random_state=0).fit(COUNTS),
+        "topics": sb.HDPTopicModel(init="documents", random_state=0).fit(COUNTS),
     }
     for model in found.values():
         assert model.n_components_ > 1

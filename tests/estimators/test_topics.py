@@ -56,13 +56,14 @@ def test_topics_are_found(name, fitted):
     assert found == {frozenset(words) for words in TOPICS.values()}
 
 
-def test_the_number_of_topics_is_found_from_one():
-    model = sb.HDPTopicModel(random_state=0).fit(texts(120))
+@pytest.mark.parametrize("init", ["documents", "collapsed"])
+def test_the_number_of_topics_is_found_from_one(init):
+    model = sb.HDPTopicModel(init=init, random_state=0).fit(texts(120))
     assert model.n_components_ == 3
     assert {frozenset(words) for words in model.top_words(4)} == {
         frozenset(words) for words in TOPICS.values()
     }
-    assert "birth" in model.explain_moves()
+    assert ("birth" if init == "documents" else "3 components") in model.explain_moves()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -404,7 +405,7 @@ def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
             checkpoint_every=0,
             callbacks=callbacks,
         )
-        return sb.HDPTopicModel(inference=engine, random_state=0)
+        return sb.HDPTopicModel(inference=engine, init="documents", random_state=0)
 
     expected = make().fit(texts(60))
     with pytest.raises(StoppedError):

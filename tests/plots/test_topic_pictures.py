@@ -199,7 +199,7 @@ def test_many_documents_are_chosen_at_even_distances(model):
 
 
 def test_the_number_of_topics_is_in_the_trace():
-    found = words(sb.HDPTopicModel(random_state=0).fit(TEXTS).plot(X=TEXTS))
+    found = words(sb.HDPTopicModel(init="documents", random_state=0).fit(TEXTS).plot(X=TEXTS))
     assert "topics" in found.splitlines()  # the second axis
     assert "topic" in found.splitlines()  # below the weights
 

@@ -50,7 +50,9 @@ MIXTURE_OPTIONS = (
 )
 
 TOPIC_INITS = (
-    '"documents" (clusters of documents by their words); another is "random" (documents far apart)'
+    '"collapsed" (60 collapsed sweeps from random shares of every word); others are "documents" '
+    '(clusters of documents by their words), "random" (documents far apart) and "local" (random '
+    "shares)"
 )
 TOPIC_OPTIONS = (
     "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",

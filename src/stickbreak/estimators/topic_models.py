@@ -46,9 +46,9 @@ class LatentDirichletAllocation(TopicEstimator):
         documents lack are ignored; or a boolean table (V, K), words in the order of
         `feature_names_in_`, which is the sorted one for lists of words.
     random_state : seed.
-    init : "documents" (clusters of documents by their words), "random" (documents far apart from
-        each other), "local" (random shares of every word) or "collapsed" (60 collapsed sweeps from
-        there).
+    init : "collapsed" (60 collapsed sweeps from random shares of every word), "documents" (clusters
+        of documents by their words), "random" (documents far apart from each other) or "local"
+        (random shares of every word).
     n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes
@@ -83,7 +83,7 @@ class LatentDirichletAllocation(TopicEstimator):
         seeds: Mapping[int, Any] | None = None,
         allowed: Mapping[Any, Any] | ArrayLike | None = None,
         random_state: RandomState = None,
-        init: str = "documents",
+        init: str = "collapsed",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -100,14 +100,17 @@ class LatentDirichletAllocation(TopicEstimator):
 class HDPTopicModel(TopicEstimator):
     """Hierarchical Dirichlet process topic model: finds the number of topics.
 
-    A fit begins with `n_components` and tries births, merges and deletes, each kept only if it
-    raises the bound of the whole corpus; `explain_moves` tells what happened. With an engine that
-    has none, such as `EM()` or `MemoizedVB(moves=None)`, the number is a truncation; a fit that
-    would begin with one topic begins with 25 and says so.
+    A fit begins with as many topics as suit the corpus, found by trying 4, 8, 16, ... of them, and
+    tries births, merges and deletes, each kept only if it raises the bound of the whole corpus;
+    `explain_moves` tells what happened. With an engine that has none, such as `EM()` or
+    `MemoizedVB(moves=None)`, the number is a truncation; a fit that would begin with one topic
+    begins with 25 and says so.
 
     Parameters
     ----------
-    n_components : number of topics to begin with.
+    n_components : number of topics to begin with. 1 with `init="collapsed"`, both the defaults, is
+        a ladder: some collapsed sweeps and some laps with each of several numbers, of which the one
+        with the largest bound is taken.
     inference : engine; default `MemoizedVB()`, which has moves here.
     concentration : of documents around the shares that all have in common; small values give
         documents of few topics. A number, or a `GammaPrior` to learn it. Default 0.5.
@@ -155,7 +158,7 @@ class HDPTopicModel(TopicEstimator):
         seeds: Mapping[int, Any] | None = None,
         allowed: Mapping[Any, Any] | ArrayLike | None = None,
         random_state: RandomState = None,
-        init: str = "documents",
+        init: str = "collapsed",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
