@@ -19,7 +19,10 @@ HOW_TO = sorted(
 )
 FIRST = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/api.md")  # read by everyone
 PAGES = (*FIRST, *HOW_TO)
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```\n(?:\s*(?:^prints[^\n]*\n\s*)?^```text\n(.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def blocks(page: str) -> list[tuple[int, str, str]]:
