@@ -76,7 +76,7 @@ def test_predict_may_be_called_from_many_threads(name):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_a_path_or_a_memory_map_equals_the_array_in_memory(cls, path):
-    inference = sb.MemoizedVB(n_batches=3, moves=None)
+    inference = sb.MemoizedVB(n_batches=3, moves=None, tol=1e-2)  # a few laps are enough
     make = lambda: cls(5, inference=inference, random_state=0)
     memory = make().fit(LARGE)
     mapped = np.load(path, mmap_mode="r")

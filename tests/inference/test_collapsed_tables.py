@@ -150,6 +150,7 @@ def test_superfluous_states_die_out():
     assert ((model.transmat_[np.ix_(is_used, is_used)] > 0.1).sum(1) == 2).all()
 
 
+@pytest.mark.slow  # 12 seconds to compile
 def test_other_families_are_swept_too():
     rng = np.random.default_rng(0)
     path = np.repeat([-6.0, 0.0, 6.0], 5)[:, None]
