@@ -1,7 +1,7 @@
 """Files under attack: mutated model files, checkpoints and tables give one clear error or a result;
 nothing runs, hangs or crashes.
 
-The default suite drives 150 files of each kind through the command line, in a process that is
+The default suite drives 500 files of each kind through the command line, in a process that is
 watched, and some inside this one, where nothing may be unpickled or run; `-m slow` tries thousands.
 """
 
@@ -213,10 +213,10 @@ def test_two_thousand_mutated_tables(tmp_path):
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the workers' memory is read there")
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_through_the_command_line(kind):
-    """150 of each; `python -m tests.fuzz` tries as many as you like."""
-    report = run_campaign(KINDS[kind], range(150))
+    """500 of each; `python -m tests.fuzz` tries as many as you like."""
+    report = run_campaign(KINDS[kind], range(500))
     assert report.bad == []
-    assert report.ends.total() == 150
+    assert report.ends.total() == 500
     assert report.ends["refused"] > 75
     assert report.ends["answered"] > 7
     # when the file is read, not when it is used; another name of a column may be right
@@ -227,7 +227,7 @@ def test_damaged_files_through_the_command_line(kind):
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the workers' memory is read there")
 @pytest.mark.parametrize("kind", KINDS)
 def test_thousands_more_through_the_command_line(kind):
-    assert run_campaign(KINDS[kind], range(150, 3500)).bad == []
+    assert run_campaign(KINDS[kind], range(500, 3500)).bad == []
 
 
 # ---- on purpose ----------------------------------------------------------------------------------
