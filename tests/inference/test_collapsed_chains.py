@@ -376,3 +376,13 @@ def test_what_cannot_be_is_refused():
     gaps = [np.array([[1.0, np.nan], [0.0, 1.0]]), np.eye(2)]
     with pytest.raises(ValueError, match="take complete rows; impute"):
         sb.HMM(2, inference=CollapsedVB()).fit(gaps)
+
+
+def test_the_remedy_for_one_sequence_is_one_that_its_family_has():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"there is one sequence.*use BatchVB"):
+        sb.HMM(2, inference="collapsed", random_state=0).fit(rng.normal(size=(30, 2)))
+    with pytest.raises(ValueError, match=r"there is one sequence.*granularity='subsequence'"):
+        sb.HMM(2, family="categorical", inference="collapsed", random_state=0).fit(
+            rng.integers(0, 4, (30, 1))
+        )

@@ -313,7 +313,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             f"{model.structure.granularities[0]!r}, or Categorical with one column of symbols"
         )
     if model.structure.is_ordered:
-        _check_sequences(rule, granularity, data)
+        _check_sequences(rule, model, granularity, data)
     if not model.family.sweeps and model.family.missing in ("completed", "mixed"):
         rows = data.whole().rows
         if isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and np.isnan(rows).any():
@@ -324,7 +324,7 @@ def check_units(rule: ExcludeOwn, model: Model, data: Data) -> None:
             )
 
 
-def _check_sequences(rule: ExcludeOwn, granularity: str, data: Data) -> None:
+def _check_sequences(rule: ExcludeOwn, model: Model, granularity: str, data: Data) -> None:
     """Sequences count once or not at all, and there are others to learn from."""
     repeats = data.whole().repeats
     if repeats is not None and not np.isin(repeats, (0.0, 1.0)).all():
@@ -339,9 +339,14 @@ def _check_sequences(rule: ExcludeOwn, granularity: str, data: Data) -> None:
             f"block={rule.block} is for granularity='sequence'; with {granularity!r}, use block=1"
         )
     if granularity == "sequence" and data.n_spans == 1:
+        remedy = (
+            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+            if model.family.is_one_symbol
+            else "BatchVB, or several sequences"
+        )
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
-            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+            + remedy
         )
     if granularity == "subsequence" and rule.units(data.whole()).n_spans == 1:
         raise ValueError(
