@@ -29,6 +29,7 @@ __all__ = [
     "Revisit",
     "Rule",
     "Sweep",
+    "SweptLane",
     "Watch",
 ]
 
@@ -114,6 +115,28 @@ class Sweep(NamedTuple):
     def cut(self, lane: Batch) -> Sweep:
         """The same for one lane of a batch, with the seeds of its rows."""
         return self if self.seeds is None else self._replace(seeds=self.seeds[lane.cut["row"]])
+
+
+class SweptLane(NamedTuple):
+    """What a sweep of one lane reads and writes.
+
+    batch, how : its units, and how they are visited
+    legal (M, K) : the components that each set of rows may have; None for all
+    own : counts or labels that its units keep, replaced
+    live, tables : the family's and the prior's counts of all data, changed on the way
+    pseudo : prior counts
+    out_live, out : += the counts of the lane
+    """
+
+    batch: Batch
+    how: Sweep
+    legal: Array | None
+    own: Fields
+    live: Any
+    tables: Out
+    pseudo: Any
+    out_live: Any
+    out: Out
 
 
 class Rule(Protocol):

@@ -18,7 +18,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.protocols import Pool, Sweep, Watch
+from stickbreak.protocols import Pool, Sweep, SweptLane, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .random_streams import DRAWS
@@ -279,8 +279,9 @@ def _sweep_lane(
     fresh = model.family.live_sums(new)
     out = {name: np.array(new[name]) for name in tables}
     legal = params["legal"] if "legal" in params.arrays else None
+    live = model.family.live(counts)
     log_z, local_bound = model.structure.sweep(
-        model.family.live(counts), tables, pseudo, lane, legal, own, fresh, out, how
+        SweptLane(lane, how, legal, own, live, tables, pseudo, fresh, out)
     )
     arrays = {**out, **model.family.settle(fresh, counts.size(model.axis))}
     found = replace(new, arrays=arrays, local_bound=local_bound, log_z=log_z, n_units=lane.n_units)

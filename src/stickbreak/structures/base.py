@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
 from stickbreak.stats import Fields, Summary
 
 if TYPE_CHECKING:
@@ -324,23 +324,8 @@ class BaseStructure:
         """Own counts for another granularity, from those of the usual one."""
         return own
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
-
-        live, tables : counts of all data, changed on the way; out_live, out : += those of the lane
-        legal (M, K) : the components that each set of rows may have; None for all
-        own : of the lane's units, replaced
 
         Returns the sum of leave-one-out log predictives, and the lane's part of the bound.
         """

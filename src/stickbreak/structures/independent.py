@@ -13,7 +13,7 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
 from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softmax_sparse
-from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
+from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
 from stickbreak.stats import Fields, Shares, SparseShares, Summary
 
 from .base import BaseStructure, mask_illegal, one_hot, row_evidence
@@ -338,17 +338,6 @@ class Independent(BaseStructure):
         """Uniformly random shares of every row, of the components that it may have."""
         return random_shares(batch, n_components, axis, rng, legal)
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every row once, given all others (CVB0); with seeds, its label."""
-        return sweep_table(live, tables, pseudo, lane, legal, own, out_live, out, how)
+        return sweep_table(lane)

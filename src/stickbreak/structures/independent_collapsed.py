@@ -7,44 +7,31 @@ maximize it, and it may fall. With seeds, rows have a label each, which they kee
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from stickbreak.data import Batch
 from stickbreak.kernels.row_draws import draw_rows
-from stickbreak.kernels.row_sweeps import LiveShares, sweep_rows
-from stickbreak.protocols import Array, Out, Sweep
-from stickbreak.stats import Fields
+from stickbreak.kernels.row_sweeps import sweep_rows
+from stickbreak.protocols import SweptLane
 
 from .labels import read_states, require_single
 
 __all__ = ["sweep_table"]
 
 
-def sweep_table(
-    live: Any,
-    tables: Out,
-    pseudo: LiveShares,
-    lane: Batch,
-    legal: Array | None,
-    own: Fields,
-    out_live: Any,
-    out: Out,
-    how: Sweep,
-) -> tuple[float, float]:
+def sweep_table(lane: SweptLane) -> tuple[float, float]:
     """See `BaseStructure.sweep`; own: shares (n, K) of the rows, float32, or their labels."""
-    repeats, K = lane.repeats_or_ones(), len(out["share"])
+    batch, how, own, legal = lane.batch, lane.how, lane.own, lane.legal
+    repeats, K = batch.repeats_or_ones(), len(lane.out["share"])
     sets, allowed = np.zeros(0, dtype=np.int64), np.ones((1, K))
-    if lane.sets is not None and legal is not None:
-        sets, allowed = np.asarray(lane.sets, dtype=np.int64), np.ascontiguousarray(legal)
-    given = live, pseudo, tables["share"], lane.rows, repeats, sets, allowed
-    outs = out_live, out["share"]
+    if batch.sets is not None and legal is not None:
+        sets, allowed = np.asarray(batch.sets, dtype=np.int64), np.ascontiguousarray(legal)
+    given = lane.live, lane.pseudo, lane.tables["share"], batch.rows, repeats, sets, allowed
+    outs = lane.out_live, lane.out["share"]
     if how.seeds is None:
         flags = how.is_part, how.moves, how.is_measured
         found = sweep_rows(*given, own["shares"], *flags, *outs)
         return float(found[0]), float(found[1])
-    require_single(lane)
+    require_single(batch)
     states = read_states(own, repeats > 0, how.is_part, K)
     log_z = draw_rows(*given, states, how.is_part, how.seeds, how.power, *outs)
     own["state"][...] = states + 1

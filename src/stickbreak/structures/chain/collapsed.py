@@ -8,7 +8,7 @@ added, and the total is summed afresh every lap.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from stickbreak.kernels.chain.tokens import count_tokens, sweep_tokens
 from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.tables import padded
 from stickbreak.kernels.vectors import EIGHT
-from stickbreak.protocols import Array, Out, Sweep
+from stickbreak.protocols import Array, Out, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import BaseStructure
@@ -91,36 +91,24 @@ class SweptChain(BaseStructure):
         """Where a sweep keeps the steps that sequences do not take; None if nobody asks."""
         return None
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every sequence once, given all others. Its part of the bound is its path's entropy."""
-        if how.granularity != "sequence" and how.moves and (pseudo.transition == 0).any():
+        asked, is_table = lane.how.granularity, isinstance(lane.live, LiveTable)
+        if asked != "sequence" and lane.how.moves and (lane.pseudo.transition == 0).any():
             raise ValueError(
-                f"a {how.granularity} is inferred apart from the next one, which impossible steps "
+                f"a {asked} is inferred apart from the next one, which impossible steps "
                 "do not allow; use CollapsedVB(granularity='sequence')"
             )
-        visit = {"sequence": _by_sequence, "token": _by_token, "subsequence": _by_block}
-        if not isinstance(live, LiveTable):
-            if how.granularity != "sequence":
-                raise ValueError(
-                    f"granularity={how.granularity!r} is for one column of symbols; use 'sequence'"
-                )
-            visit["sequence"] = _by_live
-        absent = self.absent_of(own, lane)
-        job = _Job(live, tables, pseudo, lane, legal, own, out_live, how, absent)
-        log_z, entropy, bad = visit[how.granularity](job, out)
+        if asked != "sequence" and not is_table:
+            raise ValueError(f"granularity={asked!r} is for one column of symbols; use 'sequence'")
+        by_units = {"token": _by_token, "subsequence": _by_block}
+        if asked in by_units:
+            log_z, entropy, bad = by_units[asked](lane)
+        else:
+            visit = _by_sequence if is_table else _by_live
+            log_z, entropy, bad = visit(lane, self.absent_of(lane.own, lane.batch))
         if bad >= 0:
-            require_possible(np.array([-np.inf]), lane.unit_at + bad)
+            require_possible(np.array([-np.inf]), lane.batch.unit_at + bad)
         return log_z, entropy
 
 
@@ -173,38 +161,24 @@ def legal_rows(batch: Batch, legal: Array | None, width: int) -> tuple[Array, Ar
     return np.ascontiguousarray(batch.sets, dtype=np.int64), padded(legal > 0, width)
 
 
-class _Job(NamedTuple):
-    """Arguments of a sweep, and what the kernels make of them."""
+def _words(lane: SweptLane) -> tuple[Array, Array, Array]:
+    """Words (n,), offsets (units + 1,), and which sequences count."""
+    assert lane.batch.offsets is not None
+    words = np.ascontiguousarray(lane.batch.rows[:, 0], dtype=np.int64)
+    return words, lane.batch.offsets, used_units(lane.batch)
 
-    live: Any
-    tables: Out
-    pseudo: Any
-    lane: Batch
-    legal: Array | None
-    own: Fields
-    out_live: Any
-    how: Sweep
-    absent: AbsentOwn | None = None
 
-    @property
-    def words(self) -> tuple[Array, Array, Array]:
-        """Words (n,), offsets (units + 1,), and which sequences count."""
-        assert self.lane.offsets is not None
-        words = np.ascontiguousarray(self.lane.rows[:, 0], dtype=np.int64)
-        return words, self.lane.offsets, used_units(self.lane)
+def _arguments(lane: SweptLane, *more: Any) -> list[Any]:
+    """Counts of all data, the words, and the legal states of each; then more arguments."""
+    width = len(lane.live.totals)
+    limits = legal_rows(lane.batch, lane.legal, width)
+    return [*lane.live, *_words(lane), _pad_steps(lane, width), *limits, *more]
 
-    def counts(self, *more: Any) -> list[Any]:
-        """Counts of all data, the words, and the legal states of each; then more arguments."""
-        width = len(self.live.totals)
-        steps = _pad_steps(self.tables, self.pseudo, width)
-        limits = legal_rows(self.lane, self.legal, width)
-        return [*self.live, *self.words, steps, *limits, *more]
 
-    def outs(self) -> tuple[Array, Array, Array, Array]:
-        """Where the lane's counts are added: words, their totals, starts and steps."""
-        width = len(self.live.totals)
-        tables = np.zeros(width), np.zeros((width, width))
-        return self.out_live.counts, self.out_live.totals, *tables
+def _outs(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
+    """Where the lane's counts are added: words, their totals, starts and steps."""
+    width = len(lane.live.totals)
+    return lane.out_live.counts, lane.out_live.totals, np.zeros(width), np.zeros((width, width))
 
 
 def _settle(start: Array, transition: Array, out: Out) -> None:
@@ -214,76 +188,79 @@ def _settle(start: Array, transition: Array, out: Out) -> None:
     out["transition"] += transition[:K, :K]
 
 
-def _by_sequence(job: _Job, out: Out) -> tuple[float, float, int]:
+def _by_sequence(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
     """Log predictives and entropy of every sequence, and the first without a path, or -1."""
-    how, outs, found, bad = job.how, job.outs(), np.zeros(2), -1
-    kept = job.own["rows"], job.own["pairs"]
+    how, outs, found, bad = lane.how, _outs(lane), np.zeros(2), -1
+    kept = lane.own["rows"], lane.own["pairs"]
     if not how.moves:
-        count_sequences(*job.words, *kept, *outs)
+        count_sequences(*_words(lane), *kept, *outs)
     else:
         flags = how.block, how.is_part, how.is_measured
-        bad = sweep_sequences(*job.counts(*kept, *flags, *outs, found, job.absent))
-    _settle(*outs[2:], out)
+        bad = sweep_sequences(*_arguments(lane, *kept, *flags, *outs, found, absent))
+    _settle(*outs[2:], lane.out)
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _by_live(job: _Job, out: Out) -> tuple[float, float, int]:
+def _by_live(lane: SweptLane, absent: AbsentOwn | None) -> tuple[float, float, int]:
     """As `_by_sequence`, for families of other kinds than symbols."""
-    how, lane, found, bad = job.how, job.lane, np.zeros(2), -1
-    K = len(out["start"])
+    how, batch, found, bad = lane.how, lane.batch, np.zeros(2), -1
+    K = len(lane.out["start"])
     width = -(-K // EIGHT) * EIGHT
     start, transition = np.zeros(width), np.zeros((width, width))
-    kept, units = (job.own["rows"], job.own["pairs"]), (lane.offsets, used_units(lane))
+    kept, units = (lane.own["rows"], lane.own["pairs"]), (batch.offsets, used_units(batch))
     if not how.moves:
-        count_live(lane.rows, *units, *kept, job.out_live, start, transition)
+        count_live(batch.rows, *units, *kept, lane.out_live, start, transition)
     else:
-        steps, limits = _pad_steps(job.tables, job.pseudo, width), legal_rows(lane, job.legal, K)
+        steps, limits = _pad_steps(lane, width), legal_rows(batch, lane.legal, K)
         flags = how.block, how.is_part, how.is_measured
-        outs = job.out_live, start, transition, found, job.absent
-        bad = sweep_live(job.live, lane.rows, *units, steps, *limits, *kept, *flags, *outs)
-    _settle(start, transition, out)
+        outs = lane.out_live, start, transition, found, absent
+        bad = sweep_live(lane.live, batch.rows, *units, steps, *limits, *kept, *flags, *outs)
+    _settle(start, transition, lane.out)
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _by_token(job: _Job, out: Out) -> tuple[float, float, int]:
+def _by_token(lane: SweptLane) -> tuple[float, float, int]:
     """As `_by_sequence`. Without own counts, rows begin with those of their sequences."""
-    how, outs, found, bad, rows = job.how, job.outs(), np.zeros(2), -1, job.own["rows"]
+    how, outs, found, bad, rows = lane.how, _outs(lane), np.zeros(2), -1, lane.own["rows"]
     if how.moves and how.is_part:
-        bad = sweep_tokens(*job.counts(rows, how.is_measured, *outs, found))
+        bad = sweep_tokens(*_arguments(lane, rows, how.is_measured, *outs, found))
     else:
         if how.moves:
-            pairs = np.zeros((job.lane.n_spans, rows.shape[1], rows.shape[1]), KEPT)
+            pairs = np.zeros((lane.batch.n_spans, rows.shape[1], rows.shape[1]), KEPT)
             none = [np.zeros_like(array) for array in outs]
-            bad = sweep_sequences(*job.counts(rows, pairs, 1, False, False, *none, found, None))
-        count_tokens(*job.words, rows, how.is_measured, *outs, found)
-    _settle(*outs[2:], out)
+            bad = sweep_sequences(
+                *_arguments(lane, rows, pairs, 1, False, False, *none, found, None)
+            )
+        count_tokens(*_words(lane), rows, how.is_measured, *outs, found)
+    _settle(*outs[2:], lane.out)
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _by_block(job: _Job, out: Out) -> tuple[float, float, int]:
+def _by_block(lane: SweptLane) -> tuple[float, float, int]:
     """As `_by_sequence`, for the blocks of sequences; units of the lane are blocks."""
-    how, lane, kept = job.how, job.lane, (job.own["rows"], job.own["pairs"])
-    assert lane.windows is not None
-    assert lane.offsets is not None
-    joins, found, bad = ~lane.windows.is_first, np.zeros(2), -1
+    how, batch, kept = lane.how, lane.batch, (lane.own["rows"], lane.own["pairs"])
+    assert batch.windows is not None
+    assert batch.offsets is not None
+    joins, found, bad = ~batch.windows.is_first, np.zeros(2), -1
     if how.moves and not how.is_part:
-        starts = lane.offsets[:-1][lane.windows.is_first]
-        whole = replace(lane, offsets=np.r_[starts, lane.n_rows], windows=None)
-        result = _by_token(job._replace(lane=whole), out)
-        inner_steps(kept[0], lane.offsets, kept[1])
+        starts = batch.offsets[:-1][batch.windows.is_first]
+        whole = replace(batch, offsets=np.r_[starts, batch.n_rows], windows=None)
+        result = _by_token(lane._replace(batch=whole))
+        inner_steps(kept[0], batch.offsets, kept[1])
         return result
-    outs = job.outs()
+    outs = _outs(lane)
     if how.moves:
         flags = joins, how.guards == "messages", how.is_measured
-        bad = sweep_blocks(*job.counts(*kept, *flags, *outs, found))
+        bad = sweep_blocks(*_arguments(lane, *kept, *flags, *outs, found))
     else:
-        count_blocks(*job.words, *kept, joins, *outs)
-    _settle(*outs[2:], out)
+        count_blocks(*_words(lane), *kept, joins, *outs)
+    _settle(*outs[2:], lane.out)
     return float(found[0]), float(found[1]), int(bad)
 
 
-def _pad_steps(tables: Out, pseudo: Any, width: int) -> Steps:
+def _pad_steps(lane: SweptLane, width: int) -> Steps:
     """Counts and prior counts of a chain, in the width of the kernels."""
+    tables, pseudo = lane.tables, lane.pseudo
     K = len(tables["start"])
     rest = np.zeros(K) if pseudo.transition_rest is None else pseudo.transition_rest
     return Steps(

@@ -8,7 +8,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.kernels.chain.gibbs import StateCounts, sweep_states
-from stickbreak.protocols import Array, Out, Sweep
+from stickbreak.protocols import SweptLane
 from stickbreak.stats import Fields
 
 from ..labels import no_states, read_states, require_single
@@ -27,42 +27,33 @@ class DrawnChain(SweptChain):
         """No states yet."""
         return no_states(batch.n_rows)
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """With seeds, a state for every row given all others; else as sequences are swept."""
+        batch, how, K = lane.batch, lane.how, len(lane.tables["start"])
         if how.seeds is None:
-            return super().sweep(live, tables, pseudo, lane, legal, own, out_live, out, how)
-        K, used = len(tables["start"]), used_units(lane)
-        require_single(lane)
-        _require_open(pseudo)
-        labels = np.repeat(used, np.diff(np.asarray(lane.offsets)))
-        states = read_states(own, labels, how.is_part, K)
-        words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64)
+            return super().sweep(lane)
+        require_single(batch)
+        _require_open(lane.pseudo)
+        used = used_units(batch)
+        labels = np.repeat(used, np.diff(np.asarray(batch.offsets)))
+        states = read_states(lane.own, labels, how.is_part, K)
+        words = np.ascontiguousarray(batch.rows[:, 0], dtype=np.int64)
         log_z = sweep_states(
-            _count_all(live, tables, pseudo, K), words, lane.offsets, used,
-            *legal_rows(lane, legal, K), states, how.is_part, how.seeds, how.power,
+            _count_all(lane, K), words, batch.offsets, used,
+            *legal_rows(batch, lane.legal, K), states, how.is_part, how.seeds, how.power,
         )  # fmt: skip
         states[~labels] = -1
-        own["state"][...] = states + 1
-        self.count(states, lane, out)
+        lane.own["state"][...] = states + 1
+        self.count(states, batch, lane.out)
         seen = labels & (words >= 0)
-        np.add.at(out_live.counts, (words[seen], states[seen]), 1.0)
-        np.add.at(out_live.totals, states[seen], 1.0)
+        np.add.at(lane.out_live.counts, (words[seen], states[seen]), 1.0)
+        np.add.at(lane.out_live.totals, states[seen], 1.0)
         return float(log_z), 0.0
 
 
-def _count_all(live: Any, tables: Out, pseudo: Any, n_components: int) -> StateCounts:
+def _count_all(lane: SweptLane, n_components: int) -> StateCounts:
     """Counts and prior counts together, as the kernel has them."""
+    live, tables, pseudo = lane.live, lane.tables, lane.pseudo
     start, steps = tables["start"] + pseudo.start, tables["transition"] + pseudo.transition
     return StateCounts(
         start,

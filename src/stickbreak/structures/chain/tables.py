@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from stickbreak.kernels.chain.absent import (
 )
 from stickbreak.kernels.chain.single import linear_tables
 from stickbreak.kernels.vectors import EIGHT
-from stickbreak.protocols import Array, Local, Out, Potentials, Sweep
+from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import row_evidence
@@ -108,21 +107,10 @@ class TableChain(Chain):
         _add_absent(block, own, out)
         return super().count_own(block, own, out)
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every sequence once, given all others; then the steps that they do not take."""
-        found = super().sweep(live, tables, pseudo, lane, legal, own, out_live, out, how)
-        _add_absent(lane, own, out)
+        found = super().sweep(lane)
+        _add_absent(lane.batch, lane.own, lane.out)
         return found
 
     def absent_of(self, own: Fields, lane: Batch) -> AbsentOwn:

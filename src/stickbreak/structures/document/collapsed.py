@@ -10,39 +10,30 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from stickbreak.data import Batch
 from stickbreak.kernels.collapsed import LiveTable, sweep_documents
 from stickbreak.kernels.collapsed_draws import sweep_labels
 from stickbreak.kernels.tables import padded
-from stickbreak.protocols import Array, Out, Sweep
-from stickbreak.stats import Fields
+from stickbreak.protocols import Array, Out, SweptLane
 
 from .draws import count_labels, document_rng, require_whole_counts
 
 __all__ = ["sweep_words"]
 
 
-def sweep_words(
-    live: LiveTable,
-    pseudo: tuple[Array, float],
-    lane: Batch,
-    legal: Array | None,
-    own: Fields,
-    out_live: LiveTable,
-    out: Out,
-    how: Sweep,
-) -> tuple[float, float]:
+def sweep_words(lane: SweptLane) -> tuple[float, float]:
     """See `BaseStructure.sweep`; own: shares (n, K) of the words, float32."""
-    assert lane.offsets is not None
-    (topics, rest), shares, width = pseudo, own["shares"], len(live.totals)
-    K, times = shares.shape[1], np.ones(lane.n_spans) if lane.times is None else lane.times
-    words = np.ascontiguousarray(lane.rows[:, 0], dtype=np.int64), lane.repeats_or_ones()
+    batch, how, out, out_live = lane.batch, lane.how, lane.out, lane.out_live
+    assert batch.offsets is not None
+    live: LiveTable = lane.live
+    (topics, rest), shares, width = lane.pseudo, lane.own["shares"], len(live.totals)
+    K, times = shares.shape[1], np.ones(batch.n_spans) if batch.times is None else batch.times
+    words = np.ascontiguousarray(batch.rows[:, 0], dtype=np.int64), batch.repeats_or_ones()
     sets, allowed = np.zeros(0, dtype=np.int64), np.ones((1, width))
-    if lane.sets is not None and legal is not None:
-        sets, allowed = np.asarray(lane.sets, dtype=np.int64), padded(legal, width)
-    counts, local_bound = np.empty((lane.n_spans, width)), 0.0
+    if batch.sets is not None and lane.legal is not None:
+        sets, allowed = np.asarray(batch.sets, dtype=np.int64), padded(lane.legal, width)
+    counts, local_bound = np.empty((batch.n_spans, width)), 0.0
     given = (
-        *live, *words, lane.offsets, times, padded(topics, width), rest, sets, allowed, shares,
+        *live, *words, batch.offsets, times, padded(topics, width), rest, sets, allowed, shares,
         how.is_part,
     )  # fmt: skip
     if how.seeds is None:
@@ -51,7 +42,7 @@ def sweep_words(
         )
         local_bound += _finish(counts[:, :K], times, topics, rest, out)
     else:
-        require_whole_counts(lane)
+        require_whole_counts(batch)
         log_z = sweep_labels(*given, how.seeds, how.power, out_live.counts, counts)
         count_labels(counts[:, :K], times, topics, document_rng(how.seeds), out)
     held = times @ counts

@@ -8,7 +8,7 @@ never lowers the bound, whatever the globals have become.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln, xlogy
@@ -16,7 +16,7 @@ from scipy.special import digamma, gammaln, xlogy
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
-from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, Sweep
+from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
 from stickbreak.stats import Field, Fields, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
@@ -287,20 +287,9 @@ class Document(BaseStructure):
         """Uniformly random shares of every word, of the components that it may have."""
         return random_shares(batch, n_components, axis, rng, legal)
 
-    def sweep(
-        self,
-        live: Any,
-        tables: Out,
-        pseudo: Any,
-        lane: Batch,
-        legal: Array | None,
-        own: Fields,
-        out_live: Any,
-        out: Out,
-        how: Sweep,
-    ) -> tuple[float, float]:
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every word once, given all others (CVB0); documents' posteriors follow from them."""
-        return sweep_words(live, pseudo, lane, legal, own, out_live, out, how)
+        return sweep_words(lane)
 
     def merge_terms(
         self,
