@@ -20,7 +20,8 @@ from .frame import QUICK, Experiment, MissingDataError
 
 EXPERIMENTS = (
     "faithful", "galaxies", "asterisk", "digits", "overfitting",
-    "one_gaussian", "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
+    "one_gaussian", "search_mixtures",
+    "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
     "earthquakes", "one_pass", "subchains", "surrogate",
     "topic_bars", "ap_topics", "news_topics", "topic_starts",

@@ -251,6 +251,15 @@ def test_warm_start_continues_from_the_last_fit(cls):
     assert cold.fit(X).lower_bound_ == bound  # without warm_start a fit begins afresh
 
 
+def test_starts_of_a_dirichlet_process_differ():
+    """Two clusters stretched alike, touching: from one component, every seed ends below."""
+    rng = np.random.default_rng([6, 2])
+    labels, means = rng.integers(0, 10, 1500), rng.uniform(-10, 10, (10, 2))
+    X = (means[labels] + rng.normal(size=(1500, 2))) @ np.array([[0.6, -0.6], [-0.4, 0.8]])
+    one, best = (sb.DPMixture(random_state=0, n_init=n).fit(X).lower_bound_ for n in (1, 3))
+    assert best > one + 20  # 28.6 nats; all starts were alike, and `n_init` changed nothing
+
+
 def test_n_init_keeps_the_best_start():
     X = blobs(200, n_groups=6, seed=9)
     bounds = [sb.Mixture(6, random_state=1, n_init=n).fit(X).lower_bound_ for n in (1, 2, 4, 8)]

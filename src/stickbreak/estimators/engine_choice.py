@@ -14,9 +14,16 @@ from stickbreak.priors import GammaPrior
 if TYPE_CHECKING:
     from .base import Estimator
 
-__all__ = ["check_learning", "count_first", "make_engine", "pick_engine", "suit_engine"]
+__all__ = [
+    "TRUNCATION",
+    "check_learning",
+    "count_first",
+    "make_engine",
+    "pick_engine",
+    "suit_engine",
+]
 
-TRUNCATION = 25  # components of an unbounded model whose engine cannot add any
+TRUNCATION = 25  # components of an unbounded model that does not begin with one
 
 
 def pick_engine(estimator: Estimator, on_disk: bool) -> Engine:

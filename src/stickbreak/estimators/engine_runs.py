@@ -43,7 +43,7 @@ from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
 from stickbreak.stats import Array, Tally
 
-from .engine_choice import pick_engine
+from .engine_choice import TRUNCATION, pick_engine
 from .fitted import Fitted
 from .model_files import identify_fit
 
@@ -112,7 +112,8 @@ def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
         model = estimator._model_of(task, engine)
         for i in range(n_starts):
             try:
-                start = _start(estimator, model, task, np.random.default_rng([seed, i]), pool)
+                rng = np.random.default_rng([seed, i])
+                start = _start(estimator, model, _vary(estimator, task, i), rng, pool)
             except KeyboardInterrupt:
                 if best is None:
                     raise
@@ -165,6 +166,17 @@ def _require_sets(path: Any, ours: Array | None, theirs: Array | None) -> None:
     n_ours, n_theirs = (0 if sets is None else np.shape(sets)[:1] for sets in (ours, theirs))
     if n_ours != n_theirs:
         raise CheckpointError(f"{path} is damaged: {n_theirs} legal sets; the rows have {n_ours}")
+
+
+def _vary(estimator: Estimator, task: Task, start: int) -> Task:
+    """The task of one of several starts.
+
+    From one component they would all be alike, so those after the first begin with many.
+    """
+    is_alike = task.n_components == 1 and task.legal is None and estimator._is_unbounded
+    if start == 0 or not is_alike:
+        return task
+    return replace(task, n_components=max(1, min(TRUNCATION, task.table.n_spans)))
 
 
 def _start(

@@ -355,7 +355,9 @@ class DPMixture(MixtureEstimator):
     concentration : of the Dirichlet process; larger expects more components. A number, or a
         `GammaPrior` to learn it.
     family, learn_prior, max_iter, tol, random_state : as in `Mixture`.
-    init, n_init, n_jobs, warm_start, verbose : likewise.
+    init, n_jobs, warm_start, verbose : likewise.
+    n_init : starts to try; the best bound wins. Those after the first begin with 25 components if
+        the first begins with one.
 
     Attributes
     ----------
