@@ -127,8 +127,8 @@ TEXT = (
     f"many end less than {CLOSE:g} nats below the same fit begun with the true clusters (moves go "
     "on from there too), the smallest and largest gap (positive: above it), how often the number "
     "of components is that fit's, and mean CPU seconds. Beside it scikit-learn's "
-    "`BayesianGaussianMixture(n_components=25, max_iter=500, tol=1e-5)`: clusters that hold rows, of two "
-    "data sets."
+    "`BayesianGaussianMixture(n_components=25, max_iter=500, tol=1e-5)`: clusters "
+    "that hold rows, of two data sets."
 )
 
 
