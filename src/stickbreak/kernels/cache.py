@@ -60,12 +60,14 @@ class _CheckedFile(IndexDataCacheFile):
 class CheckedCache(FunctionCache):
     """The cache of one kernel. If a file of it is damaged, it is begun anew."""
 
+    kind = "checked"
+
     def __init__(self, py_func: Any) -> None:
         super().__init__(py_func)
         # names of our own: files without a digest are never mistaken for damaged ones
         self._cache_file = _CheckedFile(
             self._cache_path,
-            f"{self._impl.filename_base}.checked",
+            f"{self._impl.filename_base}.{self.kind}",
             self._impl.locator.get_source_stamp(),
         )
 

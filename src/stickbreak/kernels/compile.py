@@ -94,11 +94,9 @@ def _warn_of_folder(folder: str, reason: str) -> None:
 class _Lazy:
     """A function that is compiled at its first call, so that imports cost no numba and no cache."""
 
-    def __init__(
-        self, function: Callable[..., Any], *, is_cached: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
-        self.py_func, self._is_cached, self._options = function, is_cached, options
+        self.py_func, self._options = function, options
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -116,22 +114,7 @@ class _Lazy:
         """The compiled function; others in the same file that it may call are compiled with it."""
         with _LOCK:
             if self._compiled is None:
-                import numba
-                from numba.core import config
-
-                from .cache import CheckedCache
-
-                before = config.CACHE_DIR  # type: ignore[attr-defined]
-                # read only while decorating, so that the user's own functions are not affected
-                config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
-                try:
-                    made: Any = numba.njit(error_model="numpy", **self._options)(self.py_func)
-                    if self._is_cached:
-                        made._cache = CheckedCache(made.py_func)
-                        _survive_full_disk(made._cache)
-                finally:
-                    config.CACHE_DIR = before  # type: ignore[attr-defined]
-                self._compiled = made
+                self._compiled = _compiled(self.py_func, self._options)
                 names = self.py_func.__globals__
                 for name, value in list(names.items()):
                     if isinstance(value, _Lazy):
@@ -139,14 +122,33 @@ class _Lazy:
             return self._compiled
 
 
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from numba.core import config
+
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    from .parts import Kernel
+
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    # read only while decorating, so that the user's own functions are not affected
+    config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+    try:
+        made = Kernel(function, **options)
+        for kept in made.keep():
+            _survive_full_disk(kept)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return made
+
+
 def kernel(function: Function) -> Function:
     """Compile at the first call; the next process finds the result on disk."""
-    return cast(Function, _Lazy(function, is_cached=True, nogil=True))
+    return cast(Function, _Lazy(function, nogil=True))
 
 
 def inline(function: Function) -> Function:
-    """A small function that is copied into its callers."""
-    return cast(Function, _Lazy(function, inline="always"))
+    """A small function that is copied into its callers, whatever the compiler thinks of it."""
+    return cast(Function, _Lazy(function, nogil=True, forceinline=True))
 
 
 def operation(emit: Callable[..., Any], gives: str = "same") -> Callable[[Function], Function]:
@@ -204,17 +206,12 @@ class _ByType(_Lazy):
     def compile(self) -> Any:
         with _LOCK:
             if self._compiled is None:
-                from numba.extending import overload
+                from .parts import choose_by_type
 
                 def pick(first: Any, *others: Any) -> Any:
                     return self(first, *others)
 
-                def body_of(first: Any, *others: Any) -> Any:
-                    body = self._bodies.get(getattr(first, "instance_class", None))  # type: ignore[arg-type]
-                    return None if body is None else body.compile().py_func
-
-                options: Any = {"error_model": "numpy", "nogil": True}
-                overload(pick, jit_options=options, strict=False)(body_of)
+                choose_by_type(pick, self._bodies)
                 pick.of = self.of  # type: ignore[attr-defined]
                 self._compiled = pick
             return self._compiled

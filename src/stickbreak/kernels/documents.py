@@ -20,6 +20,7 @@ import numpy as np
 
 from .compile import kernel
 from .gamma import digamma_fast, exp_digamma, log_fast, log_gamma_fast
+from .rows import copy_line
 from .vectors import EIGHT, fill, first_four, fma, last_four, load, store
 
 __all__ = ["infer_documents", "log_documents"]
@@ -170,7 +171,7 @@ def restart(
         if smallest < 0:
             break
         done[smallest] = True
-        trial[:] = counts
+        copy_line(counts, trial)
         trial[smallest] = 0.0
         n_steps = settle(
             words, repeats, pseudo, max_steps, enough, False, trial, trial_weights, spare,
@@ -183,7 +184,9 @@ def restart(
         if value > best + GAIN:
             n_accepted += 1
             best = value
-            counts[:], weights[:], scale[:] = trial, trial_weights, spare
+            copy_line(trial, counts)
+            copy_line(trial_weights, weights)
+            copy_line(spare, scale)
     return n_tried, n_accepted
 
 

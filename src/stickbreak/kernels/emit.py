@@ -12,7 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, config, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 __all__ = ["make_operation"]
 
@@ -172,30 +173,26 @@ def _argument(kind: Any) -> Any:
 
 # ---- + - * / -------------------------------------------------------------------------------------
 def _define_operators() -> None:
-    """Operators on two vectors, or on a vector and a float."""
+    """Operators on two vectors, or on a vector and a float: one instruction each."""
     for sign, name in (
         (operator.add, "fadd"),
         (operator.sub, "fsub"),
         (operator.mul, "fmul"),
         (operator.truediv, "fdiv"),
     ):
-        _define(
-            sign,
-            make_operation(
-                lambda a, b: None,
-                lambda code, a, b, name=name: getattr(code.builder, name)(a, b),
-                "same",
-            ),
-        )
+        pairs = [(EIGHT, EIGHT), (EIGHT, types.float64), (types.float64, EIGHT)]
+        cases = {"cases": [signature(EIGHT, *pair) for pair in pairs]}
+        infer_global(sign)(type(f"Eight_{name}", (ConcreteTemplate,), cases))
+        for pair in pairs:
+            lower_builtin(sign, *pair)(_instruction(name))
 
 
-def _define(sign: Any, compiled: Any) -> None:
-    def typed(a, b):  # without annotations: numba wants the same signature here and below
-        if EIGHT in (a, b):
-            return lambda a, b: compiled(a, b)
-        return None
+def _instruction(name: str) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        code = Code(context, builder, {})
+        return getattr(builder, name)(*(code.spread(v) if v.type == DOUBLE else v for v in values))
 
-    overload(sign, inline="always")(typed)
+    return generate
 
 
 if not config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from .vectors import at_least, fma, larger, times_power
 __all__ = [
     "LARGE",
     "best_rows",
+    "copy_line",
     "dirichlet_multinomial",
     "gather_symbols",
     "log_factorials",
@@ -50,6 +51,13 @@ def exp_fast(x):
     mid = fma(r2, fma(r, 1 / 5040, 1 / 720), fma(r, 1 / 120, 1 / 24))
     high = fma(r2, fma(r, 1 / 39916800, 1 / 3628800), fma(r, 1 / 362880, 1 / 40320))
     return at_least(LOWEST, x, 0.0, times_power(fma(r4, fma(r4, high, mid), low), t))
+
+
+@inline
+def copy_line(source, out):
+    """Out (n,) = source. Numba's own assignment of arrays takes seconds to compile."""
+    for i in range(out.shape[0]):
+        out[i] = source[i]
 
 
 @kernel

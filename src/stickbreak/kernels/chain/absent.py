@@ -20,6 +20,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..gamma import log_fast
+from ..rows import copy_line
 from ..vectors import EIGHT, fill, fma, larger, load, spread, store
 from .spans import infer_evidence, make_span
 
@@ -224,8 +225,10 @@ def exact_steps(weights, futures, table, log_z, shares, T, work):
             move_mass(work.kept[j], pairs, work.other[j])
             if t < T - 1:
                 work.other[j, j] = 0.0
-        work.mass[:] = work.moved
-        work.kept[:] = work.other
+        for j in range(K):
+            for k in range(K):
+                copy_line(work.moved[j, k], work.mass[j, k])
+            copy_line(work.other[j], work.kept[j])
     for j in range(K):
         work.rows[j] = log_clamped(work.kept[j].sum())
         for k in range(K):
@@ -317,8 +320,9 @@ def independent_states(rows, offsets, work, out_steps, out_rows):
         shares = rows[offsets[s] : offsets[s + 1]]
         mean_field_steps(shares, shares.shape[0], work)
         independent_rows(shares, shares.shape[0], K, work.rows)
-        out_steps[s] = work.steps[:K, :K]
-        out_rows[s] = work.rows[:K]
+        for j in range(K):
+            copy_line(work.steps[j], out_steps[s, j])
+        copy_line(work.rows, out_rows[s])
 
 
 @kernel
@@ -336,7 +340,10 @@ def absent_sequences(
     longest = (offsets[1:] - offsets[:-1]).max()
     span, none = make_span(longest, width), np.empty(K)
     work = make_absent(K, width, way, uniforms.shape[0])
-    span.start[:], span.transition[:], span.transposed[:] = start, transition, transposed
+    copy_line(start, span.start)
+    for i in range(width):
+        copy_line(transition[i], span.transition[i])
+        copy_line(transposed[i], span.transposed[i])
     for s in range(offsets.shape[0] - 1):
         lo, T = offsets[s], offsets[s + 1] - offsets[s]
         if weights[s] == 0.0:
@@ -347,9 +354,11 @@ def absent_sequences(
             span.weights, span.futures, span.transition, span.shares, T, span.log_z[0], way,
             uniforms, lo, work,
         )  # fmt: skip
-        out_steps += weights[s] * work.steps[:K, :K]
-        out_rows += weights[s] * work.rows[:K]
         none[:] = 0.0
         absent_first(span.shares[0], none)
-        out_start += weights[s] * none
+        for j in range(K):
+            out_rows[j] += weights[s] * work.rows[j]
+            out_start[j] += weights[s] * none[j]
+            for k in range(K):
+                out_steps[j, k] += weights[s] * work.steps[j, k]
     return -1

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel
-from ..rows import exp_fast
+from ..rows import copy_line, exp_fast
 from .single import TINY
 
 __all__ = ["choose_states"]
@@ -210,7 +210,7 @@ def choose_sequences(
     )
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
-        predicted[:] = start
+        copy_line(start, predicted)
         part, index = joint[: end - begin], out_index[begin:end]
         is_good = choose_forward(
             evidence_t, begin, predicted, table, lines, weights, rows, part, index
