@@ -281,7 +281,7 @@ class CollapsedVB(_MemoizedEngine):
         return Memoized(self.memory_limit)
 
     def plan(self, data: Data) -> Visits:
-        """Fixed batches, always in the same order."""
+        """Fixed batches, in a random order each lap."""
         n = max(1, min(N_BLOCKS, data.n_spans)) if self.n_batches == "auto" else self.n_batches
         return FixedBatches([self.rule().units(batch) for batch in data.batches(n)])
 
