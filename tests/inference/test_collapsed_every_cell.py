@@ -206,3 +206,28 @@ def test_a_drawn_sweep_equals_the_plain_loop(structure, name):
         z[n] = np.searchsorted(chance, uniform * chance[-1], side="right")
     np.testing.assert_array_equal(after["state"], z + 1)
     close(found, count_labels(model, batch, z, K), 1e-9)
+
+
+def test_a_drawn_sweep_of_documents_equals_the_plain_loop():
+    """Words that occur once: one number for the label that leaves, which is known, and one more."""
+    model, data = parts("document", "symbols")
+    model, params = sb.CollapsedGibbs().adapt(model), model.start_params(K)
+    q = np.eye(K)[np.random.default_rng(2).integers(0, K, N)]
+    batch, rule = data.whole(), DrawOwn().at(0, 3)
+    seeds = DrawOwn().at(0, 3).rng.integers(0, 1 << 64, N, dtype=np.uint64)
+    own, words = rule.keeps(model, batch, K), data.rows[:, 0]
+    own["shares"][...] = q
+    empty, table = model.zeros(K), np.zeros((5, K))
+    np.add.at(table, words, q)
+    counts = {"emission": table, "emission_total": table.sum(0)[None], "share": table.sum(0)}
+    counts = replace(empty, arrays={**empty.arrays, **counts})
+    _, after = rule.visit(model, counts, params, batch, own, (), map)
+    pseudo, of_rows = model.prior.pseudo(params, K).topics, np.repeat(np.arange(4), np.diff(ENDS))
+    for n in range(N):
+        mine = q[of_rows == of_rows[n]].sum(0) - q[n] + pseudo
+        word, every = q[words == words[n]].sum(0) - q[n] + 0.4, q.sum(0) - q[n] + 5 * 0.4
+        chance = (mine * word / every).cumsum()
+        with np.errstate(over="ignore"):
+            uniform = uniform_of(seeds[n] + GOLDEN + GOLDEN)
+        q[n] = np.eye(K)[np.searchsorted(chance, uniform * chance[-1], side="right")]
+    np.testing.assert_array_equal(after["shares"], q)
