@@ -119,8 +119,12 @@ def plain_tokens(prior, data: Sequences, q, legal, base):
     return log_z
 
 
-def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base):
-    """Block by block, every count summed anew, every path of a block enumerated."""
+def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base, form="plain"):
+    """Block by block, every count summed anew, every path of a block enumerated.
+
+    form : of guards="counts" and even prior counts; "published" divides these by the guard's
+        chances, "misprinted" has the denominator of the guard's row
+    """
     bounds = data.whole().in_blocks(length)
     ends, joins, symbols = bounds.offsets, ~bounds.windows.is_first, data.rows[:, 0]
     total = prior.transition.sum(1) + (
@@ -147,7 +151,16 @@ def plain_blocks(prior, data: Sequences, q, pairs, length, guards, base):
             table = steps(s - 1, s)
             left = q[lo - 1] @ (table if guards == "counts" else rows(table))
         if follows(s + 1):
-            right = rows(steps(s, s + 1)) @ q[hi]
+            table = steps(s, s + 1)
+            right = rows(table) @ q[hi]
+            if form == "misprinted":
+                right = table @ (q[hi] / table.sum(1))
+        if form == "published":
+            with_prior = lambda found, chance: found + prior.transition * (1 / (K * chance) - 1)
+            if follows(s):
+                left = q[lo - 1] @ with_prior(steps(s - 1, s), q[lo - 1][:, None])
+            if follows(s + 1):
+                right = with_prior(table, q[hi][None]) @ q[hi] / table.sum(1)
         theta, phi = rows(steps(s)), np.zeros((V, K))
         np.add.at(phi, symbols[others], q[others])
         phi = (phi + base) / (phi.sum(0) + V * base)

@@ -32,7 +32,7 @@ def log_evidence(c, top):
     nodes, share = np.polynomial.legendre.leggauss(200)
     u = 1.0 - ((nodes + 1) / 2) ** (1.0 / top)  # quantiles of Beta(1, top)
     first, second = np.meshgrid(u, u, indexing="ij")
-    b = np.stack([first, (1 - first) * second])
+    b = np.maximum(np.stack([first, (1 - first) * second]), 1e-290)  # c b must not be zero
     weight = np.outer(share, share) / 4
     total = 0.0
     for labels in product(*(product(range(2), repeat=len(words)) for words in WORDS)):

@@ -41,27 +41,46 @@ def begun(kind: str, data: Documents, seed: int = 1):
 
 
 def plain_sweep(data: Documents, shares, pseudo, rest, base):
-    """CVB0 word by word, as the formula has it; log predictives summed."""
+    """CVB0 word by word, as the formula has it; log predictives summed.
+
+    One occurrence of a word leaves, or all of it if it counts less than once; and so with its
+    document.
+    """
     words, repeats = data.rows[:, 0], data.repeats
-    total = 0.0
+    times = np.ones(data.n_spans) if data.times is None else data.times
+    of_word, total = np.repeat(times, np.diff(data.offsets)), 0.0
     for s in range(data.n_spans):
         at = range(data.offsets[s], data.offsets[s + 1])
         for n in at:
-            r = shares[n]
+            one = min(1.0, repeats[n])
             counts = (repeats[:, None] * shares).astype(float)
-            mine = counts[at.start : at.stop].sum(0) - r
-            word = counts[words == words[n]].sum(0) - r
-            every = counts.sum(0) - r
+            mine = counts[at.start : at.stop].sum(0) - one * shares[n]
+            counts *= of_word[:, None]
+            held = one * min(1.0, times[s]) * shares[n]
+            word = counts[words == words[n]].sum(0) - held
+            every = counts.sum(0) - held
             weight = (mine + pseudo) * (word + base) / (every + V * base)
-            before = repeats[at.start : at.stop].sum() - 1 + pseudo.sum() + rest
-            total += repeats[n] * np.log(weight.sum() / before)
+            before = repeats[at.start : at.stop].sum() - one + pseudo.sum() + rest
+            total += repeats[n] * times[s] * np.log(weight.sum() / before)
             shares[n] = weight / weight.sum()
     return total
 
 
+WEIGHTS = {
+    "occurrences": lambda data: data,
+    "documents": lambda data: replace(data, times=np.linspace(0.2, 2.5, data.n_spans)),
+    "fractions": lambda data: replace(data, repeats=0.3 * data.repeats),
+    "both": lambda data: replace(
+        data, repeats=0.3 * data.repeats, times=np.linspace(2.5, 0.2, data.n_spans)
+    ),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("kind", ["lda", "hdp"])
-def test_a_sweep_equals_the_plain_loop(kind):
-    data = corpus()
+def test_a_sweep_equals_the_plain_loop(kind, weights):
+    """Whatever words and documents count: no more leaves than has been added."""
+    data = WEIGHTS[weights](corpus())
     model, start = begun(kind, data)
     shares = np.array(start.warm["shares"])
     pseudo = model.prior.pseudo(start.params, K)
@@ -72,9 +91,9 @@ def test_a_sweep_equals_the_plain_loop(kind):
     # shares are kept in float32
     np.testing.assert_allclose(own["shares"], shares, atol=2e-6)
     assert found.log_z == pytest.approx(expected, rel=1e-6)
-    np.testing.assert_allclose(
-        found["emission_total"][0], (data.repeats[:, None] * own["shares"]).sum(0), rtol=1e-6
-    )
+    times = 1.0 if data.times is None else np.repeat(data.times, np.diff(data.offsets))
+    held = (times * data.repeats)[:, None] * own["shares"]
+    np.testing.assert_allclose(found["emission_total"][0], held.sum(0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["lda", "hdp"])

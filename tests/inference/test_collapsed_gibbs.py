@@ -115,6 +115,28 @@ def test_long_runs_of_sweeps_have_the_posterior_of_all_paths(power: float) -> No
     assert_average(joint[seen[100:]], chance @ joint)
 
 
+def test_a_long_run_has_the_golden_marginals() -> None:
+    """Six sequences of three words with a dictionary: 0 is of the first state, 2 of the second."""
+    texts = np.array([[int(c) for c in t] for t in ("012", "102", "112", "011", "210", "021")])
+    words, ends = texts.ravel(), np.arange(0, 19, 3)
+    legal = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    states, tables = np.array([0, 0, 1])[words], [np.full(s, 0.5) for s in (2, (2, 2), (3, 2))]
+    np.add.at(tables[0], states[::3], 1)
+    inner = np.arange(18) % 3 > 0
+    np.add.at(tables[1], (states[:-1][inner[1:]], states[inner]), 1)
+    np.add.at(tables[2], (words, states), 1)
+    start, steps, emitted = tables
+    counts = StateCounts(start, steps, steps.T.copy(), steps.sum(1), emitted, emitted.sum(0))
+    rng, seen, n = np.random.default_rng(0), [], 20_000
+    seeds = rng.integers(0, 1 << 64, (n, 18), dtype=np.uint64)
+    used = np.ones(6, dtype=np.bool_)
+    for i in range(n):
+        sweep_states(counts, words, ends, used, words, legal, states, True, seeds[i], 1.0)
+        seen.append(states[words == 1] == 0)
+    exact = [0.368445, 0.441587, 0.510293, 0.425892, 0.308138, 0.410951, 0.368445, 0.431273]
+    assert_average(seen, exact)  # a run of 30,000 has a standard deviation of 0.006
+
+
 # ---- fits ----------------------------------------------------------------------------------------
 def tiny_model(kind: str) -> Any:
     family = replace(Categorical(BASE), n_symbols=(V,))

@@ -125,6 +125,8 @@ def test_schedule() -> None:
     assert PowerDecay(kappa=0.9, delay=10.0).rate(1) == pytest.approx(11**-0.9, rel=1e-15)
     assert PowerDecay(kappa=0.6, delay=10.0).rate(5) == pytest.approx(15**-0.6, rel=1e-15)
     assert PowerDecay(kappa=1.0, delay=0.0).rate(1) == 1.0
+    published = PowerDecay(kappa=0.5, delay=1.0)  # (1 + m) ** -0.5
+    assert [published.rate(m) for m in (1, 99)] == pytest.approx([0.5**0.5, 0.1], rel=1e-15)
     for schedule in (PowerDecay(), PowerDecay(1.0, 40.0, 1.0), PowerDecay(0.6, 10.0, 0.3)):
         rates = [schedule.rate(t) for t in range(1, 100)]
         assert all(0 < later < earlier <= 1 for earlier, later in pairwise(rates))

@@ -165,6 +165,33 @@ def test_no_more_is_expected_absent_than_the_sum_of_pairs_allows():
             assert (steps <= 1).all()
 
 
+@pytest.mark.parametrize(
+    ("n_states", "n_chains", "most"),
+    [(10, 1, 1e-2), pytest.param(50, 100, 2e-4, marks=pytest.mark.slow)],
+)
+def test_independent_pairs_are_closer_than_independent_states(n_states, n_chains, most):
+    """Mean absolute error over pairs of states, chains of 100 rows together."""
+    logs = dict.fromkeys((EXACT, INDEPENDENT, MEAN_FIELD), 0.0)
+    for seed in range(n_chains):
+        messages = chain(seed, n_states, 100)
+        for way in logs:
+            logs[way] = logs[way] + np.log(find(way, messages)[0])
+    error = {way: np.abs(np.exp(log) - np.exp(logs[EXACT])).mean() for way, log in logs.items()}
+    assert error[INDEPENDENT] < most
+    assert error[INDEPENDENT] < error[MEAN_FIELD]
+
+
+def test_no_more_is_absent_than_the_products_of_independent_states_allow():
+    """Of mean field, whose pairs are products: at least one less their sum."""
+    for seed in range(20):
+        messages = chain(seed, power=3.0)
+        shares = messages[3][:, :K]
+        steps, _ = find(MEAN_FIELD, messages)
+        assert (1 - steps <= shares[:-1].T @ shares[1:] + 1e-14).all()
+        assert (steps >= 0).all()
+        assert (steps <= 1).all()
+
+
 @pytest.mark.parametrize("way", [INDEPENDENT, MEAN_FIELD, EXACT, SAMPLED])
 def test_a_step_that_is_certain_has_the_least_log(way):
     """No path stays in state 0 without the step 0 -> 0: its log would be -inf."""

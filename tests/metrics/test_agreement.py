@@ -118,6 +118,16 @@ def test_new_names_change_nothing(seed: int) -> None:
 def test_one_cluster_scores_the_commonest_label() -> None:
     assert many_to_one([0, 0, 0, 1], [5] * 4) == one_to_one([0, 0, 0, 1], [5] * 4) == 0.75
     assert variation_of_information([0, 1, 2, 3], [5] * 4) == 2.0
+    assert v_measure_score([0, 0, 0, 1], [5] * 4) == 0.0
+
+
+@pytest.mark.parametrize("seed", SEEDS[:5])
+def test_perfect_clusters_have_perfect_scores(seed: int) -> None:
+    truth, _ = draw(seed)
+    names = np.random.default_rng(seed).permutation(4)[truth]
+    assert many_to_one(truth, names) == one_to_one(truth, names) == 1.0
+    assert variation_of_information(truth, names) == 0.0
+    assert v_measure_score(truth, names) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)

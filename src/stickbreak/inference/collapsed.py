@@ -339,18 +339,36 @@ def _check_sequences(rule: ExcludeOwn, model: Model, granularity: str, data: Dat
         raise ValueError(
             f"block={rule.block} is for granularity='sequence'; with {granularity!r}, use block=1"
         )
-    if granularity == "sequence" and data.n_spans == 1:
-        remedy = (
-            "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
-            if model.family.is_one_symbol
-            else "BatchVB, or several sequences"
-        )
+    n_used = _n_used(data)
+    if granularity == "sequence" and n_used == 1:
+        remedy = "several sequences, which may be pieces of it"
+        if "subsequence" in model.structure.granularities:
+            remedy = (
+                "CollapsedVB(granularity='subsequence'), which cuts it into blocks"
+                if model.family.is_one_symbol
+                else "BatchVB, or several sequences"
+            )
         raise ValueError(
             "there is one sequence, and collapsed inference learns each from the others; use "
             + remedy
+        )
+    if granularity == "sequence" and rule.block >= n_used > 0:
+        raise ValueError(
+            f"block={rule.block}: all {n_used} sequences would leave together, and none is left to "
+            f"learn from; use at most {n_used - 1}"
         )
     if granularity == "subsequence" and rule.units(data.whole()).n_spans == 1:
         raise ValueError(
             f"subchain_length={rule.subchain_length} leaves the one sequence of {data.n_rows} "
             "rows in one block, and each is learned from the others; use a smaller one"
         )
+
+
+def _n_used(data: Data) -> int:
+    """How many sequences count at all."""
+    whole = data.whole()
+    if whole.repeats is None:
+        return data.n_spans
+    assert whole.offsets is not None
+    of_rows = np.repeat(np.arange(data.n_spans), np.diff(whole.offsets))
+    return len(np.unique(of_rows[whole.repeats > 0]))

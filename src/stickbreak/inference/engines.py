@@ -208,7 +208,9 @@ class CollapsedVB(_MemoizedEngine):
     mixtures of families whose rows cannot leave and join the counts in compiled code (`Product`,
     autoregressions, families of your own without `live`, full covariances where rows lack entries)
     the units are the batches: each batch is inferred under the posterior predictive of all others.
-    Of a row that counts several times, one occurrence leaves.
+    Of a row, word or document that counts several times, one occurrence leaves; of one that counts
+    less than once, all of it. So a row with a weight of 2 is one that is there twice. Sequences
+    count once or not at all.
 
     There is a bound, the variational one at the posteriors found, but sweeps do not maximize it:
     `trace_.bound` may fall. A fit ends when `trace_.log_z`, the leave-one-out log predictive per
@@ -219,13 +221,14 @@ class CollapsedVB(_MemoizedEngine):
     granularity : what is inferred at a time, given all else: a "word" of documents, a "row" of
         tables; of chains a "sequence", or for one column of symbols a "token", or a "subsequence",
         for few long sequences; a "batch" of any data. "auto" is the first that the model has.
-    block : how many successive sequences leave the counts together and share their potentials.
-        More are faster for families whose potentials are costly, and see older counts.
+    block : how many successive sequences leave the counts together and share their potentials, less
+        than there are. More are faster for families whose potentials are costly, and see older
+        counts.
     subchain_length : rows of a subsequence.
     guards : what a subsequence sees of the one before: "messages", probabilities of steps averaged
         over its last state, or "counts", as published, which are not divided by their sums.
     n_batches : number of batches; "auto" is one for documents, one for every 500,000 rows that are
-        swept, and 20 where batches are the units.
+        swept, and 20 where batches are the units, of which there are at least two.
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
         mixtures one for each row and component; chains one for each row and state, and for each
         sequence and pair of states.
@@ -278,14 +281,22 @@ class CollapsedVB(_MemoizedEngine):
         return Memoized(self.memory_limit)
 
     def plan(self, data: Data) -> Visits:
-        """Fixed batches, always in the same order."""
+        """Fixed batches, in a random order each lap."""
         n = max(1, min(N_BLOCKS, data.n_spans)) if self.n_batches == "auto" else self.n_batches
         return FixedBatches([self.rule().units(batch) for batch in data.batches(n)])
 
     def plan_for(self, model: Model, data: Data) -> Visits:
         """Few batches of rows that are swept: each visit begins with fresh sums."""
-        if self.n_batches != "auto" or not self.rule_for(model, data).sweeps(model):
-            return self.plan(data)
+        is_swept = self.rule_for(model, data).sweeps(model)
+        if self.n_batches != "auto" or not is_swept:
+            plan = self.plan(data)
+            if not is_swept and plan.n_batches == 1:
+                remedy = "n_batches=2 or more, or BatchVB" if data.n_spans > 1 else "BatchVB"
+                raise ValueError(
+                    f"n_batches={self.n_batches!r} leaves all data in one batch, and collapsed "
+                    f"inference learns each batch from the others; use {remedy}"
+                )
+            return plan
         is_whole = isinstance(data, Documents)
         n = 1 if is_whole else max(1, round(data.n_rows / SWEPT_ROWS))
         return replace(self, n_batches=n).plan(data)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Sequences
+from stickbreak.data import Documents, Sequences
+from stickbreak.errors import DataWarning
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
 from stickbreak.stats import Fields, Summary, Tally
@@ -88,6 +90,19 @@ class _BatchEngine(_StochasticEngine):
         if self.batch_size is not None:
             require_whole(batch_size=self.batch_size)
 
+    def check_data(self, model: Model, data: Data) -> None:
+        """Say so if a step would take more units than there are."""
+        if self.batch_size is not None and self.batch_size > data.n_spans:
+            units = "sequences" if isinstance(data, Sequences) else "rows"
+            units = "documents" if isinstance(data, Documents) else units
+            warnings.warn(
+                f"batch_size={self.batch_size}, but there are {data.n_spans} {units}: each step "
+                "takes all of them, one step a lap; use a smaller batch_size, or an engine that is "
+                "not stochastic",
+                DataWarning,
+                stacklevel=2,
+            )
+
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * scaled new."""
         return Stochastic(data.n_spans, data.n_units, self.schedule)
@@ -106,7 +121,8 @@ class StochasticVB(SparseEngine, _BatchEngine):
     Parameters
     ----------
     batch_size : rows of a step, or whole sequences or documents where the data are such. Default:
-        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents.
+        1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents. If there are
+        fewer, a step takes all of them, as in scikit-learn, and a `DataWarning` says so.
     kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa.
     first_rate : first step size, in (0, 1]; the others fall in proportion. Large early steps get
         further in few passes, but soon forget what a batch does not show: use it where every batch

@@ -2,12 +2,14 @@
 
 The document's shares and the components' tables are integrated out, and what is left is a table of
 expected counts. Word n of document d, which occurs c times, has shares r (K,), the same for its
-occurrences. One occurrence is taken out, and
+occurrences. One occurrence is taken out (all of it, if c < 1), and
 
     r_k  ~  (counts_dk - r_k + pseudo_k) (table_vk - r_k + base) / (totals_k - r_k + base_total);
 
-then the counts change at once by c (new r - old r). Differences that round to below zero are held
-there. Tables have a width that is a multiple of eight; components beyond K have prior count 0.
+then the counts change at once by c (new r - old r). A document that counts several times does so as
+its words do: one of them is taken out of the tables, or all of it if it counts less than once.
+Differences that round to below zero are held there. Tables have a width that is a multiple of
+eight; components beyond K have prior count 0.
 """
 
 from __future__ import annotations
@@ -37,9 +39,9 @@ class LiveTable(NamedTuple):
 
 @inline
 def weigh(own, held, mine, pseudo, table, base, totals, base_total):
-    """Weights of eight components for one occurrence of a word that has shares `own` of them.
+    """Weights of eight components for one occurrence of a word.
 
-    held : what of it is in the counts of all data, own or nothing
+    own, held : what of its shares is in the counts of its document, and in those of all data
     """
     left = larger(mine - own, 0.0) + pseudo
     return left * ((larger(table - held, 0.0) + base) / (larger(totals - held, 0.0) + base_total))
@@ -103,7 +105,7 @@ def sweep_documents(
     width, log_z, entropy = totals.shape[0], 0.0, 0.0
     weights, old = np.zeros(width), np.zeros(width)
     new = np.zeros(width, dtype=np.float32)  # what is kept is what counts
-    prior, part = pseudo.sum() + rest, 1.0 if is_part else 0.0
+    prior = pseudo.sum() + rest
     for s in range(offsets.shape[0] - 1):
         lo, hi, length, mine = offsets[s], offsets[s + 1], 0.0, out_counts[s]
         mine[:] = 0.0
@@ -111,7 +113,7 @@ def sweep_documents(
             length += repeats[n]
             load_shares(own, n, old)
             add_scaled(old, repeats[n], mine, 0)
-        before = max(length - 1.0, 0.0) + prior
+        part = min(times[s], 1.0) if is_part else 0.0
         for n in range(lo, hi):
             weight, at = repeats[n] * times[s], index[n] * width
             load_shares(own, n, old)
@@ -119,9 +121,10 @@ def sweep_documents(
                 add_scaled(old, weight, out_table, at)
                 entropy += weight * entropy_of(old)
                 continue
-            sums = fill(0.0)
+            one, sums = min(repeats[n], 1.0), fill(0.0)
+            before = max(length - one, 0.0) + prior
             for k in range(0, width, EIGHT):
-                r = load(old, k)
+                r = load(old, k) * one
                 chance = weigh(
                     r, r * part, load(mine, k), load(pseudo, k),
                     load(table, at + k), base, load(totals, k), base_total,
