@@ -163,14 +163,13 @@ class _Loop:
         """Plan this lap's moves. False if the fit has settled and no move is left to try."""
         if self.state.position > 0:
             return True
-        outcome, records = self.mover.try_out(
-            self.model, self.state, self.data, self.seed, settled, self.pool
-        )
+        of_fit = self.model, self.state, self.data, self.seed, settled, self.pool
+        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
             return True
-        self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
+        self.mover.plan(*of_fit)
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:
@@ -182,7 +181,7 @@ class _Loop:
         fresh = self.accumulator.begin(
             Start(outcome.counts, outcome.params), outcome.ids, state.n_batches
         )
-        fresh.warm = self.plan.share_out(outcome.warm)
+        fresh.warm = self.plan.share_out(outcome.posteriors.warm())
         kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
         # in one go: Ctrl-C must not leave half of it
         state.__dict__.update({**fresh.__dict__, **kept})

@@ -10,6 +10,7 @@ from stickbreak.parameters import Parameters
 from stickbreak.protocols import Array, Watch
 from stickbreak.stats import Edit, Fields, Summary
 
+from .posteriors import Posteriors
 from .scene import Scene
 
 if TYPE_CHECKING:
@@ -65,14 +66,17 @@ class Proposal(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trial that ended above the bound it had to beat. The fit continues from it."""
+    """A trial that ended above the bound it had to beat. The fit continues from it.
+
+    posteriors : of all units, kept or found by the trial
+    """
 
     counts: Summary
     params: Fields
     ids: tuple[int, ...]
     next_id: int
     bound: float
-    warm: Fields | None = None
+    posteriors: Posteriors
 
 
 class BaseMove(Parameters):
@@ -111,6 +115,6 @@ class BaseMove(Parameters):
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """Outcome of changing the components at some positions.
 
-        None if it is not above `scene.bound`.
+        None if it is not above the bound to beat. What it cost is in `scene.spent`.
         """
         return None

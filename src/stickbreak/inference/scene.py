@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from stickbreak.protocols import Array, Pool
 from stickbreak.stats import Fields, Summary
 
 from .attempts import Attempts
+from .posteriors import Part, Posteriors
 from .rules import MeanLog
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from .proposals import Outcome
 
-__all__ = ["Sample", "Scene"]
+__all__ = ["Sample", "Scene", "Spent"]
 
 SAMPLE_ROWS = 20_000  # most rows in a sample: enough to see a component's parts
 SAMPLE_SHARES = 1 << 23  # most numbers in the shares of those rows
@@ -44,11 +45,27 @@ class Sample:
 
 
 @dataclass
+class Spent:
+    """What a trial has cost, and by how much it missed or passed the bound it had to beat.
+
+    n_units : units that were inferred again
+    n_passes : passes over all data that this amounts to
+    """
+
+    n_units: int = 0
+    n_passes: float = 0.0
+    gain: float = 0.0
+
+
+@dataclass
 class Scene:
     """What a move may use when it plans: the model at the beginning of a lap.
 
     settled : the last lap gained hardly anything
     in_stream : the data are rows that will be seen once; the total is that of earlier rows
+    batches, warm : fixed batches of the fit, and the values that its units keep; for trials
+    spent : what the present trial has cost
+    focus : units that hold what a birth divides; None for all
     """
 
     model: Model
@@ -63,6 +80,10 @@ class Scene:
     pool: Pool = map
     in_stream: bool = False
     next_id: int = 0
+    batches: Sequence[Batch] = ()
+    warm: Fields | None = None
+    spent: Spent = field(default_factory=Spent)
+    focus: Array | None = None
 
     @cached_property
     def bound(self) -> float:
@@ -73,6 +94,29 @@ class Scene:
     def sizes(self) -> Array:
         """(K,) expected rows of each component."""
         return np.asarray(self.model.prior.sizes(self.total))
+
+    @cached_property
+    def posteriors(self) -> Posteriors:
+        """Posteriors of all units, by one more pass over them when a trial first asks."""
+        self.spent.n_passes += 1.0
+        now = self.total, self.params, self.warm
+        return Posteriors.at(self.model, self.data, self._batches, self.pool, *now)
+
+    @cached_property
+    def bound_to_beat(self) -> float:
+        """The bound of those posteriors: a trial gets no credit for one more pass."""
+        counts = self.posteriors.counts
+        params = self.model.global_step(counts, self.params)
+        return max(self.bound, float(self.model.bound(counts, params)))
+
+    @property
+    def _batches(self) -> Sequence[Batch]:
+        return self.batches or self.data.batches(1)
+
+    def none_kept(self) -> tuple[Posteriors, Part]:
+        """No posteriors yet, and all units as the part that a trial touches."""
+        empty = Posteriors(self.model, self.data, self._batches, self.pool, ())
+        return empty, empty.everything()
 
     def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
         """Positions, largest component first: little fits compare in this order."""
@@ -113,5 +157,7 @@ class Scene:
 
     def after(self, outcome: Outcome) -> Scene:
         """The scene after a trial was accepted."""
-        later = replace(self, total=outcome.counts, params=outcome.params)
-        return replace(later, ids=outcome.ids, next_id=outcome.next_id)
+        later = replace(self, total=outcome.counts, params=outcome.params, focus=None)
+        later = replace(later, ids=outcome.ids, next_id=outcome.next_id)
+        later.posteriors = outcome.posteriors
+        return later

@@ -1,4 +1,4 @@
-"""Trials: a move that a lap cannot track fits all data for some passes from a changed start.
+"""Trials: a move that a lap cannot track fits the units it touches from a changed start.
 
 If a trial ends above the bound of the fit, the fit continues from it; else it is dropped.
 """
@@ -10,43 +10,82 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stickbreak.inference import MeanLog
+from stickbreak.inference.posteriors import Part, Posteriors
 from stickbreak.inference.proposals import TIE, Outcome
 from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
-from stickbreak.stats import Fields, Fold, Summary
+from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary
 
-from .little_fits import Goal, little_fit
+from .little_fits import Goal
+from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
     from .newborns import Newborns
 
-__all__ = ["join", "split", "try_fit"]
+__all__ = ["join", "keeps_some", "split", "try_fit"]
 
 # Share of a target's steps to itself that stay within a newborn. If all did, a short chain would
 # not leave the newborn that it begins with, however little that one explains.
 STAY = 0.9
+TOL = 1e-5  # nats per observation; a trial ends with a pass that gains less
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
 def try_fit(
-    scene: Scene, counts: Summary, params: Fields, kept: list[int], n_passes: int
+    scene: Scene,
+    counts: Summary,
+    params: Fields,
+    kept: list[int],
+    n_passes: int,
+    how: Regroup | None = None,
+    least: float = NOTHING,
 ) -> Outcome | None:
-    """Fit all data from changed counts; components beyond those `kept` (permanent ids) are new.
+    """Fit from changed counts; components beyond those `kept` (permanent ids) are new.
 
-    Units with values of their own (documents) start cold: a warm start would keep them where they
-    are.
+    Units that hold no more than `least` rows of what changes keep their posteriors. Units with
+    values of their own (documents) start cold: a warm start would keep them where they are.
+
+    how : what happens to the components in units that keep their posteriors; None if none does
     """
-    model, bound = scene.model, scene.bound
+    model, data = scene.model, scene.data
+    posteriors, part, bound = _touched(scene, counts, params, how, least)
+    fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
     goal = Goal(bound, patience=model.structure.patience)
-    found = little_fit(model, scene.data, counts, n_passes, goal=goal, params=params)
-    if not found.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
+    fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
+    scene.spent.n_units, scene.spent.gain = len(part.units), fit.bound - bound
+    share = sum(batch.n_rows for batch in part.batches) / data.n_rows
+    scene.spent.n_passes += share * (fit.n_infers + (part.how is not None))
+    if not fit.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
         return None
-    n_born = counts.size(model.axis) - len(kept)
-    names = [*kept, *range(scene.next_id, scene.next_id + n_born)]
-    ids = tuple(names[i] for i in found.ids)  # merges keep the elder
-    return Outcome(
-        found.counts, found.params, ids, scene.next_id + n_born, found.bound, found.warm()
-    )
+    assert fit.source is not None
+    assert fit.found is not None
+    born = counts.size(model.axis) - len(kept)
+    ids = (*kept, *range(scene.next_id, scene.next_id + born))
+    own = posteriors.layer(part.units, *fit.source, fit.start, fit.found)
+    after = replace(posteriors, layers=(*fit.layers, own))
+    return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
+
+
+def _touched(
+    scene: Scene, counts: Summary, params: Fields, how: Regroup | None, least: float
+) -> tuple[Posteriors, Part, float]:
+    """The posteriors, the part of the units that a trial infers again, and the bound to beat."""
+    model = scene.model
+    if how is not None and keeps_some(scene, how.taken):
+        now, then = (
+            MeanLog().potentials(model, *of).tables
+            for of in ((scene.total, scene.params), (counts, params))
+        )
+        if model.structure.regroup(now, then, how) is not None:
+            found = scene.posteriors
+            return found, found.part(how, least), scene.bound_to_beat
+    return *scene.none_kept(), scene.bound
+
+
+def keeps_some(scene: Scene, taken: tuple[int, ...]) -> bool:
+    """Whether units that hold nothing of some components may keep their posteriors."""
+    return scene.model.structure.least_held is not None and len(taken) < len(scene.ids)
 
 
 def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:
