@@ -163,6 +163,17 @@ class _Loop:
         """Plan this lap's moves. False if the fit has settled and no move is left to try."""
         if self.state.position > 0:
             return True
+        with self._timing():
+            return self._propose(settled)
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        """Count the time within as that of moves."""
+        began = time.monotonic()
+        yield
+        self.trace.seconds_of_moves += time.monotonic() - began
+
+    def _propose(self, settled: bool) -> bool:
         of_fit = self.model, self.state, self.data, self.seed, settled, self.pool
         outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
         self.trace.moves += records
@@ -223,7 +234,8 @@ class _Loop:
         self.accumulator.end_lap(state)
         if self.mover.proposals:  # so that moves get no credit for what updated globals gain
             state.params = self.rule.global_step(self.model, state.total.view(), state.params)
-        self.trace.moves += self.mover.decide(self.model, state)
+        with self._timing():
+            self.trace.moves += self.mover.decide(self.model, state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
         for edit in self.model.upkeep(state.total.view()):
             state.edit(edit)
@@ -292,6 +304,7 @@ def run(
     finally:
         for callback in engine.callbacks:
             callback.on_end()
+    trace.seconds_of_fit = time.monotonic() - loop.began
     counts = state.counts
     if interrupted or out_of_room:
         bound = loop.bound_so_far()

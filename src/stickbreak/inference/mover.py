@@ -103,7 +103,8 @@ class Mover:
                     if outcome is None:
                         scene.give_up(move.kind, slots)
                         continue
-                    best, scene = outcome, scene.after(outcome)
+                    scene = scene.after(outcome)
+                    best = scene.as_outcome()
         self.attempts.forget(scene.ids)
         return best, records
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .engine import Data
 
-__all__ = ["Inferred", "Layer", "Part", "Posteriors"]
+__all__ = ["Inferred", "Layer", "Outcome", "Part", "Posteriors", "infer"]
 
 RULE = MeanLog()
 
@@ -111,6 +111,15 @@ class Layer:
         )
         return replace(self, found=found, edits=(*self.edits, edit), tables=tables)
 
+    def again(self, before: Layer, model: Model, edit: Edit, tables: Mapping[str, Any]) -> Layer:
+        """The same change of the layer `before`, with another edit of the prior's counts."""
+        layout, counts = model.prior.fields(model.axis), before.found.counts
+        own = edit(replace(counts, layout=layout, arrays={n: counts[n] for n in layout}))
+        arrays = {**self.found.counts.arrays, **own.arrays}
+        changed = replace(self.found.counts, arrays=arrays, local_bound=own.local_bound)
+        found = replace(self.found, counts=changed)
+        return replace(self, found=found, edits=(*before.edits, edit), tables=tables)
+
 
 def _some(values: Fields | None, at: Array) -> Fields | None:
     return None if values is None else values.permute("unit", at)  # type: ignore[arg-type]
@@ -136,17 +145,34 @@ class Part:
     layers: tuple[Layer, ...] = ()
     how: Regroup | None = None
 
-    def others(self, model: Model, params: Fields, like: Summary) -> tuple[Layer, ...]:
-        """The others' layers after the change, for a trial with these parameters and counts."""
+    def others(
+        self, model: Model, params: Fields, like: Summary, known: tuple[Layer, ...] = ()
+    ) -> tuple[Layer, ...]:
+        """The others' layers after the change, for a trial with these parameters and counts.
+
+        known : the same for other parameters; of these, the prior's counts change only
+        """
         if self.how is None:
             return ()
-        tables = RULE.potentials(model, like, params).tables
-        edited = []
-        for layer in self.layers:
+        tables, edited = _tables(model, like, params), []
+        for at, layer in enumerate(self.layers):
             found = model.structure.regroup(layer.tables, tables, self.how)
             assert found is not None
-            edited.append(layer.edited(found[0], self.how, found[1]))
+            if known:
+                edited.append(known[at].again(layer, model, *found))
+            else:
+                edited.append(layer.edited(found[0], self.how, found[1]))
         return tuple(edited)
+
+    def some(self, share: float, among: Posteriors, rng: np.random.Generator) -> Part:
+        """A random part of the touched units."""
+        size = max(1, round(share * len(self.units)))
+        units = np.sort(rng.choice(self.units, size, replace=False))
+        return replace(self, units=units, batches=among.take(units))
+
+
+def _tables(model: Model, total: Summary, params: Fields) -> Mapping[str, Any]:
+    return model.prior.potentials(total, params, RULE)
 
 
 @dataclass(frozen=True)
@@ -171,6 +197,7 @@ class Posteriors:
         warm: Fields | None,
     ) -> Posteriors:
         """One pass over all units, which continue from `warm`."""
+        total = replace(total, sides={})
         found = infer(model, total, params, batches, warm, pool)
         none = cls(model, data, batches, pool, ())
         return replace(
@@ -181,7 +208,7 @@ class Posteriors:
         self, units: Array, total: Summary, params: Fields, start: Fields | None, found: Inferred
     ) -> Layer:
         """The layer of some units after a pass."""
-        tables = RULE.potentials(self.model, total, params).tables
+        tables = _tables(self.model, total, params)
         return Layer(units, total, params, start, found, tables)
 
     @property
@@ -230,6 +257,15 @@ class Posteriors:
         units = np.sort(np.concatenate(touched))
         return Part(units, self.take(units) if len(units) else [], tuple(left), how)
 
+    def counts_of(self, units: Array) -> Summary:
+        """Of some units."""
+        sums = Tally(self.layers[0].found.counts.empty())
+        for layer in self.layers:
+            at = np.flatnonzero(np.isin(layer.units, units))
+            if len(at):
+                sums.add(self._counts_of(layer, at))
+        return sums.summary()
+
     def _counts_of(self, layer: Layer, at: Array) -> Summary:
         """Counts of some units of a layer: inferred as they were, then edited as they were."""
         batches, start = self.take(layer.units[at]), _some(layer.start, at)
@@ -241,3 +277,18 @@ class Posteriors:
     def everything(self) -> Part:
         """All units."""
         return Part(np.arange(self.data.n_spans), list(self.batches))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trial that ended above the bound it had to beat. The fit continues from it.
+
+    posteriors : of all units, kept or found by the trial
+    """
+
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    bound: float
+    posteriors: Posteriors

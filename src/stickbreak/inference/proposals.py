@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from stickbreak.parameters import Parameters
 from stickbreak.protocols import Array, Watch
-from stickbreak.stats import Edit, Fields, Summary
+from stickbreak.stats import Edit
 
-from .posteriors import Posteriors
+from .posteriors import Outcome
 from .scene import Scene
 
 if TYPE_CHECKING:
@@ -62,21 +61,6 @@ class Proposal(Protocol):
 
         Those were accepted earlier in this lap.
         """
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A trial that ended above the bound it had to beat. The fit continues from it.
-
-    posteriors : of all units, kept or found by the trial
-    """
-
-    counts: Summary
-    params: Fields
-    ids: tuple[int, ...]
-    next_id: int
-    bound: float
-    posteriors: Posteriors
 
 
 class BaseMove(Parameters):

@@ -18,7 +18,7 @@ class MoveRecord:
         it ended with
     n_units : units that a trial inferred again; 0 if it ended before, or was no trial
     n_passes : passes over all data that a trial amounts to
-    seconds : of a trial; of other moves, see `LapRecord.search`
+    seconds : of a trial; all moves together, see `Trace.seconds_of_moves`
     """
 
     lap: int

@@ -14,17 +14,18 @@ from stickbreak.protocols import Array, Pool
 from stickbreak.stats import Fields, Summary
 
 from .attempts import Attempts
-from .posteriors import Part, Posteriors
+from .posteriors import Outcome, Part, Posteriors
 from .rules import MeanLog
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-    from .proposals import Outcome
-
 __all__ = ["Sample", "Scene", "Spent"]
 
 SAMPLE_ROWS = 20_000  # most rows in a sample: enough to see a component's parts
+# Posteriors of units inferred at more different times are renewed by a pass over all data: a trial
+# would read a table for each of those times.
+MOST_LAYERS = 5
 SAMPLE_SHARES = 1 << 23  # most numbers in the shares of those rows
 
 
@@ -118,6 +119,11 @@ class Scene:
         empty = Posteriors(self.model, self.data, self._batches, self.pool, ())
         return empty, empty.everything()
 
+    def spend(self, part: Part, times: float) -> None:
+        """Count what it costs to infer a part some times."""
+        share = sum(batch.n_rows for batch in part.batches) / self.data.n_rows
+        self.spent.n_passes += times * share
+
     def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
         """Positions, largest component first: little fits compare in this order."""
         return tuple(sorted(slots, key=lambda k: -self.sizes[k]))
@@ -159,5 +165,17 @@ class Scene:
         """The scene after a trial was accepted."""
         later = replace(self, total=outcome.counts, params=outcome.params, focus=None)
         later = replace(later, ids=outcome.ids, next_id=outcome.next_id)
-        later.posteriors = outcome.posteriors
-        return later
+        if len(outcome.posteriors.layers) <= MOST_LAYERS:
+            later.posteriors = outcome.posteriors
+            return later
+        later.warm = outcome.posteriors.warm()
+        counts = later.posteriors.counts
+        params = self.model.global_step(counts, later.params)
+        renewed = replace(later, total=counts, params=params)
+        renewed.posteriors = later.posteriors
+        return renewed
+
+    def as_outcome(self) -> Outcome:
+        """What the fit continues from if no further trial is accepted."""
+        now = self.total, self.params, self.ids, self.next_id, self.bound
+        return Outcome(*now, self.posteriors)

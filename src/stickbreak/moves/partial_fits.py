@@ -30,6 +30,7 @@ class PartialFit:
     layers : of all other units
     is_settled : whether units with values of their own no longer start afresh
     n_infers : how often the units were inferred
+    scale : units that each unit of the part stands for
     """
 
     model: Model
@@ -44,6 +45,7 @@ class PartialFit:
     layers: tuple[Layer, ...] = ()
     is_settled: bool = False
     n_infers: int = 0
+    scale: float = 1.0
 
     def run(self, n_passes: int, goal: Goal, tol: float) -> None:
         """Passes until there is no hope, or until one changes the bound by less than tol."""
@@ -58,7 +60,7 @@ class PartialFit:
         """Local step of the part, then globals. Its units may try a cold start first."""
         model, kept = self.model, None if self.found is None else self.found.warm
         self.source = self.total, self.params
-        self.layers = self.part.others(model, self.params, self.total)
+        self.layers = self.part.others(model, self.params, self.total, self.layers)
         if kept is None or self.is_settled:
             self._infer(kept)
         else:
@@ -82,7 +84,7 @@ class PartialFit:
         total = Tally(self.total.empty())
         for layer in self.layers:
             total.add(layer.found.counts)
-        return total.add(counts).summary()
+        return total.add(counts if self.scale == 1.0 else counts.scale(self.scale)).summary()
 
     def _improves(self, counts: Summary) -> bool:
         bound = self.model.bound

@@ -15,7 +15,7 @@ from stickbreak.inference.posteriors import Part, Posteriors
 from stickbreak.inference.proposals import TIE, Outcome
 from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
-from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary
+from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary, Tally
 
 from .little_fits import Goal
 from .partial_fits import PartialFit
@@ -29,6 +29,8 @@ __all__ = ["join", "keeps_some", "split", "try_fit"]
 # not leave the newborn that it begins with, however little that one explains.
 STAY = 0.9
 TOL = 1e-5  # nats per observation; a trial ends with a pass that gains less
+LOOK = 0.25  # part of the touched units that a trial looks at first
+MANY_UNITS = 256  # touched units from which on it does
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
@@ -50,12 +52,18 @@ def try_fit(
     """
     model, data = scene.model, scene.data
     posteriors, part, bound = _touched(scene, counts, params, how, least)
+    scene.spend(part, 1.0 if part.how is not None else 0.0)
     fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
+    if part.how is not None and len(part.units) >= MANY_UNITS:
+        look, gain = _look(scene, fit, n_passes)
+        if gain < 0.0:
+            scene.spent.gain = gain
+            return None
+        fit.total, fit.params = look.total, look.params
     goal = Goal(bound, patience=model.structure.patience)
     fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
+    scene.spend(part, fit.n_infers)
     scene.spent.n_units, scene.spent.gain = len(part.units), fit.bound - bound
-    share = sum(batch.n_rows for batch in part.batches) / data.n_rows
-    scene.spent.n_passes += share * (fit.n_infers + (part.how is not None))
     if not fit.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
         return None
     assert fit.source is not None
@@ -67,16 +75,36 @@ def try_fit(
     return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
 
 
+def _look(scene: Scene, fit: PartialFit, n_passes: int) -> tuple[PartialFit, float]:
+    """A trial on some of the touched units, which stand for all of them, and what it gains.
+
+    A sample promises too much: its units count several times, and so does what fits by chance. So
+    what gains nothing here is hopeless.
+    """
+    model, some = scene.model, fit.part.some(LOOK, scene.posteriors, scene.rng)
+    scale = len(fit.part.units) / len(some.units)
+    before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
+    for layer in some.layers:
+        before.add(layer.found.counts)
+    params = model.global_step(before.view(), scene.params)
+    bound = float(model.bound(before.view(), params))
+    look = replace(fit, part=some, scale=scale)
+    goal = Goal(bound, patience=model.structure.patience)
+    look.run(n_passes, goal, TOL * scene.data.n_observations)
+    scene.spend(some, look.n_infers + 1)
+    scene.spent.n_units = len(some.units)
+    return look, look.bound - bound
+
+
 def _touched(
     scene: Scene, counts: Summary, params: Fields, how: Regroup | None, least: float
 ) -> tuple[Posteriors, Part, float]:
     """The posteriors, the part of the units that a trial infers again, and the bound to beat."""
     model = scene.model
     if how is not None and keeps_some(scene, how.taken):
-        now, then = (
-            MeanLog().potentials(model, *of).tables
-            for of in ((scene.total, scene.params), (counts, params))
-        )
+        prior, rule = model.prior, MeanLog()
+        now = prior.potentials(scene.total, scene.params, rule)
+        then = prior.potentials(counts, params, rule)
         if model.structure.regroup(now, then, how) is not None:
             found = scene.posteriors
             return found, found.part(how, least), scene.bound_to_beat
