@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fitting import assert_never_drops
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp, xlogy
@@ -17,13 +18,22 @@ from topics import corpus, make_model, random_start
 
 from stickbreak.data import Documents, Sequences, Table, measure
 from stickbreak.families import Gaussian
-from stickbreak.inference import MeanLog, MemoizedVB, run
+from stickbreak.inference import (
+    Callback,
+    MeanLog,
+    MemoizedVB,
+    Trace,
+    read_checkpoint,
+    run,
+    workers,
+)
 from stickbreak.inference.attempts import Attempts
-from stickbreak.inference.scene import Scene
+from stickbreak.inference.scene import Scene, Spent
 from stickbreak.initialize import from_blocks, from_plusplus
 from stickbreak.models import dp_mixture, hdp_hmm
-from stickbreak.moves import Birth, Delete, trials
-from stickbreak.stats import Regroup
+from stickbreak.moves import Birth, Delete, Merge, explain, trials
+from stickbreak.moves.trials import LEAST_GAIN
+from stickbreak.stats import NOTHING, Regroup
 from stickbreak.structures.document.regroup import RegroupDocuments
 
 EXACT = settings(max_examples=6, deadline=None, derandomize=True)
@@ -220,3 +230,93 @@ def test_prior_counts_of_documents_keep_their_sum():
     np.testing.assert_allclose(after["pseudo"], [0.3, 0.2, 0.02, 0.08])
     assert after["pseudo"].sum() + after["rest"] == pytest.approx(1.0)
     assert model.structure.regroup({**tables, "rest": 0.0}, wanted, how) is None
+
+
+@pytest.mark.parametrize("name", ["chain", "documents"])
+def test_a_first_look_ends_what_is_hopeless(name, monkeypatch):
+    """With the look at a quarter of the units, and exact after it where it goes on."""
+    monkeypatch.setattr(trials, "MANY_UNITS", 4)
+    scene = scene_of(name, 3, 1)
+    ends, goes_on = 0, 0
+    for slot in range(len(scene.ids)):
+        scene.spent = Spent()
+        outcome = Delete().try_out(scene, (slot,))
+        touched = len(scene.posteriors.touched((slot,), NOTHING))
+        if outcome is None and touched >= 4:
+            ends += scene.spent.n_units == round(0.25 * touched) < touched
+            assert scene.spent.gain < 0
+        elif outcome is not None:
+            goes_on += 1
+            assert_exact(scene, outcome)
+    assert ends
+    monkeypatch.setattr(trials, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(trials, "TIE", -np.inf)
+    monkeypatch.setattr(trials, "LOOK", 0.75)
+    found = [move.try_out(scene, (0,)) for move in (Birth(n_newborn=2), Delete())]
+    for outcome in filter(None, found):
+        assert_exact(scene, outcome)
+
+
+def engine_of(**settings) -> MemoizedVB:
+    moves = (Birth(n_newborn=4), Merge(), Delete())
+    return MemoizedVB(n_batches=3, max_iter=30, moves=moves, **settings)
+
+
+class StopAt(Callback):
+    def __init__(self, lap: int) -> None:
+        self.lap = lap
+
+    def on_lap(self, record):
+        if record.lap == self.lap:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["chain", "documents"])
+def test_trials_are_the_same_for_two_workers_and_after_a_resume(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "MANY_UNITS", 8)
+    model, data, start = CASES[name](5)
+    whole = run(model, engine_of(), data, start)
+    assert_never_drops(whole.trace.bound)
+    tried = [m for m in whole.trace.moves if m.kind != "merge"]
+    (first, *_) = [m for m in tried if m.is_accepted]
+    path = tmp_path / "fit"
+    for lap in (first.lap - 1, first.lap):
+        stopped = engine_of(checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(lap),))
+        run(model, stopped, data, start)
+        with workers(2) as pool:
+            again = run(model, engine_of(), data, read_checkpoint(path)[1], pool=pool)
+        assert again.ids == whole.ids
+        assert again.trace.moves == whole.trace.moves
+        np.testing.assert_array_equal(again.trace.bound, whole.trace.bound)
+        assert all((again.counts[n] == whole.counts[n]).all() for n in whole.counts)
+
+
+@pytest.mark.parametrize("name", ["chain", "documents"])
+def test_failed_trials_are_recorded_with_their_cost(name):
+    model, data, start = CASES[name](5)
+    result = run(model, engine_of(), data, start)
+    trace = result.trace
+    failed = [m for m in trace.moves if m.kind != "merge" and not m.is_accepted]
+    assert any(m.n_units > 0 and m.n_passes > 0 and m.gain < LEAST_GAIN for m in failed)
+    assert all(m.seconds > 0 and m.children == () and m.n_units <= data.n_spans for m in failed)
+    assert 0 < sum(m.seconds for m in failed) < trace.seconds_of_moves < trace.seconds_of_fit
+    assert Trace.from_dict(trace.to_dict()) == trace
+    share = trace.seconds_of_moves / trace.seconds_of_fit
+    first, *_ = explain(trace.moves, result.ids, (), share).splitlines()
+    kept = [m for m in trace.moves if m.is_accepted]
+    gain = sum(m.gain for m in kept)
+    assert first.startswith(
+        f"{len(trace.moves)} moves tried, {len(kept)} accepted, {gain:+.2f} nats, {share:.0%} of"
+    )
+
+
+def test_structures_that_declare_nothing_have_all_units_inferred():
+    """So do topic models without an unused rest, from which newborns could be cut."""
+    documents = Documents.from_counts(corpus(0, n_documents=24, n_topics=4, tokens=40))
+    model = make_model("lda")
+    found = run(model, MemoizedVB(max_iter=5), documents, random_start(model, 3))
+    rng = np.random.default_rng(0)
+    of_fit = model, found.counts, found.params, found.ids, documents
+    scene = Scene(*of_fit, Attempts(), rng, 9, True, next_id=3, warm=found.warm())
+    Delete().try_out(scene, (0,))
+    assert scene.spent.n_units == documents.n_spans

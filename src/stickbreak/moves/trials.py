@@ -71,7 +71,7 @@ def try_fit(
     born = counts.size(model.axis) - len(kept)
     ids = (*kept, *range(scene.next_id, scene.next_id + born))
     own = posteriors.layer(part.units, *fit.source, fit.start, fit.found)
-    after = replace(posteriors, layers=(*fit.layers, own))
+    after = replace(posteriors, layers=(*fit.layers, own) if len(part.units) else fit.layers)
     return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
 
 
