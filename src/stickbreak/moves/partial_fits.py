@@ -47,13 +47,17 @@ class PartialFit:
     n_infers: int = 0
     scale: float = 1.0
 
-    def run(self, n_passes: int, goal: Goal, tol: float) -> None:
-        """Passes until there is no hope, or until one changes the bound by less than tol."""
+    def run(self, n_passes: int, goal: Goal, tol: float, enough: float = float("inf")) -> None:
+        """Passes until there is no hope, or until one changes the bound by less than tol.
+
+        enough : a bound that needs no further pass
+        """
         goal.max_iter, K = n_passes, self.total.size(self.model.axis)
         for lap in range(1, n_passes + 1):
             before = self.bound
             self._pass()
-            if abs(self.bound - before) < tol or goal.is_hopeless(lap, self.bound, K):
+            is_done = self.bound >= enough or abs(self.bound - before) < tol
+            if is_done or goal.is_hopeless(lap, self.bound, K):
                 break
 
     def _pass(self) -> None:

@@ -55,11 +55,9 @@ def try_fit(
     scene.spend(part, 1.0 if part.how is not None else 0.0)
     fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
     if part.how is not None and len(part.units) >= MANY_UNITS:
-        look, gain = _look(scene, fit, n_passes)
-        if gain < 0.0:
-            scene.spent.gain = gain
+        scene.spent.gain = _look(scene, fit, n_passes)
+        if scene.spent.gain < 0.0:
             return None
-        fit.total, fit.params = look.total, look.params
     goal = Goal(bound, patience=model.structure.patience)
     fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
     scene.spend(part, fit.n_infers)
@@ -75,11 +73,12 @@ def try_fit(
     return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
 
 
-def _look(scene: Scene, fit: PartialFit, n_passes: int) -> tuple[PartialFit, float]:
-    """A trial on some of the touched units, which stand for all of them, and what it gains.
+def _look(scene: Scene, fit: PartialFit, n_passes: int) -> float:
+    """What a trial gains on some of the touched units, which stand for all of them.
 
     A sample promises too much: its units count several times, and so does what fits by chance. So
-    what gains nothing here is hopeless.
+    what gains nothing here is hopeless. It also fits the sample too well to begin with what it
+    found.
     """
     model, some = scene.model, fit.part.some(LOOK, scene.posteriors, scene.rng)
     scale = len(fit.part.units) / len(some.units)
@@ -88,12 +87,12 @@ def _look(scene: Scene, fit: PartialFit, n_passes: int) -> tuple[PartialFit, flo
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
     bound = float(model.bound(before.view(), params))
-    look = replace(fit, part=some, scale=scale)
     goal = Goal(bound, patience=model.structure.patience)
-    look.run(n_passes, goal, TOL * scene.data.n_observations)
+    look = replace(fit, part=some, scale=scale)
+    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
     scene.spend(some, look.n_infers + 1)
     scene.spent.n_units = len(some.units)
-    return look, look.bound - bound
+    return look.bound - bound
 
 
 def _touched(
