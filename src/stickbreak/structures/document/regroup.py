@@ -2,7 +2,8 @@
 
 q(pi_d) is a Dirichlet. Of a topic without words in d it has the prior's count only, the same in all
 such documents, so these counts can be dealt out anew among such topics and the unused rest, for all
-documents at once: as long as their sum stays, nothing else changes.
+documents at once: as long as their sum stays, nothing else changes. The words that they do hold,
+at most `LEAST` each, are counted to first order; the next is below rounding.
 """
 
 from __future__ import annotations
@@ -12,12 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, zeta
 
 from stickbreak.protocols import Array
 from stickbreak.stats import Regroup, Summary
 
-__all__ = ["RegroupDocuments", "regroup_documents"]
+__all__ = ["LEAST", "RegroupDocuments", "regroup_documents"]
+
+LEAST = 1e-6  # words of a topic up to which a document may keep its posterior when it is divided
+
+
+def trigamma(x: float) -> float:
+    """Derivative of digamma."""
+    return float(zeta(2.0, x))
 
 
 @dataclass(frozen=True)
@@ -38,17 +46,24 @@ class RegroupDocuments:
         found = self.how(fields)
         if not isinstance(fields, Summary):
             return found
-        taken, free, n = list(self.how.taken), list(self.how.free), fields.n_units
-        old_log = np.append(fields["log_share"][taken], fields["log_rest"])
-        old, new = (
-            np.append(self.pseudo[taken], self.rest),
-            np.append(self.new[free], self.new_rest),
-        )
-        new_log = fields["log_rest"] + n * (digamma(new) - digamma(self.rest))
-        gain = n * (gammaln(new).sum() - gammaln(old).sum()) - new @ new_log + old @ old_log
-        log_share = found["log_share"].copy()
-        log_share[free] = new_log[:-1]
-        arrays = {**found.arrays, "log_share": log_share, "log_rest": np.asarray(new_log[-1])}
+        n, words = fields.n_units, fields["share"]
+        log_share, log_rest = found["log_share"].copy(), fields["log_rest"]
+        gain = self.rest * log_rest - n * gammaln(self.rest)
+        for k in self.how.taken:
+            gain += self.pseudo[k] * fields["log_share"][k] - n * gammaln(self.pseudo[k])
+        for i in self.how.free:
+            source, v = self.how.sources[i], self.new[i]
+            if source:  # first order in its words, of which there are next to none
+                k, a = source[0], self.pseudo[source[0]]
+                rise = n * (digamma(v) - digamma(a)) + words[k] * (trigamma(v) - trigamma(a))
+                log_share[i] = fields["log_share"][k] + rise
+                gain += words[k] * (digamma(v) - digamma(a))
+            else:
+                log_share[i] = log_rest + n * (digamma(v) - digamma(self.rest))
+            gain += n * gammaln(v) - v * log_share[i]
+        log_rest = log_rest + n * (digamma(self.new_rest) - digamma(self.rest))
+        gain += n * gammaln(self.new_rest) - self.new_rest * log_rest
+        arrays = {**found.arrays, "log_share": log_share, "log_rest": np.asarray(log_rest)}
         return replace(found, arrays=arrays, local_bound=found.local_bound + float(gain))
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:

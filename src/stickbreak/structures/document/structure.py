@@ -18,14 +18,14 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
-from stickbreak.stats import NOTHING, Edit, Field, Fields, Regroup, Summary, WordShares
+from stickbreak.stats import Edit, Field, Fields, Regroup, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 from .draws import draw_labels
 from .evidence import largest_or_zero, word_evidence
-from .regroup import regroup_documents
+from .regroup import LEAST, regroup_documents
 
 __all__ = ["Document"]
 
@@ -65,7 +65,7 @@ class Document(BaseStructure):
     drawn_granularity = "word"
     n_sweeps = 5
     sweeps_symbols_only = draws_symbols_only = True
-    least_held = NOTHING
+    least_held = LEAST
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
