@@ -81,7 +81,7 @@ def test_a_tried_merge_keeps_the_elder_id():
     start = replace(start_of(case, 1, 4), ids=(9, 7, 5, 3))
     result = run(case.model, engine(1, [Merge()]), case.data, start)
     for record in result.trace.moves:
-        assert record.children == (min(record.parents),)
+        assert record.children == ((min(record.parents),) if record.is_accepted else ())
     assert len(result.ids) < 4
 
 

@@ -126,6 +126,13 @@ class Sequences(Table):
         at, offsets = span_rows(self.companion.offsets[units], self.companion.offsets[units + 1])
         return Companion(self.companion.rows[at], offsets)
 
+    def some_of(self, units: Array, size: int, rng: np.random.Generator) -> Batch:
+        """Random ones of some sequences, of about `size` rows at most."""
+        assert self.offsets is not None
+        order = rng.permutation(units)
+        reached = np.cumsum(np.diff(self.offsets)[order])
+        return self.take(order[: max(1, int(np.searchsorted(reached, size, side="right")))])
+
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Random sequences with positive weight, at most `size` rows in total.
 

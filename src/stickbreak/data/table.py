@@ -103,6 +103,10 @@ class Table:
             )
         )
 
+    def some_of(self, units: Array, size: int, rng: np.random.Generator) -> Batch:
+        """Random ones of some units, of about `size` rows at most."""
+        return self.take(units if len(units) <= size else rng.choice(units, size, replace=False))
+
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """At most `size` rows with positive weight, drawn without replacement.
 

@@ -270,7 +270,12 @@ class Learned:
         )
 
     def explain_moves(self) -> str:
-        """Text about which births, merges and deletes were tried and accepted, with their gains."""
+        """Text about which births, merges and deletes were tried and accepted, with their gains.
+
+        It begins with a summary: all of them, their gain, and their share of the time.
+        """
         fitted = self._require_fitted()
         named = [fitted.ids[k] for k in sorted(fitted.model.named(fitted.params))]
-        return explain(fitted.trace.moves, self.component_ids_, named)
+        trace = fitted.trace
+        share = trace.seconds_of_moves / trace.seconds_of_fit if trace.seconds_of_fit else None
+        return explain(trace.moves, self.component_ids_, named, share)

@@ -68,6 +68,9 @@ class Data(Protocol):
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """A sample of units for a start, of about `size` rows at most."""
 
+    def some_of(self, units: Any, size: int, rng: np.random.Generator) -> Batch:
+        """Random ones of some units, of about `size` rows at most."""
+
     def fingerprint(self) -> str:
         """A digest that tells these data from others."""
 

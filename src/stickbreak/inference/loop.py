@@ -163,14 +163,24 @@ class _Loop:
         """Plan this lap's moves. False if the fit has settled and no move is left to try."""
         if self.state.position > 0:
             return True
-        outcome, records = self.mover.try_out(
-            self.model, self.state, self.data, self.seed, settled, self.pool
-        )
+        with self._timing():
+            return self._propose(settled)
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        """Count the time within as that of moves."""
+        began = time.monotonic()
+        yield
+        self.trace.seconds_of_moves += time.monotonic() - began
+
+    def _propose(self, settled: bool) -> bool:
+        of_fit = self.model, self.state, self.data, self.seed, settled, self.pool
+        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
             return True
-        self.mover.plan(self.model, self.state, self.data, self.seed, settled, self.pool)
+        self.mover.plan(*of_fit)
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:
@@ -182,7 +192,7 @@ class _Loop:
         fresh = self.accumulator.begin(
             Start(outcome.counts, outcome.params), outcome.ids, state.n_batches
         )
-        fresh.warm = self.plan.share_out(outcome.warm)
+        fresh.warm = self.plan.share_out(outcome.posteriors.warm())
         kept = {"next_id": outcome.next_id, "lap": state.lap, "n_steps": state.n_steps}
         # in one go: Ctrl-C must not leave half of it
         state.__dict__.update({**fresh.__dict__, **kept})
@@ -224,7 +234,8 @@ class _Loop:
         self.accumulator.end_lap(state)
         if self.mover.proposals:  # so that moves get no credit for what updated globals gain
             state.params = self.rule.global_step(self.model, state.total.view(), state.params)
-        self.trace.moves += self.mover.decide(self.model, state)
+        with self._timing():
+            self.trace.moves += self.mover.decide(self.model, state)
         state.log = state.log.trim(state.lap_version)  # every batch was visited since
         for edit in self.model.upkeep(state.total.view()):
             state.edit(edit)
@@ -293,6 +304,7 @@ def run(
     finally:
         for callback in engine.callbacks:
             callback.on_end()
+    trace.seconds_of_fit = time.monotonic() - loop.began
     counts = state.counts
     if interrupted or out_of_room:
         bound = loop.bound_so_far()

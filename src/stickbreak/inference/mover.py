@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stickbreak.data import Batch
 from stickbreak.protocols import Array, Pool, Watch
 from stickbreak.stats import Edit, Forget
 
@@ -15,7 +17,7 @@ from .attempts import Attempts
 from .proposals import TIE, BaseMove, Outcome, Proposal
 from .random_streams import MOVES
 from .records import MoveRecord
-from .scene import Scene
+from .scene import Scene, Spent
 from .state import State
 
 if TYPE_CHECKING:
@@ -32,11 +34,17 @@ def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
     return gain > (-TIE if is_idle else TIE) * max(1.0, abs(bound))
 
 
-def _accepted(scene: Scene, kind: str, ids: tuple[int, ...], outcome: Outcome) -> MoveRecord:
-    parents = tuple(i for i in scene.ids if i in ids or i not in outcome.ids)
-    children = tuple(i for i in outcome.ids if i not in scene.ids or i in ids) or outcome.ids
-    gain = outcome.bound - scene.bound
-    return MoveRecord(scene.lap + 1, kind, parents, children, gain, gain, True)
+def _record(
+    scene: Scene, kind: str, ids: tuple[int, ...], outcome: Outcome | None, seconds: float
+) -> MoveRecord:
+    """Of a trial."""
+    spent, parents, children = scene.spent, ids, tuple[int, ...]()
+    if outcome is not None:
+        parents = tuple(i for i in scene.ids if i in ids or i not in outcome.ids)
+        children = tuple(i for i in outcome.ids if i not in scene.ids or i in ids) or outcome.ids
+    cost = spent.n_units, spent.n_passes, seconds
+    what = parents, children, spent.gain, spent.gain, outcome is not None
+    return MoveRecord(scene.lap + 1, kind, *what, *cost)
 
 
 @dataclass
@@ -56,18 +64,27 @@ class Mover:
         return Scene(model, *globals_, data, self.attempts, rng, state.lap, settled, pool)
 
     def try_out(
-        self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
+        self,
+        model: Model,
+        state: State,
+        data: Any,
+        seed: int,
+        settled: bool,
+        pool: Pool,
+        batches: Sequence[Batch] = (),
     ) -> tuple[Outcome | None, list[MoveRecord]]:
         """Trials, one after the other, for structures whose changes cannot be tracked.
 
         Only once the fit has settled; before that, a trial would win just by its extra laps.
-        Returns the outcome to continue from, and records of what was accepted.
+        Returns the outcome to continue from, and records of all.
+
+        batches : the fixed ones of the fit
         """
         is_tracked = "redistribute" in model.structure.tracks
         if not settled or not self.moves or is_tracked or state.seed is not None:
             return None, []
         scene = self._scene(model, state, data, seed, True, pool)
-        scene.next_id = state.next_id
+        scene.next_id, scene.batches, scene.warm = state.next_id, batches, state.all_warm()
         best: Outcome | None = None
         records: list[MoveRecord] = []
         n_failed = -1
@@ -79,12 +96,15 @@ class Mover:
                     if not set(ids) <= set(scene.ids):
                         continue
                     slots = tuple(scene.ids.index(i) for i in ids)
+                    scene.spent, began = Spent(), time.monotonic()
                     outcome = move.try_out(scene, slots)
+                    seconds = time.monotonic() - began
+                    records.append(_record(scene, move.kind, ids, outcome, seconds))
                     if outcome is None:
                         scene.give_up(move.kind, slots)
                         continue
-                    records.append(_accepted(scene, move.kind, ids, outcome))
-                    best, scene = outcome, scene.after(outcome)
+                    scene = scene.after(outcome)
+                    best = scene.as_outcome()
         self.attempts.forget(scene.ids)
         return best, records
 

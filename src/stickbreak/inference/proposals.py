@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from stickbreak.parameters import Parameters
 from stickbreak.protocols import Array, Watch
-from stickbreak.stats import Edit, Fields, Summary
+from stickbreak.stats import Edit
 
+from .posteriors import Outcome
 from .scene import Scene
 
 if TYPE_CHECKING:
@@ -63,18 +63,6 @@ class Proposal(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A trial that ended above the bound it had to beat. The fit continues from it."""
-
-    counts: Summary
-    params: Fields
-    ids: tuple[int, ...]
-    next_id: int
-    bound: float
-    warm: Fields | None = None
-
-
 class BaseMove(Parameters):
     """Proposes changes of the components.
 
@@ -111,6 +99,6 @@ class BaseMove(Parameters):
     def try_out(self, scene: Scene, slots: tuple[int, ...]) -> Outcome | None:
         """Outcome of changing the components at some positions.
 
-        None if it is not above `scene.bound`.
+        None if it is not above the bound to beat. What it cost is in `scene.spent`.
         """
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 __all__ = ["MoveRecord"]
@@ -13,8 +13,12 @@ class MoveRecord:
     """One proposal that was decided: what it would have done, and what it did.
 
     parents, children : permanent ids before and after; if rejected, the ids that children would
-        have had
-    expected, gain : nats: estimated from a sample when it was proposed, and exact
+        have had, none for a trial
+    expected, gain : nats: estimated from a sample when it was proposed, and exact; of a trial what
+        it ended with
+    n_units : units that a trial inferred again; 0 if it ended before, or was no trial
+    n_passes : passes over all data that a trial amounts to
+    seconds : of a trial; all moves together, see `Trace.seconds_of_moves`
     """
 
     lap: int
@@ -24,6 +28,9 @@ class MoveRecord:
     expected: float
     gain: float
     is_accepted: bool
+    n_units: int = 0
+    n_passes: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""
@@ -35,4 +42,6 @@ class MoveRecord:
         parents, children = (tuple(int(i) for i in values[n]) for n in ("parents", "children"))
         expected, gain = float(values["expected"]), float(values["gain"])
         lap, kind = int(values["lap"]), str(values["kind"])
-        return cls(lap, kind, parents, children, expected, gain, bool(values["is_accepted"]))
+        cost = int(values.get("n_units", 0)), float(values.get("n_passes", 0.0))
+        what = lap, kind, parents, children, expected, gain, bool(values["is_accepted"])
+        return cls(*what, *cost, float(values.get("seconds", 0.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,18 @@ from stickbreak.protocols import Array, Pool
 from stickbreak.stats import Fields, Summary
 
 from .attempts import Attempts
+from .posteriors import Outcome, Part, Posteriors
 from .rules import MeanLog
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-    from .proposals import Outcome
-
-__all__ = ["Sample", "Scene"]
+__all__ = ["Sample", "Scene", "Spent"]
 
 SAMPLE_ROWS = 20_000  # most rows in a sample: enough to see a component's parts
+# Posteriors of units inferred at more different times are renewed by a pass over all data: a trial
+# would read a table for each of those times.
+MOST_LAYERS = 5
 SAMPLE_SHARES = 1 << 23  # most numbers in the shares of those rows
 
 
@@ -44,11 +46,27 @@ class Sample:
 
 
 @dataclass
+class Spent:
+    """What a trial has cost, and by how much it missed or passed the bound it had to beat.
+
+    n_units : units that were inferred again
+    n_passes : passes over all data that this amounts to
+    """
+
+    n_units: int = 0
+    n_passes: float = 0.0
+    gain: float = 0.0
+
+
+@dataclass
 class Scene:
     """What a move may use when it plans: the model at the beginning of a lap.
 
     settled : the last lap gained hardly anything
     in_stream : the data are rows that will be seen once; the total is that of earlier rows
+    batches, warm : fixed batches of the fit, and the values that its units keep; for trials
+    spent : what the present trial has cost
+    focus : units that hold what a birth divides; None for all
     """
 
     model: Model
@@ -63,6 +81,10 @@ class Scene:
     pool: Pool = map
     in_stream: bool = False
     next_id: int = 0
+    batches: Sequence[Batch] = ()
+    warm: Fields | None = None
+    spent: Spent = field(default_factory=Spent)
+    focus: Array | None = None
 
     @cached_property
     def bound(self) -> float:
@@ -73,6 +95,34 @@ class Scene:
     def sizes(self) -> Array:
         """(K,) expected rows of each component."""
         return np.asarray(self.model.prior.sizes(self.total))
+
+    @cached_property
+    def posteriors(self) -> Posteriors:
+        """Posteriors of all units, by one more pass over them when a trial first asks."""
+        self.spent.n_passes += 1.0
+        now = self.total, self.params, self.warm
+        return Posteriors.at(self.model, self.data, self._batches, self.pool, *now)
+
+    @cached_property
+    def bound_to_beat(self) -> float:
+        """The bound of those posteriors: a trial gets no credit for one more pass."""
+        counts = self.posteriors.counts
+        params = self.model.global_step(counts, self.params)
+        return max(self.bound, float(self.model.bound(counts, params)))
+
+    @property
+    def _batches(self) -> Sequence[Batch]:
+        return self.batches or self.data.batches(1)
+
+    def none_kept(self) -> tuple[Posteriors, Part]:
+        """No posteriors yet, and all units as the part that a trial touches."""
+        empty = Posteriors(self.model, self.data, self._batches, self.pool, ())
+        return empty, empty.everything()
+
+    def spend(self, part: Part, times: float) -> None:
+        """Count what it costs to infer a part some times."""
+        share = sum(batch.n_rows for batch in part.batches) / self.data.n_rows
+        self.spent.n_passes += times * share
 
     def by_size(self, slots: Sequence[int]) -> tuple[int, ...]:
         """Positions, largest component first: little fits compare in this order."""
@@ -113,5 +163,19 @@ class Scene:
 
     def after(self, outcome: Outcome) -> Scene:
         """The scene after a trial was accepted."""
-        later = replace(self, total=outcome.counts, params=outcome.params)
-        return replace(later, ids=outcome.ids, next_id=outcome.next_id)
+        later = replace(self, total=outcome.counts, params=outcome.params, focus=None)
+        later = replace(later, ids=outcome.ids, next_id=outcome.next_id)
+        if len(outcome.posteriors.layers) <= MOST_LAYERS:
+            later.posteriors = outcome.posteriors
+            return later
+        later.warm = outcome.posteriors.warm()
+        counts = later.posteriors.counts
+        params = self.model.global_step(counts, later.params)
+        renewed = replace(later, total=counts, params=params)
+        renewed.posteriors = later.posteriors
+        return renewed
+
+    def as_outcome(self) -> Outcome:
+        """What the fit continues from if no further trial is accepted."""
+        now = self.total, self.params, self.ids, self.next_id, self.bound
+        return Outcome(*now, self.posteriors)

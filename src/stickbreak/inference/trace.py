@@ -52,12 +52,16 @@ class Trace:
     """The history of a fit: its laps, in order. Iterate it, or take columns as arrays.
 
     visits : the bound after every visit, if asked for
-    moves : moves that were decided
+    moves : moves that were decided, and trials, failed ones too
+    seconds_of_moves, seconds_of_fit : time spent on moves (planning, trials, decisions; not what a
+        lap watches), and on everything
     """
 
     laps: list[LapRecord] = field(default_factory=list)
     visits: list[float] = field(default_factory=list)
     moves: list[MoveRecord] = field(default_factory=list)
+    seconds_of_moves: float = 0.0
+    seconds_of_fit: float = 0.0
 
     def __len__(self) -> int:
         return len(self.laps)
@@ -104,6 +108,8 @@ class Trace:
             "laps": [asdict(r) for r in self.laps],
             "visits": list(self.visits),
             "moves": [record.to_dict() for record in self.moves],
+            "seconds_of_moves": self.seconds_of_moves,
+            "seconds_of_fit": self.seconds_of_fit,
         }
 
     @classmethod
@@ -113,4 +119,6 @@ class Trace:
             [LapRecord.from_dict(r) for r in values["laps"]],
             [float(v) for v in values["visits"]],
             [MoveRecord.from_dict(r) for r in values.get("moves", ())],
+            float(values.get("seconds_of_moves", 0.0)),
+            float(values.get("seconds_of_fit", 0.0)),
         )

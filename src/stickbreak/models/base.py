@@ -15,7 +15,7 @@ from stickbreak.families.base import BaseFamily, BaseScores
 from stickbreak.kernels.rows import pairing
 from stickbreak.priors import BasePrior, Sticks, SymmetricDirichlet
 from stickbreak.protocols import Array, Pool, Rule, Watch
-from stickbreak.stats import SYMBOL, Edit, Field, Fields, Filler, Permute, Summary, Tally, join
+from stickbreak.stats import SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
 from stickbreak.structures import BaseStructure, Best, Drawn, Expected, Independent, LocalStep
 
 from . import lanes
@@ -228,23 +228,13 @@ class Model:
         pool: Pool = map,
     ) -> tuple[Summary, Fields | None]:
         """Infer one batch. Lanes run in any order on any worker; their sums have a fixed order."""
-        n_components = potentials.empty.size(self.axis)
-        warm = self.step.start(self.structure, batch, n_components, self.axis, warm)
-        jobs = [
-            (lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in batch.lanes()
-        ]
-        first: Summary | None = None
-        total: Tally | None = None
-        kept: list[Fields] = []
-        for found, own in pool(partial(lanes.infer_lane, self, potentials, tuple(watches)), jobs):
-            if first is None:
-                first = found
-            else:
-                total = (Tally(first) if total is None else total).add(found)
-            if own is not None:
-                kept.append(own)
-        assert first is not None
-        return first if total is None else total.summary(), join(kept) if kept else None
+        return lanes.infer_batch(lanes.infer_lane, self, potentials, batch, warm, watches, pool)
+
+    def held_step(
+        self, potentials: ModelPotentials, batch: Batch, warm: Fields | None, pool: Pool
+    ) -> tuple[Summary, Fields | None]:
+        """As `local_step`; values of units include "held", their rows of each component."""
+        return lanes.infer_batch(lanes.held_lane, self, potentials, batch, warm, (), pool)
 
     def global_step(self, total: Summary, params: Fields) -> Fields:
         """Parameters that are not functions of the counts, refreshed."""

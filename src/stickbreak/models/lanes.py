@@ -6,16 +6,17 @@ Jobs are module-level functions of plain values, so they pickle and any executor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.protocols import Array, Out, Watch
-from stickbreak.stats import Fields, Summary
+from stickbreak.protocols import Array, Local, Out, Pool, Watch
+from stickbreak.stats import Field, Fields, Summary, Tally, join
 from stickbreak.structures import Best, LongUnit, Piece
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "all_shares", "all_steps", "decode_lane", "evidence_lane", "filter_lane",
-    "impute_lane", "infer_lane", "inferred", "last_shares", "paths_lane", "require_finite",
-    "shares_lane", "unit_shares_lane",
+    "held_lane", "impute_lane", "infer_batch", "infer_lane", "inferred", "last_shares",
+    "paths_lane", "require_finite", "shares_lane", "unit_shares_lane",
 ]  # fmt: skip
 
 Filtered = tuple[Array, Array]
@@ -72,6 +73,34 @@ def inferred(
         yield raw, block, infer(potentials, block, own, out)
 
 
+def infer_batch(
+    job: Callable[..., tuple[Summary, Fields | None]],
+    model: Model,
+    potentials: ModelPotentials,
+    batch: Batch,
+    warm: Fields | None,
+    watches: Sequence[Watch],
+    pool: Pool,
+) -> tuple[Summary, Fields | None]:
+    """A batch by a job for each lane: `infer_lane` or `held_lane`. Sums have a fixed order."""
+    n_components = potentials.empty.size(model.axis)
+    warm = model.step.start(model.structure, batch, n_components, model.axis, warm)
+    parts = batch.lanes()
+    jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in parts]
+    first: Summary | None = None
+    total: Tally | None = None
+    kept: list[Fields] = []
+    for found, own in pool(partial(job, model, potentials, tuple(watches)), jobs):
+        if first is None:
+            first = found
+        else:
+            total = (Tally(first) if total is None else total).add(found)
+        if own is not None:
+            kept.append(own)
+    assert first is not None
+    return first if total is None else total.summary(), join(kept) if kept else None
+
+
 def infer_lane(
     model: Model,
     potentials: ModelPotentials,
@@ -79,6 +108,38 @@ def infer_lane(
     job: tuple[Batch, Fields | None],
 ) -> tuple[Summary, Fields | None]:
     """Counts of one lane. The local bound is taken once, from the sums."""
+    return _infer_and_see(model, potentials, watches, job, _see_nothing)
+
+
+def held_lane(
+    model: Model,
+    potentials: ModelPotentials,
+    watches: tuple[Watch, ...],
+    job: tuple[Batch, Fields | None],
+) -> tuple[Summary, Fields]:
+    """As `infer_lane`; values of units include "held", their rows of each component."""
+    held = np.zeros((job[0].n_spans, potentials.empty.size(model.axis)))
+
+    def see(raw: Batch, local: Local) -> None:
+        held[raw.cut["unit"]] += model.structure.held(raw, local)
+
+    summary, warm = _infer_and_see(model, potentials, watches, job, see)
+    kept = Fields({}, {}) if warm is None else warm
+    layout = {**kept.layout, "held": Field(("unit", model.axis))}
+    return summary, Fields(layout, {**kept.arrays, "held": held})
+
+
+def _see_nothing(raw: Batch, local: Local) -> None:
+    """Of blocks of which only the sums are wanted."""
+
+
+def _infer_and_see(
+    model: Model,
+    potentials: ModelPotentials,
+    watches: tuple[Watch, ...],
+    job: tuple[Batch, Fields | None],
+    see: Callable[[Batch, Local], None],
+) -> tuple[Summary, Fields | None]:
     lane, warm = job[0], None if job[1] is None else job[1].copy()
     summary = potentials.empty.empty()
     out = dict(summary.arrays)
@@ -90,6 +151,7 @@ def infer_lane(
             evidence = potentials.scores.evidence(block.rows)
             paired += float(np.vdot(np.asarray(local.shares).T, evidence.T))
         log_z, own_bound = log_z + local.log_z, own_bound + local.own_bound
+        see(raw, local)
         for w in watches:
             sides[w.name] = w.observe(model, potentials, block, raw, local, sides[w.name])
     if potentials.pairs_rows:

@@ -15,14 +15,14 @@ from stickbreak.inference.scene import Scene
 from stickbreak.initialize import from_plusplus
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Watch
-from stickbreak.stats import Summary
+from stickbreak.stats import Regroup, Summary
 
 from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
 from .redistribute import Redistribution, RedistributionProposal
-from .trials import join, split, try_fit
+from .trials import join, keeps_some, split, try_fit
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -111,6 +111,9 @@ class Birth(BaseMove):
         way = ways[min(self._failures(scene, target), len(ways) - 1)]
         taken = (target, *nearest(scene, target, way.n_more))
         joined, at = join(scene, taken)
+        least = scene.model.structure.least_held or 0.0
+        if keeps_some(scene, taken):
+            joined.focus = scene.posteriors.touched(taken, least)
         n_newborn = max(2, self.n_newborn // way.part)
         try:
             newborns = MAKERS[way.by](joined, at, n_newborn, self.n_passes)
@@ -119,8 +122,14 @@ class Birth(BaseMove):
         if newborns is None:
             return None
         counts, params = split(joined, at, newborns)
-        kept = [i for k, i in enumerate(scene.ids) if k not in taken]
-        return try_fit(scene, counts, params, kept + [scene.ids[target]] * way.keeps, self.n_passes)
+        others = [k for k in range(len(scene.ids)) if k not in taken]
+        heirs = np.arange(1) if way.keeps else np.argsort(-newborns.sizes, kind="stable")
+        sources: list[tuple[int, ...]] = [(k,) for k in others] + [()] * len(newborns.sizes)
+        for heir, k in zip(heirs, taken, strict=False):
+            sources[len(others) + int(heir)] = (k,)
+        how = Regroup(scene.model.axis, tuple(sources), taken)
+        kept = [scene.ids[k] for k in others] + [scene.ids[target]] * way.keeps
+        return try_fit(scene, counts, params, kept, self.n_passes, how, least)
 
     def _plan_in_stream(self, scene: Scene) -> list[Proposal]:
         """For rows seen once: newborns beside the components, to compete for the new rows.

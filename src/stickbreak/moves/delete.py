@@ -15,8 +15,9 @@ from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Watch
+from stickbreak.stats import Regroup
 
-from .little_fits import Goal, little_fit, nearest, rows_of
+from .little_fits import Goal, absorber, little_fit, nearest, rows_of
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import try_fit
 
@@ -97,7 +98,10 @@ class Delete(BaseMove):
         keep = [k for k in range(len(scene.ids)) if k not in slots]
         axis = scene.model.axis
         counts, params = scene.total.permute(axis, keep), scene.params.permute(axis, keep)
-        return try_fit(scene, counts, params, [scene.ids[k] for k in keep], self.n_passes)
+        heirs = {k: absorber(scene, k, keep) for k in slots}
+        sources = tuple((k, *(drop for drop in slots if heirs[drop] == k)) for k in keep)
+        how = Regroup(axis, sources, slots)
+        return try_fit(scene, counts, params, [scene.ids[k] for k in keep], self.n_passes, how)
 
     def _propose(self, scene: Scene, target: int) -> RedistributionProposal | None:
         model = scene.model

@@ -10,13 +10,22 @@ from stickbreak.inference import MoveRecord
 __all__ = ["explain"]
 
 
-def explain(records: Sequence[MoveRecord], ids: Any, named: Sequence[int] = ()) -> str:
-    """A summary of each kind of move, then every accepted one in order.
+def explain(
+    records: Sequence[MoveRecord],
+    ids: Any,
+    named: Sequence[int] = (),
+    share_of_time: float | None = None,
+) -> str:
+    """A summary of all moves and of each kind, then every accepted one in order.
 
-    Components come and go meanwhile, so they are called by their permanent ids. named : those that
-    no move may touch
+    Components come and go meanwhile, so they are called by their permanent ids.
+
+    named : those that no move may touch
+    share_of_time : what moves took of the time of the fit
     """
     lines = []
+    if share_of_time is not None and records:
+        lines.append(_summary(records, share_of_time))
     if named:
         lines.append(f"No move may touch {_listed(named)}: labels or arguments name them.")
     if not records:
@@ -36,6 +45,16 @@ def explain(records: Sequence[MoveRecord], ids: Any, named: Sequence[int] = ()) 
     which = "1 component, 0" if len(ids) == 1 else f"{len(ids)} components, 0 to {len(ids) - 1}"
     lines.append(f"At the end: {which}, with {_listed(ids)}.")
     return "\n".join(lines)
+
+
+def _summary(records: Sequence[MoveRecord], share_of_time: float) -> str:
+    kept = [record for record in records if record.is_accepted]
+    text = (
+        f"{len(records)} moves tried, {len(kept)} accepted, "
+        f"{sum(record.gain for record in kept):+.2f} nats, {share_of_time:.0%} of the time"
+    )
+    n_passes = sum(record.n_passes for record in records)
+    return text + (f"; trials took {n_passes:.1f} passes over the data" if n_passes else "")
 
 
 def _sentence(record: MoveRecord) -> str:

@@ -12,12 +12,13 @@ from scipy import sparse
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import BaseMove, BatchVB, Callback, LapRecord, Result, Start, run
 from stickbreak.inference.scene import Sample, Scene
+from stickbreak.protocols import Array
 from stickbreak.stats import Fields, Summary
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Goal", "little_fit", "nearest", "rows_of", "side_by_side"]
+__all__ = ["Goal", "absorber", "little_fit", "nearest", "rows_of", "side_by_side"]
 
 WORTH = 0.1  # a row joins the little fit of components that hold at least this share of it
 
@@ -40,10 +41,21 @@ def nearest(scene: Scene, target: int, count: int) -> tuple[int, ...]:
         return ()
     if len(free) <= count:
         return tuple(free)
+    apart = _divergence(scene, target)
+    return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
+
+
+def absorber(scene: Scene, target: int, among: Sequence[int]) -> int:
+    """The component nearest to the target among some others."""
+    apart = _divergence(scene, target)
+    return min(among, key=lambda k: float(apart[k]))
+
+
+def _divergence(scene: Scene, target: int) -> Array:
+    """(K,) from the mean of the target to those of all components."""
     means = scene.model.family.smoothed_mean(scene.total)
     own = {n: a[target : target + 1] for n, a in means.items()}
-    apart = scene.model.family.bregman(own, means)[0]
-    return tuple(sorted(free, key=lambda k: float(apart[k]))[:count])
+    return np.asarray(scene.model.family.bregman(own, means)[0])
 
 
 def rows_of(model: Model, sample: Sample, slots: Sequence[int]) -> Table | None:
@@ -86,16 +98,20 @@ class Goal(Callback):
         self.max_iter, self.last, self.closed = 0, -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
-        """Compare the remaining gap with what the last pass closed."""
+        """End the fit if there is no hope."""
         assert record.bound is not None
-        reached = record.bound - self.price * max(0, record.n_components - self.n_free)
+        if self.is_hopeless(record.lap, record.bound, record.n_components):
+            raise StopIteration
+
+    def is_hopeless(self, lap: int, bound: float, n_components: int) -> bool:
+        """Compare the remaining gap with what the last pass closed."""
+        reached = bound - self.price * max(0, n_components - self.n_free)
         gap, closed, before = self.wanted - reached, reached - self.last, self.closed
         self.last, self.closed = reached, closed
-        n_left = float(self.max_iter - record.lap)
+        n_left = float(self.max_iter - lap)
         if 0.0 <= closed < before < np.inf:
             n_left = min(n_left, self.patience * closed / (before - closed))
-        if record.lap > 3 and gap > closed * n_left:
-            raise StopIteration
+        return lap > 3 and gap > closed * n_left
 
 
 def little_fit(

@@ -101,7 +101,12 @@ def newborns_from_units(
 def _sums_of(scene: Scene, target: int, n_columns: int) -> Array:
     """(S, V) expected sums of a component's rows in sampled units; units with few are left out."""
     model = scene.model
-    batch = scene.data.sample(SAMPLE_WORDS, scene.rng)
+    if scene.focus is None:
+        batch = scene.data.sample(SAMPLE_WORDS, scene.rng)
+    elif len(scene.focus):
+        batch = scene.data.some_of(scene.focus, SAMPLE_WORDS, scene.rng)
+    else:
+        return np.zeros((0, n_columns))
     potentials = model.potentials(scene.total.restrict(batch.symbols), scene.params, MeanLog())
     block = batch.with_rows(model.family.prepare(batch.rows))
     local = model.structure.infer(potentials, block, None, dict(potentials.empty.empty().arrays))

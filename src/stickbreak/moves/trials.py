@@ -1,4 +1,4 @@
-"""Trials: a move that a lap cannot track fits all data for some passes from a changed start.
+"""Trials: a move that a lap cannot track fits the units it touches from a changed start.
 
 If a trial ends above the bound of the fit, the fit continues from it; else it is dropped.
 """
@@ -10,43 +10,109 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stickbreak.inference import MeanLog
+from stickbreak.inference.posteriors import Part, Posteriors
 from stickbreak.inference.proposals import TIE, Outcome
 from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
-from stickbreak.stats import Fields, Fold, Summary
+from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary, Tally
 
-from .little_fits import Goal, little_fit
+from .little_fits import Goal
+from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
     from .newborns import Newborns
 
-__all__ = ["join", "split", "try_fit"]
+__all__ = ["join", "keeps_some", "split", "try_fit"]
 
 # Share of a target's steps to itself that stay within a newborn. If all did, a short chain would
 # not leave the newborn that it begins with, however little that one explains.
 STAY = 0.9
+TOL = 1e-5  # nats per observation; a trial ends with a pass that gains less
+LOOK = 0.25  # part of the touched units that a trial looks at first
+MANY_UNITS = 256  # touched units from which on it does
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
 def try_fit(
-    scene: Scene, counts: Summary, params: Fields, kept: list[int], n_passes: int
+    scene: Scene,
+    counts: Summary,
+    params: Fields,
+    kept: list[int],
+    n_passes: int,
+    how: Regroup | None = None,
+    least: float = NOTHING,
 ) -> Outcome | None:
-    """Fit all data from changed counts; components beyond those `kept` (permanent ids) are new.
+    """Fit from changed counts; components beyond those `kept` (permanent ids) are new.
 
-    Units with values of their own (documents) start cold: a warm start would keep them where they
-    are.
+    Units that hold no more than `least` rows of what changes keep their posteriors. Units with
+    values of their own (documents) start cold: a warm start would keep them where they are.
+
+    how : what happens to the components in units that keep their posteriors; None if none does
     """
-    model, bound = scene.model, scene.bound
+    model, data = scene.model, scene.data
+    posteriors, part, bound = _touched(scene, counts, params, how, least)
+    scene.spend(part, 1.0 if part.how is not None else 0.0)
+    fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
+    if part.how is not None and len(part.units) >= MANY_UNITS:
+        scene.spent.gain = _look(scene, fit, n_passes)
+        if scene.spent.gain < 0.0:
+            return None
     goal = Goal(bound, patience=model.structure.patience)
-    found = little_fit(model, scene.data, counts, n_passes, goal=goal, params=params)
-    if not found.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
+    fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
+    scene.spend(part, fit.n_infers)
+    scene.spent.n_units, scene.spent.gain = len(part.units), fit.bound - bound
+    if not fit.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):
         return None
-    n_born = counts.size(model.axis) - len(kept)
-    names = [*kept, *range(scene.next_id, scene.next_id + n_born)]
-    ids = tuple(names[i] for i in found.ids)  # merges keep the elder
-    return Outcome(
-        found.counts, found.params, ids, scene.next_id + n_born, found.bound, found.warm()
-    )
+    assert fit.source is not None
+    assert fit.found is not None
+    born = counts.size(model.axis) - len(kept)
+    ids = (*kept, *range(scene.next_id, scene.next_id + born))
+    own = posteriors.layer(part.units, *fit.source, fit.start, fit.found)
+    after = replace(posteriors, layers=(*fit.layers, own) if len(part.units) else fit.layers)
+    return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
+
+
+def _look(scene: Scene, fit: PartialFit, n_passes: int) -> float:
+    """What a trial gains on some of the touched units, which stand for all of them.
+
+    A sample promises too much: its units count several times, and so does what fits by chance. So
+    what gains nothing here is hopeless. It also fits the sample too well to begin with what it
+    found.
+    """
+    model, some = scene.model, fit.part.some(LOOK, scene.posteriors, scene.rng)
+    scale = len(fit.part.units) / len(some.units)
+    before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
+    for layer in some.layers:
+        before.add(layer.found.counts)
+    params = model.global_step(before.view(), scene.params)
+    bound = float(model.bound(before.view(), params))
+    goal = Goal(bound, patience=model.structure.patience)
+    look = replace(fit, part=some, scale=scale)
+    look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
+    scene.spend(some, look.n_infers + 1)
+    scene.spent.n_units = len(some.units)
+    return look.bound - bound
+
+
+def _touched(
+    scene: Scene, counts: Summary, params: Fields, how: Regroup | None, least: float
+) -> tuple[Posteriors, Part, float]:
+    """The posteriors, the part of the units that a trial infers again, and the bound to beat."""
+    model = scene.model
+    if how is not None and keeps_some(scene, how.taken):
+        prior, rule = model.prior, MeanLog()
+        now = prior.potentials(scene.total, scene.params, rule)
+        then = prior.potentials(counts, params, rule)
+        if model.structure.regroup(now, then, how) is not None:
+            found = scene.posteriors
+            return found, found.part(how, least), scene.bound_to_beat
+    return *scene.none_kept(), scene.bound
+
+
+def keeps_some(scene: Scene, taken: tuple[int, ...]) -> bool:
+    """Whether units that hold nothing of some components may keep their posteriors."""
+    return scene.model.structure.least_held is not None and len(taken) < len(scene.ids)
 
 
 def join(scene: Scene, taken: tuple[int, ...]) -> tuple[Scene, int]:

@@ -2,6 +2,7 @@
 
 from .draws import draw_log_dirichlet, draw_tables, log_gamma_draws
 from .edits import (
+    NOTHING,
     AddSide,
     Compose,
     Edit,
@@ -11,6 +12,7 @@ from .edits import (
     Insert,
     Merge,
     Permute,
+    Regroup,
     Remove,
     Within,
     adopt,
@@ -23,6 +25,7 @@ from .summary import SYMBOL, Summary, Tally
 from .word_shares import WordShares
 
 __all__ = [
+    "NOTHING",
     "SYMBOL",
     "AddSide",
     "Array",
@@ -39,6 +42,7 @@ __all__ = [
     "Merge",
     "Permute",
     "Reanchor",
+    "Regroup",
     "Remove",
     "Shares",
     "SparseShares",

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from .fields import Fields, Filler
 
 __all__ = [
+    "NOTHING",
     "AddSide",
     "Compose",
     "Edit",
@@ -23,12 +24,14 @@ __all__ = [
     "Insert",
     "Merge",
     "Permute",
+    "Regroup",
     "Remove",
     "Within",
     "adopt",
 ]
 
 F = TypeVar("F", bound=Fields)
+NOTHING = 1e-12  # rows of a component that count as none: they fold into another at no cost
 
 
 class Edit(Protocol):
@@ -138,6 +141,40 @@ class Permute:
 
     def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
         return tuple(ids[i] for i in self.order)
+
+
+@dataclass(frozen=True)
+class Regroup:
+    """Slots made of others, for units that hold nothing of what comes and goes.
+
+    sources : for every new slot the old ones that it takes, the first of them being what it is
+        about; none for a slot that begins empty. Every old slot is in one of them
+    taken : the old slots that are divided, joined or dropped
+    """
+
+    axis: str
+    sources: tuple[tuple[int, ...], ...]
+    taken: tuple[int, ...]
+
+    def __call__(self, fields: F) -> F:
+        alive = sorted(k for source in self.sources for k in source)
+        for keep, *others in filter(None, self.sources):
+            for drop in others:
+                fields = fields.merge(self.axis, alive.index(keep), alive.index(drop))
+                alive.remove(drop)
+        fresh = iter(range(len(alive), len(self.sources)))
+        order = [alive.index(s[0]) if s else next(fresh) for s in self.sources]
+        return fields.insert(self.axis, len(self.sources) - len(alive)).permute(self.axis, order)
+
+    def rename(self, ids: tuple[int, ...], fresh: int) -> tuple[int, ...]:
+        names = iter(range(fresh, fresh + len(self.sources)))
+        return tuple(ids[s[0]] if s else next(names) for s in self.sources)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """New slots of which the units hold nothing."""
+        gone = set(self.taken)
+        return tuple(i for i, source in enumerate(self.sources) if gone.issuperset(source))
 
 
 @dataclass(frozen=True)

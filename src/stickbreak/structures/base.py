@@ -7,7 +7,7 @@ what to use instead. Capabilities that others must know beforehand are declared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Edit, Fields, Regroup, Summary
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -129,6 +129,12 @@ class BaseStructure:
 
     births: ClassVar[tuple[Division, ...]] = (Division("rows"), Division("rows", 2, n_more=1))
     """How births divide a component: each failure moves on to the next entry."""
+
+    least_held: ClassVar[float | None] = None
+    """Rows of a component up to which a trial leaves a unit alone when it divides the component.
+
+    See `regroup`; None if a trial must infer all units.
+    """
 
     # ------------------------------------------------------------------------------ local step
 
@@ -244,6 +250,26 @@ class BaseStructure:
         Returns the change of the local bound.
         """
         self._refuse("tracking births", "trials")
+
+    def held(self, block: Batch, local: Local) -> Array:
+        """(units, K) rows that each unit of a block has of each component."""
+        shares = np.asarray(local.shares)
+        if block.offsets is None:
+            return shares
+        return np.asarray(np.add.reduceat(shares.T, block.offsets[:-1], axis=1).T)
+
+    def regroup(
+        self, tables: Mapping[str, Any], wanted: Mapping[str, Any], how: Regroup
+    ) -> tuple[Edit, Mapping[str, Any]] | None:
+        """How the counts of units change that keep their posteriors in a trial.
+
+        They hold nothing of the components `how.taken`, or next to nothing (`least_held`), and
+        zeros of newborns. Returns an edit of their sums, exact for their part of the bound too, and
+        what the prior's tables are for them then; None if a trial must infer all units.
+
+        tables, wanted : the prior's potentials of these units, and those of the trial
+        """
+        return None
 
     def sparse(self, max_active: int | None, candidates: int | None) -> BaseStructure:
         """The same structure with at most max_active components per row (None: all).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from stickbreak.errors import NumericalError
 from stickbreak.kernels.rows import best_rows, merge_entropy, softmax_rows
 from stickbreak.kernels.sparse import choose_sparse, merge_entropy_sparse, softmax_sparse
 from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
-from stickbreak.stats import Fields, Shares, SparseShares, Summary
+from stickbreak.stats import Edit, Fields, Regroup, Shares, SparseShares, Summary
 
 from .base import BaseStructure, mask_illegal, one_hot, row_evidence
 from .independent_collapsed import sweep_table
@@ -102,6 +102,7 @@ class Independent(BaseStructure):
     """
 
     tracks = frozenset({"merge", "redistribute"})
+    least_held = 1e-3
     has_best = draws = True
     granularities = ("row",)
     drawn_granularity = "row"
@@ -287,6 +288,12 @@ class Independent(BaseStructure):
         _add_slots(side, given, slice(proposal.first, None), 1.0)
         _add_slots(side, lost, slice(0, taken.shape[1]), -1.0)
         return float(gained - gone + xlogx(taken).sum() - xlogx(mass).sum()) + left
+
+    def regroup(
+        self, tables: Mapping[str, Any], wanted: Mapping[str, Any], how: Regroup
+    ) -> tuple[Edit, Mapping[str, Any]]:
+        """Zeros for newborns: the entropy of rows stays."""
+        return how, {}
 
     def _free(self, shares: Shares, rows: Array, taken: Sequence[int]) -> Array:
         """(m,) how many proposals each of the rows (m,) may use once it gives up `taken`.

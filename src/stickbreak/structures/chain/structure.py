@@ -8,10 +8,10 @@ Many sequences are smoothed at once; one that is too long for memory is smoothed
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
@@ -22,7 +22,7 @@ from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi
 from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
 from stickbreak.kernels.chain.smooth import Buffers, smooth
 from stickbreak.protocols import Array, Local, Out, Potentials
-from stickbreak.stats import Fields, SparseShares
+from stickbreak.stats import Edit, Fields, Regroup, SparseShares
 
 from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
@@ -71,6 +71,7 @@ class Chain(DrawnChain):
     """
 
     tracks = frozenset({"merge"})
+    least_held: ClassVar[float | None] = 1e-2
     is_ordered = has_best = draws = cuts_units = True
     births = (
         Division("blocks", 2, keeps=True),
@@ -309,6 +310,12 @@ class Chain(DrawnChain):
         if not isinstance(local.shares, SparseShares):
             return 0, 0.0
         return mass_outside(prepare, potentials, raw, local.memo[0], n_rows)
+
+    def regroup(
+        self, tables: Mapping[str, Any], wanted: Mapping[str, Any], how: Regroup
+    ) -> tuple[Edit, Mapping[str, Any]] | None:
+        """Zeros for newborns: the entropy of paths stays. Whole sequences only."""
+        return how, {}
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(S,) log normalizer of each sequence."""

@@ -59,6 +59,7 @@ class TableChain(Chain):
 
     granularities = ("sequence",)  # type: ignore[assignment]
     tracks = frozenset()
+    least_held = None  # log probabilities that steps are absent are no sums over components
     cuts_units = False  # what a piece says of missing steps does not add up
 
     existence: str = "independent"

@@ -7,8 +7,9 @@ never lowers the bound, whatever the globals have become.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln, xlogy
@@ -17,13 +18,14 @@ from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.kernels.documents import infer_documents, log_documents
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
-from stickbreak.stats import Field, Fields, Summary, WordShares
+from stickbreak.stats import Edit, Field, Fields, Regroup, Summary, WordShares
 
 from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
 from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 from .draws import draw_labels
 from .evidence import largest_or_zero, word_evidence
+from .regroup import LEAST, regroup_documents
 
 __all__ = ["Document"]
 
@@ -63,6 +65,7 @@ class Document(BaseStructure):
     drawn_granularity = "word"
     n_sweeps = 5
     sweeps_symbols_only = draws_symbols_only = True
+    least_held = LEAST
     births = (Division("units"), Division("units", 4), Division("units", 2, n_more=1))
 
     max_steps: int = 100
@@ -290,6 +293,18 @@ class Document(BaseStructure):
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every word once, given all others (CVB0); documents' posteriors follow from them."""
         return sweep_words(lane)
+
+    def held(self, block: Batch, local: Local) -> Array:
+        """(S, K) words of each component."""
+        shares = local.shares
+        assert isinstance(shares, WordShares)
+        return shares.counts[:, : shares.n_components]
+
+    def regroup(
+        self, tables: Mapping[str, Any], wanted: Mapping[str, Any], how: Regroup
+    ) -> tuple[Edit, Mapping[str, Any]] | None:
+        """Prior counts are dealt out anew. None without an unused rest: newborns have no shares."""
+        return regroup_documents(tables, wanted, how)
 
     def merge_terms(
         self,

@@ -1,0 +1,294 @@
+"""Posteriors of all units, as far as trials need them.
+
+A trial infers the units again that hold something of what it changes. All others keep their
+posteriors, with zeros for newborns, and their counts are part of the trial's total. These are what
+is left when the counts of the touched units, inferred once more as they were, are taken away.
+
+Units that were inferred under the same potentials are a layer. An accepted trial makes a layer of
+the units that it touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from stickbreak.data import Batch
+from stickbreak.protocols import Array, Pool
+from stickbreak.stats import NOTHING, Edit, Fields, Regroup, Summary, Tally, join
+
+from .rules import MeanLog
+
+if TYPE_CHECKING:
+    from stickbreak.models import Model
+
+    from .engine import Data
+
+__all__ = ["Inferred", "Layer", "Outcome", "Part", "Posteriors", "infer"]
+
+RULE = MeanLog()
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """Some units after a pass: their counts, the values that they keep, and what they hold.
+
+    held (units, K) : rows of each component, sparse
+    """
+
+    counts: Summary
+    warm: Fields | None
+    held: Any
+
+
+def infer(
+    model: Model,
+    total: Summary,
+    params: Fields,
+    batches: Sequence[Batch],
+    warm: Fields | None,
+    pool: Pool,
+) -> Inferred:
+    """All units of some batches under the potentials of `total`; warm : values to start from."""
+    sums, kept, held, at = Tally(total.empty()), [], [], 0
+    for batch in batches:
+        own = None if warm is None else warm.cut(unit=slice(at, at + batch.n_spans))
+        at += batch.n_spans
+        potentials = RULE.potentials(model, total.restrict(batch.symbols), params)
+        found, values = model.held_step(potentials, batch, own, pool)
+        RULE.check(found)
+        assert values is not None
+        sums.add(found)
+        held.append(sparse.csr_array(np.where(values["held"] > NOTHING, values["held"], 0.0)))
+        layout = {name: field for name, field in values.layout.items() if name != "held"}
+        if layout:
+            kept.append(Fields(layout, {name: values[name] for name in layout}))
+    if not held:
+        return Inferred(sums.summary(), None, sparse.csc_array((0, total.size(model.axis))))
+    holds = sparse.csc_array(sparse.vstack(held))
+    return Inferred(sums.summary(), join(kept) if kept else None, holds)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Units that were inferred under the same potentials.
+
+    units (S,) : their numbers in the data, sorted
+    total, params : what the potentials were made of
+    start : values that the units started from; None if cold
+    found : what the units have now, the edits done
+    edits : what has happened to the components since
+    tables : the prior's potentials of these units now, see `BaseStructure.regroup`
+    """
+
+    units: Array
+    total: Summary
+    params: Fields
+    start: Fields | None
+    found: Inferred
+    tables: Mapping[str, Any]
+    edits: tuple[Edit, ...] = ()
+
+    def without(self, at: Array, counts: Summary) -> Layer:
+        """What is left if the units at some positions leave, which have these counts."""
+        rest = np.setdiff1d(np.arange(len(self.units)), at)
+        found = Inferred(
+            self.found.counts - counts, _some(self.found.warm, rest), self.found.held[rest]
+        )
+        return replace(self, units=self.units[rest], start=_some(self.start, rest), found=found)
+
+    def edited(self, edit: Edit, how: Regroup, tables: Mapping[str, Any]) -> Layer:
+        """The layer after a change of the components."""
+        warm = self.found.warm
+        found = Inferred(
+            edit(self.found.counts),
+            None if warm is None else how(warm),
+            self.found.held @ _selection(how, self.found.held.shape[1]),
+        )
+        return replace(self, found=found, edits=(*self.edits, edit), tables=tables)
+
+    def again(self, before: Layer, model: Model, edit: Edit, tables: Mapping[str, Any]) -> Layer:
+        """The same change of the layer `before`, with another edit of the prior's counts."""
+        layout, counts = model.prior.fields(model.axis), before.found.counts
+        own = edit(replace(counts, layout=layout, arrays={n: counts[n] for n in layout}))
+        arrays = {**self.found.counts.arrays, **own.arrays}
+        changed = replace(self.found.counts, arrays=arrays, local_bound=own.local_bound)
+        found = replace(self.found, counts=changed)
+        return replace(self, found=found, edits=(*before.edits, edit), tables=tables)
+
+
+def _some(values: Fields | None, at: Array) -> Fields | None:
+    return None if values is None else values.permute("unit", at)  # type: ignore[arg-type]
+
+
+def _selection(how: Regroup, size: int) -> Any:
+    """(K, new K) ones where a new component takes an old one."""
+    pairs = [(old, new) for new, source in enumerate(how.sources) for old in source]
+    old, new = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return sparse.csc_array((np.ones(len(old)), (old, new)), shape=(size, len(how.sources)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The units that a trial touches, and the layers of all others.
+
+    units, batches : the touched ones
+    how : what happens to the components; None if all units are touched
+    """
+
+    units: Array
+    batches: Sequence[Batch]
+    layers: tuple[Layer, ...] = ()
+    how: Regroup | None = None
+
+    def others(
+        self, model: Model, params: Fields, like: Summary, known: tuple[Layer, ...] = ()
+    ) -> tuple[Layer, ...]:
+        """The others' layers after the change, for a trial with these parameters and counts.
+
+        known : the same for other parameters; of these, the prior's counts change only
+        """
+        if self.how is None:
+            return ()
+        tables, edited = _tables(model, like, params), []
+        for at, layer in enumerate(self.layers):
+            found = model.structure.regroup(layer.tables, tables, self.how)
+            assert found is not None
+            if known:
+                edited.append(known[at].again(layer, model, *found))
+            else:
+                edited.append(layer.edited(found[0], self.how, found[1]))
+        return tuple(edited)
+
+    def some(self, share: float, among: Posteriors, rng: np.random.Generator) -> Part:
+        """A random part of the touched units."""
+        size = max(1, round(share * len(self.units)))
+        units = np.sort(rng.choice(self.units, size, replace=False))
+        return replace(self, units=units, batches=among.take(units))
+
+
+def _tables(model: Model, total: Summary, params: Fields) -> Mapping[str, Any]:
+    return model.prior.potentials(total, params, RULE)
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """Posteriors of all units, in layers."""
+
+    model: Model
+    data: Data
+    batches: Sequence[Batch]
+    pool: Pool
+    layers: tuple[Layer, ...]
+
+    @classmethod
+    def at(
+        cls,
+        model: Model,
+        data: Data,
+        batches: Sequence[Batch],
+        pool: Pool,
+        total: Summary,
+        params: Fields,
+        warm: Fields | None,
+    ) -> Posteriors:
+        """One pass over all units, which continue from `warm`."""
+        total = replace(total, sides={})
+        found = infer(model, total, params, batches, warm, pool)
+        none = cls(model, data, batches, pool, ())
+        return replace(
+            none, layers=(none.layer(np.arange(data.n_spans), total, params, warm, found),)
+        )
+
+    def layer(
+        self, units: Array, total: Summary, params: Fields, start: Fields | None, found: Inferred
+    ) -> Layer:
+        """The layer of some units after a pass."""
+        tables = _tables(self.model, total, params)
+        return Layer(units, total, params, start, found, tables)
+
+    @property
+    def counts(self) -> Summary:
+        """Of all units."""
+        sums = Tally(self.layers[0].found.counts)
+        for layer in self.layers[1:]:
+            sums.add(layer.found.counts)
+        return sums.summary()
+
+    def warm(self) -> Fields | None:
+        """Values of all units, in the order of the data; None if they keep none."""
+        kept = [layer.found.warm for layer in self.layers if layer.found.warm is not None]
+        if not kept:
+            return None
+        order = np.argsort(np.concatenate([layer.units for layer in self.layers]))
+        return _some(join(kept), order)
+
+    def touched(self, slots: Sequence[int], least: float) -> Array:
+        """Sorted units that hold more than `least` rows of one of some components."""
+        return np.sort(
+            np.concatenate([layer.units[self._at(layer, slots, least)] for layer in self.layers])
+        )
+
+    @staticmethod
+    def _at(layer: Layer, slots: Sequence[int], least: float) -> Array:
+        held = layer.found.held[:, list(slots)]
+        return np.unique(held.indices[held.data > least])
+
+    def take(self, units: Array) -> list[Batch]:
+        """Some units in batches of about the usual size; all of them as they are."""
+        if len(units) == self.data.n_spans:
+            return list(self.batches)
+        count = -(-len(units) * len(self.batches) // self.data.n_spans)
+        return [self.data.take(part, i) for i, part in enumerate(np.array_split(units, count))]
+
+    def part(self, how: Regroup, least: float) -> Part:
+        """The units that a change touches, and what is left of all layers without them."""
+        touched, left = [], []
+        for layer in self.layers:
+            at = self._at(layer, how.taken, least)
+            touched.append(layer.units[at])
+            if len(at) == len(layer.units):
+                continue
+            left.append(layer.without(at, self._counts_of(layer, at)) if len(at) else layer)
+        units = np.sort(np.concatenate(touched))
+        return Part(units, self.take(units) if len(units) else [], tuple(left), how)
+
+    def counts_of(self, units: Array) -> Summary:
+        """Of some units."""
+        sums = Tally(self.layers[0].found.counts.empty())
+        for layer in self.layers:
+            at = np.flatnonzero(np.isin(layer.units, units))
+            if len(at):
+                sums.add(self._counts_of(layer, at))
+        return sums.summary()
+
+    def _counts_of(self, layer: Layer, at: Array) -> Summary:
+        """Counts of some units of a layer: inferred as they were, then edited as they were."""
+        batches, start = self.take(layer.units[at]), _some(layer.start, at)
+        counts = infer(self.model, layer.total, layer.params, batches, start, self.pool).counts
+        for edit in layer.edits:
+            counts = edit(counts)
+        return counts
+
+    def everything(self) -> Part:
+        """All units."""
+        return Part(np.arange(self.data.n_spans), list(self.batches))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trial that ended above the bound it had to beat. The fit continues from it.
+
+    posteriors : of all units, kept or found by the trial
+    """
+
+    counts: Summary
+    params: Fields
+    ids: tuple[int, ...]
+    next_id: int
+    bound: float
+    posteriors: Posteriors
