@@ -219,3 +219,15 @@ def test_rows_without_order_have_no_blocks() -> None:
     engine = StochasticCollapsedVB(granularity="subsequence")
     with pytest.raises(ValueError, match="these data have none"):
         sb.Mixture(2, inference=engine).fit(np.random.default_rng(0).normal(size=(20, 2)))
+    with pytest.raises(ValueError, match="these data have none"):
+        sb.LatentDirichletAllocation(2, inference=engine).fit([["a", "b"], ["c", "a"]])
+
+
+def test_impossible_steps_are_refused() -> None:
+    """What the neighbors were might then leave a block without a path."""
+    engine = engine_of(subchain_length=2)
+    with pytest.raises(ValueError, match="impossible steps"):
+        sb.HMM(
+            2, family="categorical", inference=engine, start_prior=np.ones(2),
+            transition_prior=np.array([[1.0, 1.0], [0.0, 1.0]]),
+        ).fit(["abab", "baba"])  # fmt: skip

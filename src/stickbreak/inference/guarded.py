@@ -1,7 +1,7 @@
 """Stochastic collapsed inference of long sequences: fixed blocks that see each other's edges.
 
 Each block is inferred under the posterior predictive of everything seen. The last posteriors of the
-rows next to it, its guards, stand in for its neighbors' states [W16, 3.8; P15]. Steps between
+rows next to it, its guards, stand in for its neighbors' states [W16, 3.8; WB15]. Steps between
 blocks are not counted; those within are scaled up.
 """
 
@@ -92,6 +92,11 @@ class GuardedLogMean(LogMean):
         batch = replace(batch, windows=batch.windows._replace(edges=(before, after)))
         watch = KeptShares(np.empty((batch.n_rows, K)))
         potentials = self.potentials(model, counts, params)
+        if np.isneginf(potentials["transition"]).any():
+            raise ValueError(
+                "a block is inferred apart from the next one, which impossible steps do not allow; "
+                "use StochasticCollapsedVB(granularity='auto'), or guards='none'"
+            )
         found, _ = model.local_step(potentials, batch, None, (*watches, watch))
         own, offsets = Fields(warm.layout, {"edges": edges[number]}), batch.offsets
         assert offsets is not None

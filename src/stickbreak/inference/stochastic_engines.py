@@ -167,6 +167,14 @@ class StochasticCollapsedVB(_BatchEngine):
             raise ValueError(f"guards must be 'messages', 'counts' or 'none'; got {self.guards!r}")
         _require_steps(self.subchain_length)
 
+    def check_data(self, model: Model, data: Data) -> None:
+        """Blocks are those of sequences."""
+        if self._in_blocks and not (isinstance(data, Sequences) and model.structure.is_ordered):
+            raise ValueError(
+                "granularity='subsequence' cuts sequences into blocks, and these data have none; "
+                "use granularity='auto'"
+            )
+
     @property
     def _in_blocks(self) -> bool:
         return self.granularity == "subsequence"
@@ -190,11 +198,7 @@ class StochasticCollapsedVB(_BatchEngine):
         """Random batches, of units or of fixed blocks."""
         if not self._in_blocks:
             return super().plan(data)
-        if not isinstance(data, Sequences):
-            raise ValueError(
-                "granularity='subsequence' cuts sequences into blocks, and these data have none; "
-                "use granularity='auto'"
-            )
+        assert isinstance(data, Sequences)  # as `check_data` requires
         size = max(1, STEP_ROWS // int(self.subchain_length))
         return FixedWindows(data, int(self.subchain_length), self.batch_size or size)
 
