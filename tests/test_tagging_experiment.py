@@ -14,15 +14,13 @@ from experiments.part_of_speech import (
     WORDS,
     baseline,
     choose_prior,
-    cut,
     fit,
-    make_dictionary,
     make_engines,
     score,
     write_scores,
 )
 from experiments.random_counts import FromCounts, FromParameters
-from experiments.tagged import Sentence, read_joined, read_trees
+from experiments.tagged import Sentence, cut, make_dictionary, read_joined, read_trees
 
 TREES = """
 ( (S (NP-SBJ (DT The) (NN dog) ) (VP (VBZ runs) (NP (-NONE- *T*-1) )) (. .) ))
