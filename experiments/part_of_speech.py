@@ -315,12 +315,27 @@ def parts() -> list[Callable[[], list[Row]]]:
     ]
 
 
-TEXT = "TODO"
+TEXT = (
+    "The first 1,000 sentences of the treebank (23,551 tokens, 45 tags). With a dictionary: every "
+    "tag that a word has anywhere in treebank and conll2000, words with fewer than d tokens any; "
+    "accuracy of the most probable tag of each token, 50 laps. Without: 45 states, 200 laps; "
+    "greedy one to one, many to one cross-validated, variation of information in bits, V-measure. "
+    "Mean (standard deviation). All engines begin with the same random local chains, but for the "
+    "rows with random parameters, the published start of EM and VB. Prior counts of steps and "
+    "words are 0.1 and 0.1; where they are chosen, those of a 3 x 4 grid under which the next "
+    "1,000 sentences are likeliest (one seed, 20 laps; 50 without a dictionary); no tag is looked "
+    "at. Gibbs sampling cools down from temperature 2 to 0.08. Other corpora: their first 1,000 "
+    "sentences, a dictionary of all of the corpus. Published figures are of a dictionary from 1.1 "
+    "million tokens, with priors chosen for each engine: only differences compare."
+)
+
+
+def describe(rows: list[Row]) -> Experiment:
+    return Experiment("Parts of speech", TEXT, rows)
 
 
 def run() -> Experiment:
-    rows = [row for part in parts() for row in part()]
-    return Experiment("Parts of speech", TEXT, rows)
+    return describe([row for part in parts() for row in part()])
 
 
 def main() -> None:
@@ -337,7 +352,7 @@ def main() -> None:
         for name in given.task or TASKS
         for row in fixed_rows(name, given.engine or ALL, given.seeds)
     ]
-    print(write_section("part_of_speech", Experiment("Parts of speech", TEXT, rows)))
+    print(write_section("part_of_speech", describe(rows)))
 
 
 if __name__ == "__main__":

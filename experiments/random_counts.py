@@ -11,11 +11,14 @@ import numpy as np
 
 import stickbreak as sb
 
+FIRM = 1e9  # counts of each row
+
 
 class FromParameters(sb.HMM):
     """Begins with uniform random parameters: rows of random numbers that sum to one.
 
-    They have as many counts as all data, so that they are firm.
+    The first step sees these very parameters: there are so many counts that the prior, and the
+    difference between the log of a mean and the mean of logs, are nothing to them.
     """
 
     def _seed(self, *given: Any) -> Any:
@@ -33,7 +36,7 @@ class FromParameters(sb.HMM):
     def _draw(self, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Random counts in place of these, whose last axis holds what probabilities sum over."""
         shares = rng.random(counts.shape)
-        return shares / shares.sum(-1, keepdims=True) * counts.sum(-1).mean()
+        return shares / shares.sum(-1, keepdims=True) * FIRM
 
 
 class FromCounts(FromParameters):

@@ -202,9 +202,22 @@ def parts() -> list[Callable[[], list[Row]]]:
     return [batch_rows, noisy_rows, *(partial(chain_rows, *block) for block in BLOCKS)]
 
 
-TEXT = "TODO"
+TEXT = (
+    f"Log probability of held-out words in nats a word, posterior means; {N_STATES} states, prior "
+    f"counts {PRIOR:g}, words seen once or never in training as one symbol. Mean (standard "
+    f"deviation) of {N_SEEDS} seeds, CPU seconds of a fit. Treebank: 3,523 sentences and 391 held "
+    "out; all engines begin with the same random local chains. Brown, sentences: lower case, "
+    f"{N_TRAIN:,} sentences at random and {N_TEST:,} held out, {PASSES} passes. Brown, one chain: "
+    f"the first {N_WORDS:,} words in the order of the files, with a mark at the end of each "
+    f"sentence, the last tenth held out; {STEP_WORDS:,} words a step, {CHAIN_PASSES} passes. On "
+    "Brown all engines begin with the same exponential random counts, as published, and steps of "
+    "stochastic inference have sizes (1 + t)**-kappa; batch engines there have one seed."
+)
+
+
+def describe(rows: list[Row]) -> Experiment:
+    return Experiment("Text prediction", TEXT, rows)
 
 
 def run() -> Experiment:
-    rows = [row for part in parts() for row in part()]
-    return Experiment("Text prediction", TEXT, rows)
+    return describe([row for part in parts() for row in part()])
