@@ -35,6 +35,10 @@ class Windows(NamedTuple):
     pair_share : average fraction of all pairs of neighboring rows that lie inside such windows
     edge_tol : use only as much of the buffers as is needed for the window's edges to change by less
         than this; None: use all
+    number (S,) : which of all windows each is, if they are the same in every lap; None if not
+    is_last (S,) : whether the unit ends where its sequence ends
+    edges : weights (S, K) of the states before each window and of those after it, which stand in
+        for buffers; None if there are none
     """
 
     lead: Array
@@ -44,11 +48,19 @@ class Windows(NamedTuple):
     n_sequences: int
     pair_share: float
     edge_tol: float | None = None
+    number: Array | None = None
+    is_last: Array | None = None
+    edges: tuple[Array, Array] | None = None
 
     def part(self, lo: int, hi: int) -> Windows:
         """The windows of units lo:hi."""
         return self._replace(
-            lead=self.lead[lo:hi], trail=self.trail[lo:hi], is_first=self.is_first[lo:hi]
+            lead=self.lead[lo:hi],
+            trail=self.trail[lo:hi],
+            is_first=self.is_first[lo:hi],
+            number=None if self.number is None else self.number[lo:hi],
+            is_last=None if self.is_last is None else self.is_last[lo:hi],
+            edges=None if self.edges is None else (self.edges[0][lo:hi], self.edges[1][lo:hi]),
         )
 
     @property

@@ -12,7 +12,7 @@ from .memory import SpillingMemory, Visit
 from .schedules import PowerDecay
 from .state import Start, State
 
-__all__ = ["Accumulator", "Memoized", "Stochastic", "Streaming", "Subchains"]
+__all__ = ["Accumulator", "Guarded", "Memoized", "Stochastic", "Streaming", "Subchains"]
 
 
 class Accumulator(Protocol):
@@ -156,6 +156,25 @@ class Subchains(Stochastic):
             "start": rate * windows.n_sequences / max(n_starts, 1),
         }
         state.total = Tally.taking(total).add(new.scale(rate * factor, own))
+
+
+@dataclass(frozen=True)
+class Guarded(Subchains):
+    """As Subchains, for windows that are the same in every lap and see each other's edges.
+
+    The state keeps the posteriors of the first and the last row of every window as values of one
+    batch, which holds all windows; a visit changes those of its own.
+    """
+
+    def combine(
+        self, state: State, batch: Batch, old: Visit | None, new: Summary, warm: Fields | None
+    ) -> None:
+        """A step, and the new edges."""
+        super().combine(state, batch, old, new, warm)
+        assert warm is not None
+        assert batch.windows is not None
+        for name, array in state.warm[batch.id].arrays.items():
+            array[batch.windows.number] = warm[name]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from stickbreak.stats import Fields
 from .engine import Data
 from .random_streams import ORDER
 
-__all__ = ["FixedBatches", "RandomBatches", "RandomWindows"]
+__all__ = ["FixedBatches", "FixedWindows", "RandomBatches", "RandomWindows"]
 
 
 @dataclass(frozen=True)
@@ -118,3 +118,48 @@ class RandomWindows:
             np.array_split(rng.permutation(len(bounds)), min(self.n_batches, len(bounds)))
         ):
             yield self.data.take_windows(bounds[part], self.buffer, i, **of_all)
+
+
+@dataclass(frozen=True)
+class FixedWindows:
+    """Blocks of sequences, the same in every lap, drawn without replacement.
+
+    What blocks keep is kept as values of one batch, number 0, that holds all of them.
+    """
+
+    data: Sequences
+    length: int
+    batch_size: int
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a lap."""
+        return max(1, round(self._all().n_spans / self.batch_size))
+
+    def _all(self) -> Batch:
+        return self.data.whole().in_blocks(self.length)
+
+    def fixed(self) -> list[Batch]:
+        """One batch that holds all blocks."""
+        return [self._all()]
+
+    def share_out(self, warm: Fields | None) -> dict[int, Fields]:
+        """All values, as those of the one batch."""
+        return {} if warm is None else {0: warm}
+
+    def lap(self, seed: int, lap: int) -> Iterator[Batch]:
+        """All blocks once."""
+        blocks = self._all()
+        assert blocks.offsets is not None
+        assert blocks.windows is not None
+        n, n_pairs = blocks.n_spans, blocks.n_rows - self.data.n_spans
+        share = (blocks.n_rows - n) / n_pairs if n_pairs else 1.0
+        bounds = np.column_stack([blocks.offsets[:-1], blocks.offsets[1:]])
+        is_last = np.r_[blocks.windows.is_first[1:], True]
+        order = np.random.default_rng([seed, ORDER, lap]).permutation(n)
+        for part in np.array_split(order, self.n_batches):
+            number = np.sort(part)
+            batch = self.data.take_windows(bounds[number], 0, n_windows=n, pair_share=share)
+            assert batch.windows is not None
+            windows = batch.windows._replace(number=number, is_last=is_last[number])
+            yield replace(batch, windows=windows)

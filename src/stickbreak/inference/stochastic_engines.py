@@ -15,10 +15,11 @@ from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
 from stickbreak.stats import Fields, Summary, Tally
 
-from .accumulate import Accumulator, Stochastic, Subchains
+from .accumulate import Accumulator, Guarded, Stochastic, Subchains
 from .collapsed import IncludeOwn
 from .engine import Data, Engine, SparseEngine, Visits
-from .plans import RandomBatches, RandomWindows
+from .guarded import GuardedLogMean, WindowLogMean
+from .plans import FixedWindows, RandomBatches, RandomWindows
 from .rules import BaseRule, MeanLog, WindowMeanLog
 from .schedules import PowerDecay
 from .stopping import MonitorStopping, Stopping
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["StochasticCollapsedVB", "StochasticVB", "SubchainVB"]
 
 MOST_BUFFER, EDGE_TOL = 128, 1e-3  # limits of adaptive buffers
+STEP_ROWS = 8192  # of a step on blocks of sequences
+
+
+def _require_steps(subchain_length: int) -> None:
+    """Raise ValueError unless a window holds a step."""
+    require_whole(subchain_length=subchain_length)
+    if subchain_length < 2:
+        raise ValueError(
+            f"subchain_length must be at least 2, or no window holds a step; got {subchain_length}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -139,18 +150,73 @@ class StochasticCollapsedVB(_BatchEngine):
 
     As `StochasticVB`, with the parameters integrated out. A batch's own earlier part in the counts
     stays there: nothing is remembered of it, and in large data it is small. Documents are swept
-    word by word as by `CollapsedVB`, five times.
+    word by word as by `CollapsedVB`, five times. Long sequences can be cut into blocks that stay
+    the same; only steps within blocks are counted, and scaled to all.
 
     Parameters
     ----------
-    batch_size, kappa, delay, first_rate : as in `StochasticVB`.
+    granularity : "auto", whole rows, sequences or documents; or "subsequence", blocks of sequences.
+    subchain_length : rows of a block, at least 2.
+    guards : what a block sees of its neighbors, whose posteriors next to it are kept: "messages",
+        probabilities of steps averaged over the state before and the state after; "counts", as
+        published, where those on the left are not divided by their sums; or "none": it begins in
+        the long-run distribution.
+    batch_size : as in `StochasticVB`; of blocks, as many as hold about 8,192 rows.
+    kappa, delay, first_rate : as in `StochasticVB`.
     max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
+    granularity: str = "auto"
+    subchain_length: int = 100
+    guards: str = "messages"
+
+    def check(self) -> None:
+        """Check the blocks too."""
+        super().check()
+        if self.granularity not in ("auto", "subsequence"):
+            raise ValueError(
+                'granularity must be "auto", or "subsequence" for blocks of sequences; got '
+                f"{self.granularity!r}"
+            )
+        if self.guards not in ("messages", "counts", "none"):
+            raise ValueError(f"guards must be 'messages', 'counts' or 'none'; got {self.guards!r}")
+        _require_steps(self.subchain_length)
+
+    def check_data(self, model: Model, data: Data) -> None:
+        """Blocks are those of sequences."""
+        if self._in_blocks and not (isinstance(data, Sequences) and model.structure.is_ordered):
+            raise ValueError(
+                "granularity='subsequence' cuts sequences into blocks, and these data have none; "
+                "use granularity='auto'"
+            )
+
+    @property
+    def _in_blocks(self) -> bool:
+        return self.granularity == "subsequence"
+
     def rule(self) -> BaseRule:
         """Predictives given everything seen."""
-        return IncludeOwn()
+        if not self._in_blocks:
+            return IncludeOwn()
+        if self.guards == "none":
+            return WindowLogMean()
+        return GuardedLogMean(int(self.subchain_length), self.guards == "messages")
+
+    def accumulator(self, data: Data) -> Accumulator:
+        """(1 - rate) * total + rate * scaled new; edges of blocks, if they see each other's."""
+        if not self._in_blocks:
+            return super().accumulator(data)
+        kind = Subchains if self.guards == "none" else Guarded
+        return kind(data.n_spans, data.n_units, self.schedule)
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches, of units or of fixed blocks."""
+        if not self._in_blocks:
+            return super().plan(data)
+        assert isinstance(data, Sequences)  # as `check_data` requires
+        size = max(1, STEP_ROWS // int(self.subchain_length))
+        return FixedWindows(data, int(self.subchain_length), self.batch_size or size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -184,12 +250,8 @@ class SubchainVB(_StochasticEngine):
     def check(self) -> None:
         """Check the windows too."""
         super().check()
-        require_whole(n_subchains=self.n_subchains, subchain_length=self.subchain_length)
-        if self.subchain_length < 2:
-            raise ValueError(
-                "subchain_length must be at least 2, or no window holds a step; got "
-                f"{self.subchain_length}"
-            )
+        require_whole(n_subchains=self.n_subchains)
+        _require_steps(self.subchain_length)
         if self.buffer != "adaptive":
             is_whole = isinstance(self.buffer, int | np.integer) and not isinstance(
                 self.buffer, bool

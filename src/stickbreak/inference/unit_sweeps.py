@@ -21,11 +21,11 @@ from .rules import BaseRule
 if TYPE_CHECKING:
     from stickbreak.models import Model, ModelPotentials
 
-__all__ = ["sweep_units"]
+__all__ = ["KeptShares", "sweep_units"]
 
 
 @dataclass(frozen=True)
-class _Shares:
+class KeptShares:
     """Watch that keeps the shares (n, K) of the rows of a local step."""
 
     shares: Array
@@ -89,7 +89,7 @@ def _infer(
     log_z = local_bound = 0.0
     for u in range(part.n_spans):
         unit = part.part(u, u + 1)
-        watch = _Shares(np.empty((unit.n_rows, potentials.empty.size(model.axis))))
+        watch = KeptShares(np.empty((unit.n_rows, potentials.empty.size(model.axis))))
         found, _ = model.local_step(potentials, unit.alone(), None, (watch,))
         model.structure.keep_own(watch.shares, dict(found.arrays), own.cut(**unit.cut))
         log_z, local_bound = log_z + found.log_z, local_bound + found.local_bound

@@ -73,6 +73,10 @@ class BasePrior:
             "StochasticVB"
         )
 
+    def row_totals(self, counts: Counts, params: Fields) -> Array:
+        """(K,) counts and prior counts of all steps from each component."""
+        self._refuse("steps")
+
     def pseudo(self, params: Fields, n_components: int) -> Any:
         """Prior counts of each table, unused mass kept separate. Compiled sweeps need them."""
         self._refuse("prior counts")

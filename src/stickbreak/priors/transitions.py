@@ -88,6 +88,12 @@ class RowCounts(BasePrior):
             )
         }
 
+    def row_totals(self, counts: Counts, params: Fields) -> Array:
+        """(K,) counts and prior counts of all steps from each state."""
+        prior = self.pseudo(params, len(counts["start"]))
+        rest = 0.0 if prior.transition_rest is None else prior.transition_rest
+        return np.asarray(counts["transition"].sum(1) + prior.transition.sum(1) + rest)
+
     def log_rise(self, total: Counts, params: Fields) -> float:
         """Log-partitions of the rows' posteriors minus those of their priors.
 

@@ -5,7 +5,11 @@ A window receives the message of the rows before it, and the message of the rows
     into first row    sum_i p(z_before = i | rows before) exp(transition[i, j])
     out of last row   sum_j exp(transition[i, j]) p(rows after | z_after = j)
 
-So forward-backward runs over the window alone, and counts nothing else.
+So forward-backward runs over the window alone, and counts nothing else. In place of rows around it,
+a window may be given the posteriors of the states next to it, its guards:
+
+    into first row    sum_i q(z_before = i) exp(transition[i, j])
+    out of last row   sum_j exp(transition[i, j]) q(z_after = j)
 """
 
 from __future__ import annotations
@@ -39,7 +43,9 @@ def smooth_windows(
     at, offsets = span_rows(begins, ends)
     rows = np.take(evidence_t, at, axis=1)
     transition, nothing = potentials["transition"], np.zeros(len(evidence_t))
-    sides = _Sides(evidence_t, potentials, windows, begins, ends)
+    sides: _Sides | _Guards = _Sides(evidence_t, potentials, windows, begins, ends)
+    if windows.edges is not None:
+        sides = _Guards(potentials, windows, *windows.edges)
     rows[:, offsets[:-1]] += sides.enter().T
     log_z = np.add.reduceat(filtered(rows, nothing, transition, offsets)[1], offsets[:-1])
     rows[:, offsets[1:] - 1] += sides.leave().T
@@ -139,6 +145,32 @@ class _Sides:
         last = filtered(rows, np.zeros(len(rows)), log_transition, offsets)[0][offsets[1:] - 1]
         with np.errstate(divide="ignore"):  # states that no path reaches
             return np.asarray(np.log(last @ transition) + self.top)
+
+
+class _Guards:
+    """Log messages (S, K) from the states before and after windows, whose weights are given."""
+
+    def __init__(
+        self, potentials: Potentials, windows: Windows, before: Array, after: Array
+    ) -> None:
+        self.potentials, self.windows, self.before, self.after = potentials, windows, before, after
+        self.top = potentials["transition"].max()
+        self.rows = np.exp(potentials["transition"] - self.top)
+
+    def enter(self) -> Array:
+        """Into the first row of each window: from the start of its sequence, or from its guard."""
+        is_start = self.windows.has_start[:, None]
+        return np.where(is_start, self.potentials["start"], self._log(self.before @ self.rows))
+
+    def leave(self) -> Array:
+        """Out of the last row of each window; nothing follows that of a sequence."""
+        assert self.windows.is_last is not None
+        is_last = self.windows.is_last[:, None]
+        return np.where(is_last, 0.0, self._log(self.after @ self.rows.T))
+
+    def _log(self, weights: Array) -> Array:
+        with np.errstate(divide="ignore"):  # states that no path reaches
+            return np.asarray(np.log(weights) + self.top)
 
 
 def _normalized(log_weights: Array) -> Array:
