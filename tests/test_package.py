@@ -159,6 +159,7 @@ def test_kernels_are_kept_in_the_users_cache_and_found_by_the_next_process(copy,
     assert second["unchanged"]
 
 
+@pytest.mark.slow  # as the tests around it, in a process of its own
 def test_a_cache_folder_of_the_users_choice_is_respected(copy, tmp_path):
     chosen, other = tmp_path / "chosen", tmp_path / "other"
     found = json.loads(
@@ -187,6 +188,7 @@ def test_where_no_cache_can_be_made_a_temporary_one_serves(tmp_path):
     assert not folder.is_relative_to(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_functions_of_the_user_keep_their_own_cache(tmp_path):
     """Importing stickbreak must not move where numba keeps other people's functions."""
     user = tmp_path / "user_functions.py"

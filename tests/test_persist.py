@@ -390,6 +390,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow  # a process of its own
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits")
 def test_a_disk_that_fills_while_writing_leaves_the_old_file(payload, tmp_path):
     path = tmp_path / "m.stickbreak"

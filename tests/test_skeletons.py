@@ -74,6 +74,7 @@ def test_the_structure_infers_what_that_of_the_library_does() -> None:
     assert mine.bound == pytest.approx(ours.bound, rel=1e-9)  # the same algorithm with another exp
 
 
+@pytest.mark.slow  # `test_plain_parts.py` has one in every run
 def test_the_estimator_passes_its_battery() -> None:
     rows = np.random.default_rng(0).normal(size=(40, 2))
     found = check_estimator(FlatMixture(2, random_state=0), rows)

@@ -252,6 +252,7 @@ def test_a_stream_is_seen_once_and_settings_of_laps_are_refused(data, command, m
     )
 
 
+@pytest.mark.slow
 def test_progress_is_logged_line_by_line_without_a_terminal(data, command, monkeypatch):  # noqa: F811
     fit = ["fit", "dp-mixture", data, "--n-components", 5, "--seed", 0, "--n-init", 2]
     lines = command(*fit).err.splitlines()
@@ -360,6 +361,7 @@ def test_ctrl_c_writes_no_model_and_says_how_to_go_on(long_fit, tmp_path):
     assert files_in(tmp_path) == {"rows.csv", "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_on_a_terminal_there_is_one_live_line(long_fit, tmp_path):
     import pty
@@ -390,6 +392,7 @@ def test_on_a_terminal_there_is_one_live_line(long_fit, tmp_path):
     assert "\x1b[?25h" in text  # and shown again
 
 
+@pytest.mark.slow
 def test_whoever_reads_only_the_beginning_gets_no_complaint(fitted, data):
     with start("predict", fitted, data) as process:
         process.stdout.close()

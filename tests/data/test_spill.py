@@ -175,6 +175,7 @@ print(model.fit(sys.argv[1]).lower_bound_.hex())
 """
 
 
+@pytest.mark.slow
 def test_k_means_on_a_full_disk_is_no_sigbus(tmp_path: Path) -> None:
     """Each of its two arrays fits the disk, and both together do not."""
     path, rows = tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(60_000, 2))

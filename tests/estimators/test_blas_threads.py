@@ -64,6 +64,7 @@ def of_stream() -> dict[str, np.ndarray]:
     return {"center": model.family_.center, "means": model.means_}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("answers", [of_mixture, of_regression, of_topics, of_stream])
 def test_same_bits_for_one_and_two_threads(answers):
     found = []

@@ -145,7 +145,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_sigint_leaves_a_usable_model(n_jobs):
@@ -161,6 +161,7 @@ def test_a_real_sigint_leaves_a_usable_model(n_jobs):
 
 
 # the signal may arrive in some destructor
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("engine", ["batch", "memoized"])

@@ -197,6 +197,7 @@ class StopAt(sb.Callback):
             raise RuntimeError("stopped")
 
 
+@pytest.mark.few(1)
 @quiet
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_resumed_fits_learn_the_same(cls, tmp_path):

@@ -282,6 +282,7 @@ def test_metadata_requests_and_the_notebook_picture_come_from_sklearn():
     assert "text/html" in model._repr_mimebundle_()
 
 
+@pytest.mark.slow  # a process of its own
 def test_a_fit_to_an_array_leaves_sklearn_alone():
     code = (
         "import sys, numpy as np, stickbreak as sb\n"

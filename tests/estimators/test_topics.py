@@ -368,6 +368,7 @@ def test_files_give_the_same_model_back(name, fitted, tmp_path):
     assert again.score(texts(20, seed=4)) == fitted[name].score(texts(20, seed=4))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_killed_and_resumed_is_the_same(name, tmp_path):
     def make(*callbacks):
@@ -391,7 +392,7 @@ def test_killed_and_resumed_is_the_same(name, tmp_path):
     np.testing.assert_array_equal(found.components_, expected.components_)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("laps", [4, 12])
 def test_a_fit_with_moves_is_resumed_to_the_same_bits(laps, tmp_path):
     moves = sb.Birth(), sb.Merge(), sb.Delete()
@@ -438,6 +439,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow  # `test_sklearn.py` does it for mixtures in every run
 @pytest.mark.parametrize("name", [pytest.param("lda", marks=pytest.mark.slow), "hdp"])
 def test_check_estimator_passes(name):
     with warnings.catch_warnings():

@@ -74,7 +74,7 @@ def stop_and_resume(
     return run(model, saved, table, snapshot, seed=7)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @every_engine
 def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Wherever it stopped: in the first lap, in the middle of one, at its end."""
@@ -442,6 +442,7 @@ def run_kills(folder: Path, *arguments: str) -> dict[str, Any]:
 posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 
+@pytest.mark.slow  # `test_topics.py` has killed fits in every run
 @posix
 @pytest.mark.parametrize(
     ("name", "count"),

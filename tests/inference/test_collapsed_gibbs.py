@@ -279,6 +279,7 @@ FAMILY_ROWS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["finite", "dp"])
 @pytest.mark.parametrize(
     "name",  # each of the others takes seconds to compile

@@ -95,6 +95,7 @@ def tiny_family() -> Any:
     )
 
 
+@pytest.mark.few(1)
 @LENGTHS
 @pytest.mark.parametrize("slices", [False, True])
 def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
@@ -117,6 +118,7 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
+@pytest.mark.few(1)
 @LENGTHS
 @pytest.mark.parametrize("slices", [False, True])
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
@@ -151,6 +153,7 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
     assert_average([s["log joint"] for s in seen], exact)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("allocation", ["finite", "dp"])
 def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(allocation: str) -> None:
     """Labels of a Dirichlet process are held to its first two components."""

@@ -75,6 +75,7 @@ def chances(prior: Array) -> tuple[Array, Array]:
     return joint, np.exp(joint - logsumexp(joint))
 
 
+@pytest.mark.few(1)
 @ENGINES
 @LENGTHS
 def test_long_run_of_topics_has_the_posterior_of_all_labelings(
@@ -90,6 +91,7 @@ def test_long_run_of_topics_has_the_posterior_of_all_labelings(
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
+@pytest.mark.few(1)
 @ENGINES
 @LENGTHS
 def test_long_run_of_an_hdp_of_topics_has_the_posterior_of_labels_and_roots(

@@ -281,7 +281,7 @@ def count_open(folder: Path) -> int:
 linux = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks at open files")
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @linux
 @pytest.mark.parametrize("limit", [0, 500, 1500])
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse"])

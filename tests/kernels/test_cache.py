@@ -82,6 +82,7 @@ print(pairing(np.ones((1, 3)), np.ones((1, 3))))
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_of_the_library_in_a_fresh_process(tmp_path: Path) -> None:
     environment = {
         **os.environ,

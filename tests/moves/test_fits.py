@@ -59,7 +59,7 @@ def check_history(result, n_batches: int) -> None:
         assert m.gain > -rounding if m.is_accepted else m.gain < 10 * rounding
 
 
-@pytest.mark.covering
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("n_batches", "n_components"), [(1, 6), (3, 1), (10, 6)])
 @pytest.mark.parametrize("name", FAMILY_CASES)
 def test_bound_never_drops_with_moves(name, n_batches, n_components):

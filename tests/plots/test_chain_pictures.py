@@ -80,6 +80,7 @@ def test_many_and_long_sequences_are_cut_with_a_note():
     assert "one row of 3" in words(ax.figure)
 
 
+@pytest.mark.slow
 def test_a_model_from_a_file_asks_for_sequences(model, tmp_path):
     model.save(tmp_path / "m.stickbreak")
     copy = sb.load(tmp_path / "m.stickbreak")

@@ -328,6 +328,7 @@ def test_members_of_a_family_are_drawn_one_below_the_other() -> None:
     assert upper.get_position().y0 > lower.get_position().y0
 
 
+@pytest.mark.slow
 def test_rows_with_missing_values_are_drawn_as_far_as_they_go() -> None:
     rows = np.array([[0.0, np.nan], [1.0, 2.0], [np.nan, np.nan], [3.0, 1.0]])
     shape = {"mean": np.eye(2), "covariance": np.stack([np.eye(2)] * 2)}
@@ -381,6 +382,7 @@ def test_rows_in_words_take_at_most_four_characters() -> None:
     ]
 
 
+@pytest.mark.slow  # a process of its own
 def test_without_matplotlib_the_error_names_the_extra() -> None:
     code = """
 import sys

@@ -116,6 +116,7 @@ def test_a_small_vocabulary_is_drawn_whole(model):
     assert [sorted(names) for names in found] == [sorted(model.feature_names_in_)] * 3
 
 
+@pytest.mark.slow
 def test_many_topics_are_left_out_with_a_note():
     fitted = many_topics(20, [f"w{v}" for v in range(30)])
     ax = plots.draw_panel(fitted, "topics")
@@ -135,7 +136,7 @@ def test_in_a_small_ax_topics_are_lines_of_words():
     assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in ax.texts)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
 def test_cells_do_not_touch_each_other(n):
     ax = plots.draw_panel(many_topics(n, [f"w{v}" for v in range(30)]), "topics")
@@ -204,6 +205,7 @@ def test_the_number_of_topics_is_in_the_trace():
     assert "topic" in found.splitlines()  # below the weights
 
 
+@pytest.mark.slow
 def test_streams_and_files_have_pictures(model, tmp_path):
     assert "fitted by partial_fit" in words(
         sb.LatentDirichletAllocation(2, random_state=0).partial_fit(TEXTS).plot(X=TEXTS)

@@ -405,7 +405,7 @@ def test_gradient_of_segment_rows_under_a_point() -> None:
 
 
 # ---- solves --------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(3)
 @every_root
 @every_groups
 def test_a_solve_never_lowers_the_bound_and_keeps_shares_inside(root: Any, groups: Any) -> None:
