@@ -141,6 +141,7 @@ BROKEN: dict[str, tuple[str, Break]] = {
     "pair that is not watched": ("moves", merge("pair", 10**6)),
     "slots beyond": ("moves", merge("slots", [0, 10**6])),
     "gain": ("moves", merge("expected", float("nan"))),
+    "gain without end": ("moves", merge("expected", float("inf"))),
     "planned for others": ("moves", entry("moves/planned_ids", [7, 8, 9])),
     "failures": ("moves", entry("moves/attempts", [["birth", [0], 10**13, 1, [1.0]]])),
     "failures of no size": ("moves", entry("moves/attempts", [["birth", [0], 1, 1, []]])),
@@ -192,6 +193,21 @@ def test_what_is_refused_above_is_resumed_unchanged(
         (tmp_path / "c").write_bytes(payload)
         with pytest.warns(sb.ConvergenceWarning):
             assert np.isfinite(sb.resume(tmp_path / "c", X, **fit).lower_bound_)
+
+
+def test_a_merge_that_is_unlikely_to_gain_is_resumed(
+    files: dict[str, tuple[bytes, Any, Any]], tmp_path: Path
+) -> None:
+    """A component without a row is proposed with a score of -inf."""
+    payload, X, fit = files["moves"]
+    path = tmp_path / "c"
+    path.write_bytes(payload)
+    header, arrays = read_file(path, "checkpoint")
+    header, own = json.loads(json.dumps(header)), dict(arrays.items())
+    merge("expected", -np.inf)(header, own)
+    write_file(path, "checkpoint", header, own)
+    with pytest.warns(sb.ConvergenceWarning):
+        assert np.isfinite(sb.resume(path, X, **fit).lower_bound_)
 
 
 # ---- one file, several writers -------------------------------------------------------------------

@@ -170,9 +170,11 @@ class Mover:
         slots, K = proposal.slots, len(state.ids)
         if len(set(slots)) != len(slots) or not all(0 <= slot < K for slot in slots):
             raise ValueError(f"a {proposal.kind} of components {slots} of {K}")
-        numbers = proposal.expected, proposal.allowance
-        if len(slots) < proposal.n_key or not np.isfinite(numbers).all():
+        if len(slots) < proposal.n_key:
             raise ValueError(f"a {proposal.kind} of {len(slots)} components")
+        # -inf: a component without a row is proposed even where nothing is likely to be gained
+        if not (proposal.expected < np.inf and np.isfinite(proposal.allowance)):
+            raise ValueError(f"a {proposal.kind} that should gain {proposal.expected} nats")
 
     @property
     def watches(self) -> list[Watch]:
