@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# In the order of tests/conftest.py: long files first.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
