@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from selecting import mark_the_rest_slow
 
-
 # Files of a few tests that take long, most of it to compile kernels. Begun last, one of them would
 # run while the other process has nothing left to do.
 FIRST = (

@@ -96,6 +96,7 @@ def test_autoregressions_are_scored_by_the_rows_that_they_model(command, tmp_pat
     assert score == pytest.approx(expected.score(case.sequences), rel=1e-10)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("root", ["beta", "point"])
 def test_the_number_of_states_is_found_where_the_bound_can_tell(root, data, command):  # noqa: F811
     done = command(

@@ -37,7 +37,7 @@ def assert_same(a: sb.Mixture, b: sb.Mixture, rows: np.ndarray) -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(4)
 @quiet
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", VB)

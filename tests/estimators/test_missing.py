@@ -30,7 +30,7 @@ def incomplete(name: str, share: float = 0.3, seed: int = 0) -> np.ndarray:
 
 
 # ---- fitting -------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_every_family_is_fitted_and_its_bound_never_drops(cls, name):
@@ -291,7 +291,7 @@ def true_imputation(rows: np.ndarray) -> np.ndarray:
     return filled
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "make",

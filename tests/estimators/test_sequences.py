@@ -43,7 +43,7 @@ def assert_same_model(a, b) -> None:
 # ---- what goes in --------------------------------------------------------------------------------
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_finds_the_states(name):
     case = make_sequences(name, (150, 120, 90, 1))
@@ -448,7 +448,7 @@ def test_gaps_in_an_autoregression():
 # ---- engines, streams, files ---------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.few(3)
 @pytest.mark.parametrize("engine", ["batch", "memoized", "stochastic", "em", "hard-em"])
 @pytest.mark.parametrize("cls", [sb.HMM, sb.HDPHMM])
 def test_every_engine_finds_the_states(cls, engine):
@@ -537,6 +537,7 @@ def test_warm_start_goes_on_from_where_it_was():
 NUMBERS = ("concentration", "start_concentration", "top_concentration", "stickiness")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "inference",
     [

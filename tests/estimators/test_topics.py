@@ -317,6 +317,7 @@ def test_hard_em_is_refused():
         sb.LatentDirichletAllocation(2, inference="hard-em").fit(texts(10))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_threads_do_not_change_anything(name):
     models = [MODELS[name](3, random_state=0, n_jobs=n).fit(texts(150)) for n in (1, 2)]

@@ -139,6 +139,7 @@ def test_rows_have_impossible_outcomes_and_expected_logs() -> None:
     assert_near(draws[:, [0, 2]], ROWS.mean_log(counts, pseudo, 0.4)[[0, 2]])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "prior",
     [SymmetricDirichlet(1.5), Sticks(2.0), UncertainConcentration(Sticks, GammaPrior(2.0, 1.0))],

@@ -269,7 +269,7 @@ def test_em_objective_never_drops(name: str, allocation: str, engine: Any) -> No
     assert_never_drops(fit(MODELS[allocation](case.family, 1.0), engine, case.rows, 3).trace.bound)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @every_family
 def test_models_pass_their_battery(name: str) -> None:
     """Also: the same bits with one and two threads, and when resumed."""

@@ -118,7 +118,7 @@ ALONE = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ALONE)
 def test_a_product_of_one_member_is_that_member_bit_for_bit(name: str) -> None:
     rows = np.ascontiguousarray(ROWS[:, ALONE[name]])

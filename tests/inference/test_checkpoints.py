@@ -92,7 +92,7 @@ def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["fit.checkpoint"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     case = FAMILIES[name]

@@ -98,6 +98,7 @@ def test_equal_prior_counts_are_those_of_a_finite_chain():
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("c", "top"), [(0.5, 1.0), (3.0, 0.7)])
 @pytest.mark.parametrize("existence", ["independent", "exact"])
 def test_bound_of_a_fit_is_below_the_evidence(c, top, existence):

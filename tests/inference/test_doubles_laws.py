@@ -100,6 +100,7 @@ def test_best_labelling_equals_enumeration(name):
         np.testing.assert_array_equal(out[field], expected[field])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_samples_have_the_posterior_shares(name):
     model, data, counts = tiny(name, (4, 1, 3), 3)

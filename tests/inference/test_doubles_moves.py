@@ -48,7 +48,7 @@ def fit(name, n_batches, n_components, moves):
     return result, {record.kind for record in accepted}
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("name", ["tree", "annotation"])
 def test_births_divide_a_single_component(name, n_batches):
@@ -94,6 +94,7 @@ class StopAt(Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "n_jobs"), [("document", 1), ("annotation", 2)])
 def test_a_fit_with_moves_resumes_bit_for_bit(name, n_jobs, tmp_path):
     """Stopped before and after the birth: what was tried is in the checkpoint."""

@@ -167,6 +167,7 @@ def test_bound_never_drops_when_clusters_are_far_apart(offset: float, family: An
     assert_never_drops(found.trace.visits)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("offset", [1e3, 1e5])
 @pytest.mark.parametrize("n_batches", [1, 4])
 def test_bound_is_right_when_the_seed_has_reference_points(offset: float, n_batches: int) -> None:

@@ -71,7 +71,7 @@ def test_one_memoized_batch_equals_batch(case: FamilyCase, allocation: str) -> N
         np.testing.assert_allclose(memoized.counts[name], array, rtol=SAME, atol=SAME, err_msg=name)
 
 
-@pytest.mark.covering
+@pytest.mark.few(6)
 @every_family
 @pytest.mark.parametrize(
     ("allocation", "n_components"),

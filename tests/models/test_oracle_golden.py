@@ -128,6 +128,7 @@ def test_finite_bound_below_the_evidence(components: int) -> None:
         r = mixture.vb_step(MODEL, X[:n], r, GAMMA, "finite")
 
 
+@pytest.mark.slow
 def test_finite_evidence_tends_to_the_dp_evidence() -> None:
     """Dirichlet(gamma/K) labelings, blocks forgotten, tend to the CRP with an error of
     order 1/K.

@@ -221,7 +221,7 @@ def test_bound_never_drops(case: FamilyCase, allocation: str, max_active: int) -
             assert_never_drops(trace.bound)
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("max_active", [1, 2, 3])
 @pytest.mark.parametrize("engine", [BatchVB, MemoizedVB])
 def test_bound_never_drops_with_moves(max_active: int, engine: Any) -> None:
@@ -474,6 +474,7 @@ LIMITED = {
 }
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stickbreak.data.batches.LANE_ROWS", 40)
     rows = blobs(400, 5)
@@ -484,7 +485,7 @@ def test_any_number_of_workers_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
         )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", LIMITED)
 def test_resuming_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
     rows, path = blobs(300, 6), tmp_path / "fit.checkpoint"

@@ -147,7 +147,7 @@ def test_memory_replayed_late_equals_memory_updated_at_once(name):
     assert_exact(twin)
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_batches", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
 def test_accepted_births_raise_the_bound_by_what_they_say(n_batches, seed):

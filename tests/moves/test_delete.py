@@ -52,7 +52,7 @@ def test_mass_is_conserved(name):
     assert_exact(twin)
 
 
-@pytest.mark.covering
+@pytest.mark.few(7)
 @every
 @priors
 def test_gains_equal_the_difference_of_brute_force_bounds(name, allocation):

@@ -74,6 +74,7 @@ def test_bound_never_drops_with_moves(name, n_batches, n_components):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_wide", "poisson"])
 def test_bound_never_drops_while_priors_are_learned(name):
     case = FAMILY_CASES[name]

@@ -136,7 +136,7 @@ def test_in_a_small_ax_topics_are_lines_of_words():
     assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in ax.texts)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
 def test_cells_do_not_touch_each_other(n):
     ax = plots.draw_panel(many_topics(n, [f"w{v}" for v in range(30)]), "topics")

@@ -464,7 +464,7 @@ FITTED = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("prior", FITTED.values(), ids=FITTED.keys())
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_in_a_fit(prior: Any, n_batches: int) -> None:

@@ -209,6 +209,7 @@ def exact_evidence(make: Any, rows: np.ndarray, n_components: int) -> float:
     return float(logsumexp([np.log(w) + at(c) for c, w in zip(nodes, weights, strict=True)]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [dp_mixture, finite_mixture])
 def test_bound_is_below_the_evidence_and_never_drops(make: Any) -> None:
     table, model = Table(X), make(FAMILY, GammaPrior())
@@ -241,6 +242,7 @@ def test_one_component_is_the_joint_with_all_rows_in_it() -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [dp_mixture, finite_mixture])
 def test_bound_of_any_globals_meets_that_of_the_best(make: Any) -> None:
     """At a fixed point both formulas name one number; a step earlier the general one is lower than
