@@ -35,7 +35,8 @@ def generate(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def plug_in(model: Any, X: np.ndarray) -> float:
     """Log likelihood of rows at EM's point estimate; `score` would integrate the parameters out."""
-    return float(model._model.log_evidence(model._potentials(), Table(X).whole()).sum())
+    fitted = model._require_fitted()
+    return float(fitted.model.log_evidence(fitted.potentials(), Table(X).whole()).sum())
 
 
 def make_em(n_components: int) -> sb.Mixture:
