@@ -175,10 +175,13 @@ def test_starts_after_one_that_finds_no_room_are_not_tried(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_killed_on_a_small_disk_and_resumed_gives_the_same_bits(name: str, tmp_path: Path) -> None:
-    """SIGKILL at twenty random moments after the first checkpoint, two threads."""
+    """SIGKILL at five random moments after the first checkpoint, two threads.
+
+    For more of them run `killed_spills.py` by hand.
+    """
     with mounted(tmp_path / "small", 4 * SIZE) as disk:
         done = subprocess.run(
-            [sys.executable, str(KILLER), str(tmp_path), str(disk), "20", name],
+            [sys.executable, str(KILLER), str(tmp_path), str(disk), "5", name],
             env={**os.environ, "TMPDIR": str(disk), "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
@@ -187,4 +190,4 @@ def test_killed_on_a_small_disk_and_resumed_gives_the_same_bits(name: str, tmp_p
         )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["killed"], found["same"], found["left"]) == (20, 20, [])
+    assert (found["killed"], found["same"], found["left"]) == (5, 5, [])
