@@ -93,13 +93,10 @@ class Layer:
     tables: Mapping[str, Any]
     edits: tuple[Edit, ...] = ()
 
-    def without(self, at: Array, counts: Summary) -> Layer:
-        """What is left if the units at some positions leave, which have these counts."""
-        rest = np.setdiff1d(np.arange(len(self.units)), at)
-        found = Inferred(
-            self.found.counts - counts, _some(self.found.warm, rest), self.found.held[rest]
-        )
-        return replace(self, units=self.units[rest], start=_some(self.start, rest), found=found)
+    def keeping(self, at: Array, counts: Summary) -> Layer:
+        """The units at some positions, which have these counts."""
+        found = Inferred(counts, _some(self.found.warm, at), self.found.held[at])
+        return replace(self, units=self.units[at], start=_some(self.start, at), found=found)
 
     def edited(self, edit: Edit, how: Regroup, tables: Mapping[str, Any]) -> Layer:
         """The layer after a change of the components."""
@@ -138,12 +135,14 @@ class Part:
 
     units, batches : the touched ones
     how : what happens to the components; None if all units are touched
+    n_again : units that were inferred once more to tell the counts of both apart
     """
 
     units: Array
     batches: Sequence[Batch]
     layers: tuple[Layer, ...] = ()
     how: Regroup | None = None
+    n_again: int = 0
 
     def others(
         self, model: Model, params: Fields, like: Summary, known: tuple[Layer, ...] = ()
@@ -247,15 +246,23 @@ class Posteriors:
 
     def part(self, how: Regroup, least: float) -> Part:
         """The units that a change touches, and what is left of all layers without them."""
-        touched, left = [], []
+        touched, left, n_again = [], [], 0
         for layer in self.layers:
             at = self._at(layer, how.taken, least)
+            rest = np.setdiff1d(np.arange(len(layer.units)), at)
             touched.append(layer.units[at])
-            if len(at) == len(layer.units):
-                continue
-            left.append(layer.without(at, self._counts_of(layer, at)) if len(at) else layer)
+            n_again += min(len(at), len(rest))
+            if len(rest) < len(at):
+                counts = self._counts_of(layer, rest) if len(rest) else None
+            else:
+                counts = layer.found.counts - self._counts_of(layer, at) if len(at) else None
+            if counts is not None:
+                left.append(layer.keeping(rest, counts))
+            elif len(rest):
+                left.append(layer)
         units = np.sort(np.concatenate(touched))
-        return Part(units, self.take(units) if len(units) else [], tuple(left), how)
+        batches = self.take(units) if len(units) else []
+        return Part(units, batches, tuple(left), how, n_again)
 
     def counts_of(self, units: Array) -> Summary:
         """Of some units."""

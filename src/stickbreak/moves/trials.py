@@ -52,7 +52,7 @@ def try_fit(
     """
     model, data = scene.model, scene.data
     posteriors, part, bound = _touched(scene, counts, params, how, least)
-    scene.spend(part, 1.0 if part.how is not None else 0.0)
+    scene.spent.n_passes += part.n_again / data.n_spans
     fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
     if part.how is not None and len(part.units) >= MANY_UNITS:
         scene.spent.gain = _look(scene, fit, n_passes)
