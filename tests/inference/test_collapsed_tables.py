@@ -253,7 +253,7 @@ def test_merges_leave_the_states_that_there_are():
     assert (sizes > 0.01 * data.n_rows).sum() == 4
     assert merged.bound > plain.bound
     assert len(merged.trace) < len(plain.trace)
-    assert all(record.is_accepted == (record.gain > 0) for record in merged.trace.moves)
+    assert all(record.gain > 0 for record in merged.trace.moves if record.is_accepted)
     # own counts were merged too: they add up to the total
     again = ExcludeOwn().count(merged.model, merged.params, data.whole(), merged.warm(), map)
     np.testing.assert_allclose(again["transition"], merged.counts["transition"], atol=1e-9)
