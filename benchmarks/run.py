@@ -18,6 +18,7 @@ NAMES = (
     "gaussian_lap",
     "chains",
     "documents",
+    "table_sweeps",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",

@@ -43,6 +43,8 @@ MODELS = {
         FAMILY, start_prior=np.ones(K), transition_prior=np.triu(np.ones((K, K)))
     ),
     "hdp": lambda: hdp_hmm(FAMILY, stickiness=1.5, concentration=0.8),
+    "tables": lambda: hdp_hmm(FAMILY, root="tables"),
+    "base": lambda: hdp_hmm(FAMILY, root="tables", learns=True),
 }
 
 

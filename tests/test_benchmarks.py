@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks import chain_laps, laps, threads
+from benchmarks import chain_laps, laps, table_sweeps, threads
 from benchmarks.run import NAMES
 
 
@@ -49,6 +49,15 @@ def test_laps_of_chains_are_those_of_a_fit(name):
     assert all(after >= before - 1e-10 * abs(before) for before, after in pairwise(bounds))
     assert found.state.counts["transition"].sum() == pytest.approx(20 * 49)
     assert np.isfinite(bounds).all()
+
+
+def test_sweeps_with_and_without_table_counts_are_compared(monkeypatch):
+    monkeypatch.setattr(table_sweeps, "CASES", [(3, 20)])
+    (row,) = table_sweeps.run(quick=True).rows
+    assert row.what == "2000 symbols in sequences of 20, K=3"
+    assert float(row.ratio.removesuffix("x")) > 0
+    assert row.met is None
+    assert row.target == "at most 2x"
 
 
 def test_walks_stay_ten_rows_on_average():

@@ -10,8 +10,8 @@ import pytest
 import stickbreak as sb
 from stickbreak.data import Sequences
 from stickbreak.families import Categorical
-from stickbreak.inference import ExcludeOwn
-from stickbreak.inference.stopping import AllLaps
+from stickbreak.inference import ExcludeOwn, Start, read_checkpoint, run, workers
+from stickbreak.initialize import from_local
 from stickbreak.models import Model, finite_hmm, hdp_hmm
 from stickbreak.priors import TableRows
 from stickbreak.priors.tables import EXISTENCE
@@ -129,20 +129,18 @@ def four_states(n=50, length=100):
     return out
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class AllSweeps(sb.CollapsedVB):
-    """Sweeps that do not stop by themselves: states are alike for the first hundred laps."""
-
-    def stopping(self):
-        return AllLaps(self.max_iter)
-
-
-def test_superfluous_states_die_out():
+def test_superfluous_states_die_out_before_a_fit_ends():
+    """Defaults of a fit; states are alike for the first hundred laps, where log_z is flat."""
     model = sb.HDPHMM(
         10, family=sb.Categorical(1.0), root="tables", concentration=1.0, top_concentration=1.0,
-        inference=AllSweeps(max_iter=400), init="local", random_state=0,
+        init="local", random_state=0,
     )  # fmt: skip
     model.fit(four_states())
+    assert model.converged_
+    assert model.n_iter_ > 100  # by log_z alone, it would end after seven laps
+    flat = model.trace_.log_z[6] - model.trace_.log_z[1]
+    assert flat < 1e-5 < model.trace_.moved[6]
+    assert model.trace_.moved[-1] < 1e-6
     assert model.n_covering() == 4
     assert model.concentration_ < 1.0  # learned: two successors of four
     assert np.isfinite(model.trace_.laps[-1].bound)
@@ -199,6 +197,69 @@ def test_most_starts_end_with_the_states_of_a_ring():
     assert (np.abs(found[:, -1] - 4) <= 1).sum() >= 8
 
 
+def drawn_counts(sequences, n_draws=50):
+    """Counts of drawn paths: a start in which states differ."""
+    rows = np.concatenate(sequences)
+    data = Sequences(rows, offsets=np.r_[0, np.cumsum([len(s) for s in sequences])])
+    model = hdp_hmm(sb.Categorical(1.0, (8,)), concentration=1.0, top_concentration=1.0)
+    start = from_local(model, data, 10, np.random.default_rng(0))
+    return data, run(model, sb.Gibbs(max_iter=n_draws), data, start).counts
+
+
+def drawn_start(sequences):
+    """Data, a model with tables, and counts of drawn paths to begin with."""
+    data, drawn = drawn_counts(sequences)
+    model = hdp_hmm(
+        sb.Categorical(1.0, (8,)), root="tables", concentration=1.0, top_concentration=1.0
+    )
+    empty = model.zeros(10)
+    arrays = {**empty.arrays, **{n: a for n, a in drawn.arrays.items() if n in empty}}
+    counts = replace(empty, arrays=arrays, n_units=drawn.n_units)
+    return data, model, Start(counts, model.start_params(10))
+
+
+@pytest.mark.parametrize("lap", [3, 7])  # before and after the first merges
+def test_killed_spilled_and_threaded_merges_are_the_same_bits(lap, tmp_path):
+    data, model, start = drawn_start(four_states(30, 60))
+    engine = sb.CollapsedVB(max_iter=12, n_batches=2, moves=[sb.Merge()])
+    whole = run(model, engine, data, start)
+    assert min(record.lap for record in whole.trace.moves) == 7 < len(whole.trace)
+    with workers(2) as pool:
+        threaded = run(model, engine, data, start, pool=pool)
+    spilled = run(model, replace(engine, memory_limit=0), data, start)
+
+    class Stop(sb.Callback):
+        def on_lap(self, record):
+            if record.lap == lap:
+                raise StopIteration
+
+    path = tmp_path / "fit.checkpoint"
+    saving = replace(engine, checkpoint=path, checkpoint_every=0.0)
+    run(model, replace(saving, callbacks=(Stop(),)), data, start)
+    resumed = run(model, engine, data, read_checkpoint(path)[1])
+    for other in (threaded, spilled, resumed):
+        assert other.bound == whole.bound
+        assert other.ids == whole.ids
+        for name in whole.counts:
+            np.testing.assert_array_equal(other.counts[name], whole.counts[name])
+
+
+def test_merges_leave_the_states_that_there_are():
+    data, model, start = drawn_start(four_states(30, 60))
+    plain, merged = (
+        run(model, sb.CollapsedVB(max_iter=200, moves=moves), data, start)
+        for moves in (None, [sb.Merge()])
+    )
+    sizes = model.prior.sizes(merged.counts)
+    assert (sizes > 0.01 * data.n_rows).sum() == 4
+    assert merged.bound > plain.bound
+    assert len(merged.trace) < len(plain.trace)
+    assert all(record.gain > 0 for record in merged.trace.moves if record.is_accepted)
+    # own counts were merged too: they add up to the total
+    again = ExcludeOwn().count(merged.model, merged.params, data.whole(), merged.warm(), map)
+    np.testing.assert_allclose(again["transition"], merged.counts["transition"], atol=1e-9)
+
+
 @pytest.mark.slow  # 12 seconds to compile
 def test_other_families_are_swept_too():
     rng = np.random.default_rng(0)
@@ -239,6 +300,15 @@ def test_settings_are_kept_in_files(tmp_path):
         (
             {"inference": sb.CollapsedVB(granularity="token")},
             "granularity='token' is not for TableChain; choose one of auto, sequence, batch",
+        ),
+        (
+            {"inference": sb.CollapsedVB(moves=[sb.Birth()])},
+            "collapsed sweeps can merge components only; got",
+        ),
+        ({"inference": sb.CollapsedVB(moves="merge")}, "moves must be None, or a list of objects"),
+        (
+            {"inference": sb.CollapsedVB(moves=[sb.Merge()]), "root": "beta"},
+            r"merges of collapsed fits are for HDPHMM\(root='tables'\)",
         ),
     ],
 )

@@ -111,6 +111,10 @@ class Estimator(Learned):
         """The engine for `inference=None`."""
         return MemoizedVB() if on_disk or self._is_unbounded else BatchVB()
 
+    def _learns_collapsed(self, family: BaseFamily) -> bool:
+        """Whether collapsed sweeps learn what `learn_prior` asks for."""
+        return False
+
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         """The moves of an engine with `moves="default"`."""
         return (Birth(), Merge(), Delete()) if self._is_unbounded else ()

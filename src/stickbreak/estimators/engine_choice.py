@@ -74,7 +74,8 @@ def check_learning(estimator: Estimator) -> None:
     prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
     numbers = [f"{n}={v!r}" for n, v in prior.items() if isinstance(v, GammaPrior)]
     learned = ["learn_prior=True"] * learn_prior + numbers
-    if learned and not isinstance(engine.rule(), MeanLog):
+    is_by_tables = learned == ["learn_prior=True"] and estimator._learns_collapsed(family)
+    if learned and not isinstance(engine.rule(), MeanLog) and not is_by_tables:
         raise ValueError(
             f"{learned[0]} needs a variational engine (batch, memoized, stochastic); got {engine!r}"
         )

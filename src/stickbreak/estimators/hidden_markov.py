@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from stickbreak.errors import StickbreakWarning
+from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
@@ -24,6 +25,7 @@ from .sequence_answers import SequenceModel
 __all__ = ["HDPHMM", "HMM"]
 
 NAMED_ROOTS = ("beta", "point")  # of every engine
+TABLE_LAPS = 1000  # of the default engine of root="tables"
 
 
 @register
@@ -154,7 +156,9 @@ class HDPHMM(SequenceModel):
         newborns, are for the words that may have any: those not listed, or listed with all states.
         Births divide states that are not named: begin with some.
     family, init : as in `HMM`.
-    learn_prior, max_iter, tol, random_state : as in `Mixture`.
+    learn_prior : as in `Mixture`. With root="tables", for one column of symbols: a base that the
+        states share, and its strength, at most n_symbols times the family's concentration.
+    max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
     Attributes
@@ -203,12 +207,17 @@ class HDPHMM(SequenceModel):
     ) -> None:
         self._store(locals())
 
+    def _learns_collapsed(self, family: BaseFamily) -> bool:
+        return self.root not in NAMED_ROOTS and isinstance(family, Categorical)
+
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         # The bound of a point estimate cannot choose the number of states.
         return super()._recommended_moves() if self.root == "beta" else ()
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        return super()._default_engine(on_disk) if self.root in NAMED_ROOTS else CollapsedVB()
+        # Superfluous states take some hundred laps to die out.
+        is_named = self.root in NAMED_ROOTS
+        return super()._default_engine(on_disk) if is_named else CollapsedVB(max_iter=TABLE_LAPS)
 
     def _check_arguments(self) -> None:
         with warnings.catch_warnings():

@@ -315,6 +315,13 @@ class BaseFamily(Parameters):
         """Symbols of live rows, if a sweep should copy the counts of these only; None for all."""
         return None
 
+    learns_collapsed: ClassVar[bool] = False
+    """Whether `learn` goes with collapsed sweeps: it reads what these count."""
+
+    def absences(self, rows: Any, shares: Array, n_components: int) -> Out:
+        """Fields made of the posteriors (n, K) that live rows have after a sweep; mostly none."""
+        return {}
+
     def settle(self, live: Any, n_components: int) -> Out:
         """Fields back from live counts."""
         raise ValueError(f"{type(self).__name__} takes no part in collapsed sweeps; use BatchVB")

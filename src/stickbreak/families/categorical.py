@@ -336,11 +336,18 @@ class Categorical(BaseFamily):
 
     # ---------------------------------------------------------------------------------- for readers
 
+    def _probabilities(self, counts: Counts) -> list[Array]:
+        """(V_d, K) posterior means of each column."""
+        return [
+            np.exp(tables.log_mean_table(table, total, self.concentration, v))
+            for table, total, v in self._columns(counts)
+        ]
+
     def sample(self, counts: Counts, labels: Array, rng: np.random.Generator) -> Array:
         """One symbol for each column."""
         out = np.empty((len(labels), len(self.n_symbols)), dtype=np.int64)
-        for d, (table, total, v) in enumerate(self._columns(counts)):
-            edges = np.exp(tables.log_mean_table(table, total, self.concentration, v)).cumsum(0).T
+        for d, means in enumerate(self._probabilities(counts)):
+            edges = means.cumsum(0).T
             draws = rng.random(len(labels)) * edges[labels, -1]
             out[:, d] = (edges[labels] < draws[:, None]).sum(1)
         return out
@@ -357,8 +364,8 @@ class Categorical(BaseFamily):
         """Probability (K, D, V): posterior means, V the largest alphabet, 0 for unused symbols."""
         n_components, widest = counts["emission"].shape[1], max(self.n_symbols)
         out = np.zeros((n_components, len(self.n_symbols), widest))
-        for d, (table, total, v) in enumerate(self._columns(counts)):
-            out[:, d, :v] = np.exp(tables.log_mean_table(table, total, self.concentration, v)).T
+        for d, means in enumerate(self._probabilities(counts)):
+            out[:, d, : len(means)] = means.T
         return {"probability": out}
 
 

@@ -50,7 +50,7 @@ NOTHING = Fields({}, {})
 class Snapshot:
     """State, history, visits of the lap in progress, learned hyperparameters, and pending moves.
 
-    visits : (log_z, n_observations, rows checked, rows missed) of each
+    visits : (log_z, n_observations, rows checked, rows missed, rows moved or -1) of each
     path, saved_moves : the file that it was read from, and the moves in it
     """
 
@@ -307,6 +307,13 @@ class SavedMemory:
         return iter(sorted(self.saved))
 
 
+def _read_visit(
+    log_z: Any, n: Any, checked: Any, missed: Any, moved: Any = -1.0
+) -> tuple[float, ...]:
+    """One visit; files of before have no moved rows."""
+    return tuple(float(value) for value in (log_z, n, checked, missed, moved))
+
+
 def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> Snapshot:
     memory = SavedMemory(
         path, {int(batch_id): saved for batch_id, saved in header["memory"].items()}, arrays
@@ -337,7 +344,7 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
             int(i): unpack_fields(saved, f"warm/{i}", arrays) for i, saved in header["warm"].items()
         },
     )
-    visits = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in header["visits"])
+    visits = tuple(_read_visit(*visit) for visit in header["visits"])
     moves = header["moves"]
     if moves is not None:
         moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}

@@ -18,7 +18,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
-from stickbreak.protocols import Pool, Sweep, SweptLane, Watch
+from stickbreak.protocols import Array, Pool, Sweep, SweptLane, Watch
 from stickbreak.stats import Fields, Summary, Tally
 
 from .random_streams import DRAWS
@@ -35,6 +35,7 @@ __all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "check_units", "count_own"]
 
 # Each lane copies the counts and does not see what others change.
 SWEEP_ROWS, MAX_LANES = 1 << 16, 8
+CHUNK = 1 << 12  # rows of posteriors that are compared at a time
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,15 @@ class ExcludeOwn(BaseRule):
         self.check(found)
         return found, own
 
+    def moved(self, model: Model, old: Fields | None, new: Fields | None) -> float | None:
+        """Half the change of the rows' posteriors, where sweeps may linger."""
+        if not model.structure.lingers or not self.sweeps(model):
+            return super().moved(model, old, new)
+        assert new is not None
+        if old is None:
+            return float(len(new["rows"]))
+        return _distance(old["rows"], new["rows"])
+
     def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
         """How a batch is swept."""
         return Sweep(
@@ -149,6 +159,10 @@ class ExcludeOwn(BaseRule):
                 f"the log predictive is {found.log_z} (not a number, or a row without a legal "
                 "component); check the data's scale and the family's prior"
             )
+
+    def learn(self, model: Model, total: Summary) -> Model:
+        """The model with a learned base of symbols, which sweeps count for."""
+        return model.learn(total) if model.family.learns_collapsed else model
 
     def bound(self, model: Model, total: Summary, params: Fields) -> float | None:
         """The variational bound at the posteriors of the sweep."""
@@ -284,8 +298,19 @@ def _sweep_lane(
         SweptLane(lane, how, legal, own, live, tables, pseudo, fresh, out)
     )
     arrays = {**out, **model.family.settle(fresh, counts.size(model.axis))}
+    if model.family.learns_collapsed:
+        used = lane.repeats_or_ones() > 0
+        rows = np.where(used[:, None], lane.rows, -1)
+        arrays |= model.family.absences(rows, own["rows"], counts.size(model.axis))
     found = replace(new, arrays=arrays, local_bound=local_bound, log_z=log_z, n_units=lane.n_units)
     return found, own
+
+
+def _distance(old: Array, new: Array) -> float:
+    """Sum over rows of the total variation distance of their posteriors (n, K)."""
+    parts = range(0, len(new), CHUNK)
+    sums = [np.abs(new[lo : lo + CHUNK] - old[lo : lo + CHUNK]).sum(dtype=float) for lo in parts]
+    return 0.5 * float(sum(sums))
 
 
 def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:

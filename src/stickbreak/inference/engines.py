@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,6 +54,19 @@ def check_memory(n_batches: int | str, memory_limit: float) -> None:
         raise ValueError(f"memory_limit must be zero or more bytes; got {memory_limit!r}")
 
 
+def _check_moves(moves: Any, others: str = "") -> None:
+    """Raise ValueError for what is not None or a list of moves; others : what else it may be."""
+    if moves is None:
+        return
+    if not isinstance(moves, list | tuple) or not all(isinstance(m, BaseMove) for m in moves):
+        raise ValueError(
+            f"moves must be {others}None, or a list of objects such as sb.Birth(), sb.Merge(), "
+            f"sb.Delete(); got {moves!r}"
+        )
+    for move in moves:
+        move.check()
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _MemoizedEngine(Engine):
     def rule(self) -> BaseRule:
@@ -80,17 +93,8 @@ class _MovingEngine(SparseEngine, _MemoizedEngine):
     def check(self) -> None:
         """Check the moves too."""
         super().check()
-        if self.moves is None or self.moves == "default":
-            return
-        if not isinstance(self.moves, list | tuple) or not all(
-            isinstance(move, BaseMove) for move in self.moves
-        ):
-            raise ValueError(
-                'moves must be "default", None, or a list of objects such as sb.Birth(), '
-                f"sb.Merge(), sb.Delete(); got {self.moves!r}"
-            )
-        for move in self.moves:
-            move.check()
+        if self.moves != "default":
+            _check_moves(self.moves, '"default", ')
 
     def with_moves(self, recommended: Sequence[BaseMove]) -> Engine:
         """The engine with these moves, if it was left to its default."""
@@ -232,7 +236,12 @@ class CollapsedVB(_MemoizedEngine):
     memory_limit : as in `MemoizedVB`. Documents keep a float32 for each distinct word and topic,
         mixtures one for each row and component; chains one for each row and state, and for each
         sequence and pair of states.
-    max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row.
+    moves : None, or [Merge()] for `HDPHMM(root="tables")`: pairs of states are merged once log_z no
+        longer rises, if sweeps from there end with a higher bound. For starts whose states differ
+        (not init="local"): states that are still alike would all be merged.
+    max_iter, tol : most laps; stop when five laps have not raised log_z by tol nats per row. With
+        table counts and no moves, fewer than a tenth of tol of the rows may still move
+        (`trace_.moved`): superfluous states die out slowly, and log_z hardly tells.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
 
@@ -242,14 +251,34 @@ class CollapsedVB(_MemoizedEngine):
     guards: str = "messages"
     n_batches: int | str = "auto"
     memory_limit: int = 1 << 30
+    moves: Sequence[BaseMove] | None = None
 
     def check(self) -> None:
-        """Check block, subchain_length, guards, n_batches and memory_limit too."""
+        """Check block, subchain_length, guards, n_batches, memory_limit and moves too."""
         super().check()
+        _check_moves(self.moves)
+        if any(move.kind != "merge" for move in self.moves or ()):
+            raise ValueError(
+                f"collapsed sweeps can merge components only; got {self.moves!r}: use "
+                "moves=[sb.Merge()], or MemoizedVB"
+            )
         require_whole(block=self.block, subchain_length=self.subchain_length)
         if self.guards not in ("messages", "counts"):
             raise ValueError(f"guards must be 'messages' or 'counts'; got {self.guards!r}")
         check_memory(self.n_batches, self.memory_limit)
+
+    def adapt(self, model: Model) -> Model:
+        """The model itself; an error if there are moves that its bound cannot decide."""
+        if self.moves and not model.structure.lingers:
+            raise ValueError(
+                "merges of collapsed fits are for HDPHMM(root='tables'); use moves=None, or "
+                "MemoizedVB, which has moves for all models"
+            )
+        return super().adapt(model)
+
+    def mover(self) -> Mover:
+        """The moves, tried by sweeps."""
+        return Mover(tuple(self.moves or ()), sweeps=True)
 
     def check_data(self, model: Model, data: Data) -> None:
         """Check what is inferred at a time."""
@@ -303,7 +332,7 @@ class CollapsedVB(_MemoizedEngine):
 
     def stopping(self) -> Stopping:
         """By the leave-one-out predictive: the bound may fall."""
-        return MonitorStopping(self.tol)
+        return MonitorStopping(self.tol, waits=not self.moves)
 
 
 ENGINES: dict[str, type[Engine]] = {

@@ -49,12 +49,16 @@ def _record(
 
 @dataclass
 class Mover:
-    """All moves of a fit, with their history. The loop plans before a lap and decides after it."""
+    """All moves of a fit, with their history. The loop plans before a lap and decides after it.
+
+    sweeps : whether trials are collapsed sweeps, which continue from the units' own counts
+    """
 
     moves: Sequence[BaseMove]
     attempts: Attempts = field(default_factory=Attempts)
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
+    sweeps: bool = False
 
     def _scene(
         self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
@@ -85,6 +89,7 @@ class Mover:
             return None, []
         scene = self._scene(model, state, data, seed, True, pool)
         scene.next_id, scene.batches, scene.warm = state.next_id, batches, state.all_warm()
+        scene.own = scene.warm if self.sweeps else None
         best: Outcome | None = None
         records: list[MoveRecord] = []
         n_failed = -1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .engine import Data
 
-__all__ = ["Inferred", "Layer", "Outcome", "Part", "Posteriors", "infer"]
+__all__ = ["Inferred", "Layer", "Outcome", "OwnCounts", "Part", "Posteriors", "infer"]
 
 RULE = MeanLog()
 
@@ -287,6 +287,18 @@ class Posteriors:
 
 
 @dataclass(frozen=True)
+class OwnCounts:
+    """Own counts of all units, which collapsed sweeps continue from; there are no layers."""
+
+    own: Fields | None
+    layers: tuple[Layer, ...] = ()
+
+    def warm(self) -> Fields | None:
+        """The own counts."""
+        return self.own
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A trial that ended above the bound it had to beat. The fit continues from it.
 
@@ -298,4 +310,4 @@ class Outcome:
     ids: tuple[int, ...]
     next_id: int
     bound: float
-    posteriors: Posteriors
+    posteriors: Posteriors | OwnCounts

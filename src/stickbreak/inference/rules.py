@@ -80,6 +80,13 @@ class BaseRule:
         """Components that hold rows; None if rows are divided among components."""
         return None
 
+    def moved(self, model: Model, old: Fields | None, new: Fields | None) -> float | None:
+        """Expected rows of a batch in another component than before the visit, if measured.
+
+        old, new : values of its units
+        """
+        return None
+
     def visit(
         self,
         model: Model,

@@ -67,6 +67,7 @@ class Scene:
     batches, warm : fixed batches of the fit, and the values that its units keep; for trials
     spent : what the present trial has cost
     focus : units that hold what a birth divides; None for all
+    own : own counts of every unit, in the order of the data, if the fit is collapsed
     """
 
     model: Model
@@ -85,6 +86,7 @@ class Scene:
     warm: Fields | None = None
     spent: Spent = field(default_factory=Spent)
     focus: Array | None = None
+    own: Fields | None = None
 
     @cached_property
     def bound(self) -> float:
@@ -166,7 +168,8 @@ class Scene:
         later = replace(self, total=outcome.counts, params=outcome.params, focus=None)
         later = replace(later, ids=outcome.ids, next_id=outcome.next_id)
         if len(outcome.posteriors.layers) <= MOST_LAYERS:
-            later.posteriors = outcome.posteriors
+            later.posteriors = outcome.posteriors  # type: ignore[assignment]
+            later.own = None if self.own is None else outcome.posteriors.warm()
             return later
         later.warm = outcome.posteriors.warm()
         counts = later.posteriors.counts

@@ -59,6 +59,7 @@ class State:
     warm : values of units after an accepted trial, for batches not seen since
     settled : batches whose units no longer start afresh
     keeps_warm : whether units keep values at all
+    moved : expected rows of the last visit that went to another component; None if not measured
     """
 
     total: Tally
@@ -77,6 +78,7 @@ class State:
     warm: dict[int, Fields] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
     keeps_warm: bool = False
+    moved: float | None = None
 
     @property
     def counts(self) -> Summary:

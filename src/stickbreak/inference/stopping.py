@@ -9,6 +9,8 @@ from .trace import Trace
 
 __all__ = ["AllLaps", "BoundStopping", "MonitorStopping", "Stopping"]
 
+FEW = 0.1  # part of the rows that may still move in a lap, in units of tol
+
 
 class Stopping(Protocol):
     """Decides from the trace whether a fit is done."""
@@ -35,15 +37,21 @@ class BoundStopping:
 class MonitorStopping:
     """Done when the mean log_z has not risen above its best for `patience` laps.
 
-    A rise of tol or less does not count. For stochastic engines.
+    A rise of tol or less does not count. For stochastic and collapsed engines.
+
+    waits : where the trace says how many rows moved, they must be few as well: near a saddle log_z
+        is flat, and rows still move
     """
 
     tol: float
     patience: int = 5
+    waits: bool = True
 
     def is_converged(self, trace: Trace, n_observations: float) -> bool:
         """Whether the last laps show no progress."""
         if len(trace) <= self.patience:
+            return False
+        if self.waits and (trace[-1].moved or 0.0) > FEW * self.tol:
             return False
         seen = [record.log_z for record in trace]
         return max(seen[-self.patience :]) < max(seen[: -self.patience]) + self.tol

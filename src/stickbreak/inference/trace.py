@@ -25,6 +25,8 @@ class LapRecord:
         if all were evaluated exactly. With `max_active` in chains, their expected fraction in
         components that they may not use. None if nothing was checked
     n_used : components that hold at least one row, if each row has one component (Gibbs); else None
+    moved : expected fraction of the rows that went to another component, where sweeps may linger
+        (`HDPHMM(root="tables")`); else None
     """
 
     lap: int
@@ -34,6 +36,7 @@ class LapRecord:
     seconds: float
     disagreement: float | None = None
     n_used: int | None = None
+    moved: float | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> LapRecord:
@@ -101,6 +104,11 @@ class Trace:
     def disagreement(self) -> Array:
         """(laps,) fraction of checked rows that should use others; NaN if none was checked."""
         return np.array([np.nan if r.disagreement is None else r.disagreement for r in self.laps])
+
+    @property
+    def moved(self) -> Array:
+        """(laps,) fraction of the rows that went to another component; NaN if not measured."""
+        return np.array([np.nan if r.moved is None else r.moved for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""

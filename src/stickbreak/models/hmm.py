@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
+from stickbreak.families.shared_symbols import SharedCategorical
 from stickbreak.priors import DirichletRows, HDPRows, TableRoot, TableRows
 from stickbreak.structures import Chain, TableChain
 
@@ -21,11 +23,13 @@ def finite_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Mode
 def hdp_hmm(family: BaseFamily, *, learns: bool = False, **rows: Any) -> Model:
     """Rows ~ Dirichlet(concentration b + stickiness e_j), b ~ sticks.
 
-    Keywords are those of `hdp_rows`.
+    Keywords are those of `hdp_rows`. With tables, what is learned of symbols is their base.
     """
     prior = hdp_rows(**rows)
     if isinstance(prior, TableRows):
         chain = TableChain(existence=prior.root.existence, n_draws=int(prior.root.n_draws))
+        if learns and isinstance(family, Categorical):
+            family = SharedCategorical.of(family)
         return Model(chain, family, prior, learns=learns)
     return Model(Chain(), family, prior, learns=learns)
 

@@ -10,7 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from stickbreak.data import Table, is_sparse
-from stickbreak.inference import BaseMove, BatchVB, Callback, LapRecord, Result, Start, run
+from stickbreak.inference import (
+    BaseMove,
+    BatchVB,
+    Callback,
+    CollapsedVB,
+    Engine,
+    LapRecord,
+    Result,
+    Start,
+    run,
+)
 from stickbreak.inference.scene import Sample, Scene
 from stickbreak.protocols import Array
 from stickbreak.stats import Fields, Summary
@@ -123,17 +133,20 @@ def little_fit(
     goal: Goal | None = None,
     moves: Sequence[BaseMove] = (),
     params: Fields | None = None,
+    own: Fields | None = None,
     reorder: bool = False,
 ) -> Result:
     """The model fitted to some data from given counts.
 
     params : parameters to begin with; default: those of no counts
+    own : own counts of units: the fit is then collapsed
     reorder : sort by bound; only if component identity is irrelevant
     """
     goal = Goal() if goal is None else goal
     goal.max_iter = max_iter
-    engine = BatchVB(max_iter=max_iter, tol=1e-5, reorder=reorder, moves=moves, callbacks=(goal,))
-    start = Start(counts, params or model.start_params(counts.size(model.axis)))
+    engine: Engine = BatchVB(moves=moves) if own is None else CollapsedVB()
+    engine = replace(engine, max_iter=max_iter, tol=1e-5, reorder=reorder, callbacks=(goal,))
+    start = Start(counts, params or model.start_params(counts.size(model.axis)), warm=own)
     found = run(replace(model, learns=False), engine, data, start)
     if found.is_interrupted:  # it ends the fit that this one is a part of, too
         raise KeyboardInterrupt

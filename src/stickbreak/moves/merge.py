@@ -19,7 +19,7 @@ from stickbreak.protocols import Array, Local, Potentials, Watch
 from stickbreak.stats import Edit, Field, Fields, Summary
 from stickbreak.stats import Merge as MergeEdit
 
-from .trials import try_fit
+from .trials import try_fit, try_sweeps
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -201,7 +201,10 @@ class Merge(BaseMove):
         keep, drop = sorted(slots)
         edit = MergeEdit(scene.model.axis, keep, drop)
         ids = list(edit.rename(scene.ids, scene.next_id))
-        return try_fit(scene, edit(scene.total), edit(scene.params), ids, N_PASSES)
+        total, params = edit(scene.total), edit(scene.params)
+        if scene.own is not None:
+            return try_sweeps(scene, total, params, edit(scene.own), tuple(ids), N_PASSES)
+        return try_fit(scene, total, params, ids, N_PASSES)
 
 
 def pair_scores(

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stickbreak.inference import MeanLog
-from stickbreak.inference.posteriors import Part, Posteriors
+from stickbreak.inference.posteriors import OwnCounts, Part, Posteriors
 from stickbreak.inference.proposals import TIE, Outcome
 from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
 from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary, Tally
 
-from .little_fits import Goal
+from .little_fits import Goal, little_fit
 from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
     from .newborns import Newborns
 
-__all__ = ["join", "keeps_some", "split", "try_fit"]
+__all__ = ["join", "keeps_some", "split", "try_fit", "try_sweeps"]
 
 # Share of a target's steps to itself that stay within a newborn. If all did, a short chain would
 # not leave the newborn that it begins with, however little that one explains.
@@ -71,6 +71,25 @@ def try_fit(
     own = posteriors.layer(part.units, *fit.source, fit.start, fit.found)
     after = replace(posteriors, layers=(*fit.layers, own) if len(part.units) else fit.layers)
     return Outcome(fit.total, fit.params, ids, scene.next_id + born, fit.bound, after)
+
+
+def try_sweeps(
+    scene: Scene,
+    counts: Summary,
+    params: Fields,
+    own: Fields,
+    ids: tuple[int, ...],
+    n_passes: int,
+) -> Outcome | None:
+    """Collapsed sweeps from changed own counts, whose sums are `counts`."""
+    goal = Goal(scene.bound, patience=scene.model.structure.patience)
+    found = little_fit(scene.model, scene.data, counts, n_passes, goal=goal, params=params, own=own)
+    scene.spend(scene.none_kept()[1], len(found.trace))
+    scene.spent.n_units, scene.spent.gain = scene.data.n_spans, found.bound - scene.bound
+    if not found.bound > scene.bound + max(LEAST_GAIN, TIE * abs(scene.bound)):
+        return None
+    kept = OwnCounts(found.warm())
+    return Outcome(found.counts, found.params, ids, scene.next_id, found.bound, kept)
 
 
 def _look(scene: Scene, fit: PartialFit, n_passes: int) -> float:

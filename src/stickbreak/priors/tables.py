@@ -23,6 +23,13 @@ from scipy.special import betaln, digamma
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Array, Counts
 from stickbreak.stats import Field, Fields, Summary, log_gamma_rise
+from stickbreak.stats.expected_tables import (
+    LEAST,
+    N_INNER,
+    RARE,
+    best_concentration,
+    expected_tables,
+)
 
 from .hdp_transitions import HDPRows
 from .learned_points import MOST, check_concentration
@@ -36,9 +43,6 @@ __all__ = [
 
 EXISTENCE = ("independent", "mean-field", "exact", "sampled")
 LEAST_SHARE = 1e-300  # of a state that nothing asks for: prior counts stay above zero
-LEAST = 1e-6  # of a learned concentration
-RARE = 1e-12  # a step less probable than this has as many tables as expected steps
-N_INNER = 5  # steps of the fixed points of the concentrations, in one update
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,17 +138,6 @@ class Present(NamedTuple):
             taken,
             np.minimum(np.append(1.0, row), taken),
         )
-
-
-def expected_tables(weight: Any, steps: Array, is_step: Array) -> Array:
-    """E[s] = q x (digamma(x + E / q) - digamma(x)), from q to E; arrays are broadcast.
-
-    weight x : prior count; steps E, is_step q <= E : expected, and q(at least one)
-    """
-    given = np.maximum(steps / np.maximum(is_step, RARE), 1.0)
-    # 1 / x apart, so that nothing is lost where x is tiny
-    each = 1.0 + weight * (digamma(weight + given) - digamma(weight + 1.0))
-    return np.asarray(np.where(is_step < RARE, steps, np.clip(is_step * each, is_step, steps)))
 
 
 def log_rise_below(steps: Array, weight: Array, rest: float, most: Array) -> Array:
@@ -268,7 +261,8 @@ class TableRows(RowCounts):
             for _ in range(N_INNER):
                 top = sticks.best_top()
                 sticks = StickPosteriors.of_tables(by_state, top)
-            c = _best_concentration(c, self.concentration, float(by_state.sum()), seen)
+            most, n_tables = self.concentration, float(by_state.sum())
+            c = best_concentration(c, most, n_tables, seen.taken, seen.is_taken)
         shares = np.exp(np.maximum(sticks.log_shares(), np.log(LEAST_SHARE)))
         numbers = {"concentration": np.array(c), "top": np.array(top)}
         return replace(
@@ -308,17 +302,3 @@ def table_bound(seen: Present, sticks: StickPosteriors, concentration: float) ->
 
     entries = expected(weight, seen.steps, seen.is_step)
     return entries - expected(np.array(concentration), seen.taken, seen.is_taken)
-
-
-def _best_concentration(c: float, most: float, n_tables: float, seen: Present) -> float:
-    """Some steps of the fixed point c = tables / sum_j q_j (digamma(c + E_j) - digamma(c)).
-
-    Without a limit c would grow for ever while states are still alike: equal rows are a maximum,
-    which keeps them alike.
-    """
-    if not n_tables > 0:
-        return c
-    for _ in range(N_INNER):
-        slope = expected_tables(c, seen.taken, seen.is_taken).sum() / c
-        c = float(np.clip(n_tables / slope, min(LEAST, most), most))
-    return c

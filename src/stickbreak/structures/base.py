@@ -78,6 +78,12 @@ class BaseStructure:
     Moves that are not tracked fit all data from a changed start instead.
     """
 
+    lingers: ClassVar[bool] = False
+    """Whether collapsed sweeps may stay near a saddle for long, where components are alike.
+
+    Such a fit ends only when posteriors no longer change.
+    """
+
     is_ordered: ClassVar[bool] = False
     """Whether the rows of a unit have an order: `filter`, `viterbi`, `walk`."""
 

@@ -61,6 +61,7 @@ class TableChain(Chain):
     tracks = frozenset()
     least_held = None  # log probabilities that steps are absent are no sums over components
     cuts_units = False  # what a piece says of missing steps does not add up
+    lingers = True
 
     existence: str = "independent"
     n_draws: int = 20
