@@ -18,6 +18,7 @@ NAMES = (
     "gaussian_lap",
     "chains",
     "documents",
+    "sweeps",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",
