@@ -24,7 +24,7 @@ EXPERIMENTS = (
     "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
     "earthquakes", "one_pass", "subchains", "surrogate",
-    "topic_bars", "ap_topics", "news_topics", "topic_starts",
+    "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
