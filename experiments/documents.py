@@ -26,9 +26,12 @@ def read_kos() -> sparse.csr_array:
     return sparse.csr_array((count.astype(float), (row - 1, word - 1)), shape=(n_rows, n_words))
 
 
-def read_bbc() -> tuple[sparse.csr_array, np.ndarray, list[str]]:
-    """Word counts (2,225, 2,949), the section of each document, and the words."""
-    folder = data_folder() / "topics" / "bbc_news"
+def read_bbc(name: str = "bbc_news") -> tuple[sparse.csr_array, np.ndarray, list[str]]:
+    """Word counts (2,225, 2,949), the section of each document, and the words.
+
+    name : "dblp" for short texts on papers in the same form
+    """
+    folder = data_folder() / "topics" / name
     words = (folder / "vocabulary.txt").read_text().split()
     at = {word: i for i, word in enumerate(words)}
     with gzip.open(folder / "corpus.tsv.gz", "rt") as lines:

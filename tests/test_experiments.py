@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from experiments import frame, overfitting, run
+from experiments import frame, overfitting, run, topic_peers
 from experiments.frame import Experiment, MissingDataError, Row
 
 
@@ -108,3 +108,23 @@ def test_em_over_fits_and_variational_bayes_does_not() -> None:
     assert abs(lost["DP"]) < 10
     gained = found["EM"][1, 0] - found["EM"][0, 0]
     assert gained > 20
+
+
+def test_topic_models_and_peers_fill_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    topics = np.repeat(np.eye(2), 10, axis=1) / 10
+    split = topic_peers.every_tenth(rng.multinomial(30, rng.dirichlet([0.3, 0.3], 60) @ topics))
+    assert split.train.shape == (54, 20)
+    assert len(split.test) == 6
+
+    def absent(*_: object) -> topic_peers.Topics:
+        raise ImportError
+
+    peers = {"scikit-learn": topic_peers.by_sklearn, "another": absent}
+    monkeypatch.setattr(topic_peers, "PEERS", peers)
+    rows = topic_peers.rows_of("toy", split, 2, 1, only="")
+    found = {row.what.split(": ")[1]: row.ours for row in rows}
+    assert found["another"] == "not installed"
+    assert found["LDA, VB after collapsed sweeps (default)"].startswith("loss ")
+    assert "completion -" in found["scikit-learn"]
+    assert len(rows) == len(topic_peers.plan(2)) + 2

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from stickbreak.inference import Callback, Info, LapRecord
 
-__all__ = ["Phase", "Progress"]
+__all__ = ["Phase", "PhaseLaps", "Progress"]
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two plain lines
@@ -113,6 +113,18 @@ class Phase:
         trace: TracebackType | None,
     ) -> None:
         self._display.close()
+
+
+class PhaseLaps(Callback):
+    """Laps of one or more little runs, as progress of a phase of `total` laps or some more."""
+
+    def __init__(self, phase: Phase, total: int) -> None:
+        self._phase, self._done, self._total = phase, 0, total
+
+    def on_lap(self, record: LapRecord) -> None:
+        """One more."""
+        self._done += 1
+        self._phase.update(self._done, max(self._done, self._total))
 
 
 class Progress(Callback):

@@ -101,6 +101,8 @@ class Sweep(NamedTuple):
     power : of the conditional probabilities that labels are drawn from, 1 / temperature
     block : successive units whose counts leave together, and which share their potentials
     guards : what a part of a unit sees of its neighbor to the left, "messages" or "counts"
+    in_place : whether the live counts after the sweep tell those of the lane, which are then not
+        collected
     """
 
     granularity: str
@@ -111,6 +113,7 @@ class Sweep(NamedTuple):
     power: float = 1.0
     block: int = 1
     guards: str = "messages"
+    in_place: bool = False
 
     def cut(self, lane: Batch) -> Sweep:
         """The same for one lane of a batch, with the seeds of its rows."""
@@ -125,7 +128,7 @@ class SweptLane(NamedTuple):
     own : counts or labels that its units keep, replaced
     live, tables : the family's and the prior's counts of all data, changed on the way
     pseudo : prior counts
-    out_live, out : += the counts of the lane
+    out_live, out : += the counts of the lane; out_live is live itself if `how.in_place`
     """
 
     batch: Batch

@@ -96,6 +96,38 @@ def test_a_sweep_equals_the_plain_loop(kind, weights):
     np.testing.assert_allclose(found["emission_total"][0], held.sum(0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [1, 5, 8, 11, 16])
+def test_counts_changed_in_place_are_those_of_the_shares(n):
+    """Of all data, the live counts are changed; of one batch of several, words are counted."""
+    data = corpus()
+    model = lda(Categorical(0.4, n_symbols=(V,)), 0.3)
+    start = from_local(model, data, n, np.random.default_rng(0))
+    args = model, start.seed, start.params, data.whole()
+    swept, own = ExcludeOwn().visit(*args, start.warm, (), map)
+    more = replace(start.seed, n_units=start.seed.n_units + 1.0)  # as if others had counts
+    other, same = ExcludeOwn().visit(model, more, *args[2:], start.warm, (), map)
+    np.testing.assert_array_equal(own["shares"], same["shares"])
+    counted = count_own(model, start.params, data.whole(), own, map)
+    for name in ("emission", "emission_total", "share", "log_share"):
+        # differences of counts up to a hundred are rounded to 1e-14
+        np.testing.assert_allclose(swept[name], counted[name], atol=1e-12)
+        np.testing.assert_allclose(other[name], counted[name], atol=1e-12)
+    assert swept.local_bound == pytest.approx(counted.local_bound, rel=1e-12)
+    assert swept.log_z == other.log_z
+
+
+def test_a_start_may_give_up_its_shares():
+    data = corpus()
+    model, start = begun("lda", data)
+    args = model, start.seed, start.params, data.whole()
+    before = np.array(start.warm["shares"])
+    _, own = ExcludeOwn().visit(*args, start.warm, (), map)
+    np.testing.assert_array_equal(start.warm["shares"], before)
+    _, given = ExcludeOwn(keeps_last=False).visit(*args, start.warm, (), map)
+    assert given["shares"] is start.warm["shares"]
+    np.testing.assert_array_equal(given["shares"], own["shares"])
+
+
 @pytest.mark.parametrize("kind", ["lda", "hdp"])
 def test_the_bound_is_the_variational_one_at_the_shares(kind):
     """-KL of every factor, written out: words, documents, topics (and the root's part)."""

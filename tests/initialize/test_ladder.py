@@ -55,13 +55,13 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
     model, data = model_and_data()
     best, seen = 11, []
 
-    def measure(model, data, n, rng, pool):
+    def measure(model, data, n, rng, pool, callbacks):
         seen.append(n)
         return -abs(np.log(n / best))
 
     monkeypatch.setattr(ladder, "_measure", measure)
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert seen == [8, 4, 16, 6, 12]  # 8 is best of the powers, then a half more and less
+    assert seen == [16, 8, 4, 6, 12]  # 8 is best of the powers, then a half more and less
     assert found.seed.size(model.axis) == 12
     seen.clear()
     best = 1
@@ -81,7 +81,27 @@ def test_rungs_are_reported_and_repeat():
         start = from_ladder(
             model, data, 50, np.random.default_rng(3), n_sweeps=20, report=told.setdefault
         )
-        assert start.seed.size(model.axis) == max(told, key=told.__getitem__)
+        top = max(told.values())
+        equal = [n for n, bound in told.items() if bound >= top - ladder.EQUAL * abs(top)]
+        assert start.seed.size(model.axis) == max(equal)
+
+
+def test_of_equal_rungs_the_largest_is_taken(monkeypatch):
+    model, data = model_and_data()
+    bounds = {8: -1010.0, 16: -1000.0, 32: -1002.0, 12: -1000.5, 24: -1000.4}
+    monkeypatch.setattr(ladder, "_measure", lambda *given: bounds[given[2]])
+    found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
+    assert found.seed.size(model.axis) == 24  # 0.04 % below the best; 32 is 0.2 % below
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")  # two laps
+def test_starts_show_progress(capsys, monkeypatch):
+    monkeypatch.setattr("stickbreak.progress.PAUSE", 0.0)
+    X = documents()
+    sb.HDPTopicModel(random_state=0, verbose=1, max_iter=2).fit(X)
+    assert "looking for a start: " in capsys.readouterr().err
+    sb.LatentDirichletAllocation(3, random_state=0, verbose=1, max_iter=2).fit(X)
+    assert "looking for a start: " in capsys.readouterr().err
 
 
 def test_topics_are_found_from_a_ladder():

@@ -21,7 +21,9 @@ from stickbreak.kernels.vectors import (
     last_four,
     load,
     mantissa,
+    prefetch,
     scatter,
+    single,
     spread,
     store,
     times_power,
@@ -155,3 +157,18 @@ def misuse(x):
 def test_arrays_that_are_not_contiguous_are_refused():
     with pytest.raises(Exception, match="load"):
         misuse(np.zeros((16, 2))[:, 0])
+
+
+@kernel
+def rounded(x, out):
+    prefetch(x, 0)
+    store(out, 0, single(load(x, 0)))
+
+
+@given(eights)
+@LAW
+def test_single_rounds_to_floats(x):
+    out = np.empty(EIGHT)
+    rounded(x, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out, x.astype(np.float32).astype(float))

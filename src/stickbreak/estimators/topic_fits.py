@@ -18,6 +18,7 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Start, workers
 from stickbreak.initialize import (
+    LADDER_LAPS,
     from_collapsed,
     from_documents,
     from_ladder,
@@ -27,6 +28,7 @@ from stickbreak.initialize import (
 from stickbreak.metrics.completion import Topics, score_completion
 from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_prior_count, require_whole
+from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
 from stickbreak.reading import (
     Dictionary,
@@ -129,13 +131,9 @@ class TopicEstimator(Estimator):
         legal = task.legal
         if self.init == "local":
             return from_local(model, documents, K, rng, legal=legal, pool=pool)
-        if self.init == "collapsed" and K == 1 and self._is_unbounded and legal is None:
-            most = documents.n_spans
-            return from_ladder(model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool)
         if self.init == "collapsed":
-            return from_collapsed(
-                model, documents, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool
-            )
+            with Phase("looking for a start", bool(self.verbose)) as phase:
+                return self._sweep(model, documents, K, legal, rng, pool, phase)
         n_passes = 0 if self.init == "random" else 2
         start = from_documents(model, documents, K, rng, n_passes=n_passes, pool=pool)
         known = self._dictionary(task.schema, task.ids)
@@ -143,6 +141,34 @@ class TopicEstimator(Estimator):
             return start
         return place_words(
             model, start, known.sets(np.arange(task.schema.n_features)[:, None]), legal
+        )
+
+    def _sweep(
+        self,
+        model: Model,
+        documents: Documents,
+        K: int,
+        legal: Array | None,
+        rng: np.random.Generator,
+        pool: Pool,
+        phase: Phase,
+    ) -> Start:
+        """A collapsed start, or the one that a ladder ends with."""
+        if K > 1 or not self._climbs():
+            laps = (PhaseLaps(phase, N_SWEEPS),)
+            return from_collapsed(
+                model, documents, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool, callbacks=laps
+            )
+        laps, most = (PhaseLaps(phase, LADDER_LAPS + N_SWEEPS),), documents.n_spans
+        return from_ladder(
+            model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool, callbacks=laps
+        )
+
+    def _climbs(self) -> bool:
+        """Whether a fit begins with a ladder of numbers of topics."""
+        is_free = self.seeds is None and self.allowed is None
+        return (
+            self._is_unbounded and self.init == "collapsed" and self.n_components == 1 and is_free
         )
 
     def _open(self, X: Rows, names: Sequence[str] | None) -> Rows:

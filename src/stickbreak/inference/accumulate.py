@@ -67,14 +67,14 @@ class Memoized:
     ) -> None:
         """Exchange the batch's old counts for its new ones."""
         if state.n_batches == 1 and new.index is None:
-            state.total = Tally(new)
+            state.total = Tally(new)  # and that of the lap
         else:
             if old is not None:
                 state.total.subtract(old.summary)
             state.total.add(new)
-        if state.lap_total is None:
-            state.lap_total = Tally(state.total.view().empty())
-        state.lap_total.add(new)
+            if state.lap_total is None:
+                state.lap_total = Tally(state.total.view().empty())
+            state.lap_total.add(new)
         state.remember(batch, new, warm)
 
     def resume(self, state: State) -> State:

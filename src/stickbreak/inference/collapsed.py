@@ -44,10 +44,15 @@ class ExcludeOwn(BaseRule):
 
     Its bound is the variational one at the posteriors found: valid, but not what sweeps maximize,
     so it may fall. `log_z` of a lap is the sum of leave-one-out log predictives.
+
+    is_measured : whether the bound is wanted
+    keeps_last : whether the own counts of the last visit survive this one, as a fit needs that can
+        be interrupted and keeps its result; if not, they are not copied
     """
 
     granularity: str = "auto"
     is_measured: bool = True
+    keeps_last: bool = True
     block: int = 1
     subchain_length: int = 100
     guards: str = "messages"
@@ -106,8 +111,10 @@ class ExcludeOwn(BaseRule):
         if not self.sweeps(model):
             return super().visit(model, counts, params, batch, warm, watches, pool)
         how = self._how(model, batch, warm is not None)
-        own = self.keeps(model, batch, counts.size(model.axis)) if warm is None else warm.copy()
-        assert own is not None  # a copy: the last visit's must survive an interruption
+        own = warm.copy() if warm is not None and self.keeps_last else warm
+        if own is None:
+            own = self.keeps(model, batch, counts.size(model.axis))
+            assert own is not None
         found = _sweep(model, counts, params, batch, own, how, pool)
         self.check(found)
         return found, own
@@ -261,17 +268,30 @@ def _sweep(
     n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
     if batch.windows is not None:  # neighbors see each other
         n_lanes = 1
+    is_known = how.is_part and counts.n_units == batch.n_units  # no other batch has counts
+    if is_known and how.seeds is None and model.sweeps and model.structure.sweeps_in_place:
+        how = how._replace(in_place=True)
     jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
     found = list(pool(partial(job, model, counts, params), jobs))
-    total = Tally.taking(counts.empty())
+    total = Tally.taking(_before(model, counts) if how.in_place else counts.empty())
     for summary, _ in found:
         total.add(summary)
     for (_, mine, _), (_, swept) in zip(jobs, found, strict=True):
         for name, array in swept.arrays.items():
             if array is not mine[name]:  # it comes from another process
                 mine[name][...] = array
+    if how.in_place:
+        for name in model.family.fields(model.axis):
+            np.maximum(total.view()[name], 0.0, out=total.view()[name])  # differences are rounded
     return total.summary()
+
+
+def _before(model: Model, counts: Summary) -> Summary:
+    """What lanes change by their sweeps: the family's counts. All others are collected anew."""
+    kept = {name: np.array(counts[name]) for name in model.family.fields(model.axis)}
+    empty = counts.empty()
+    return replace(empty, arrays={**empty.arrays, **kept})
 
 
 def _sweep_lane(
@@ -280,7 +300,10 @@ def _sweep_lane(
     params: Fields,
     job: tuple[Batch, Fields, Sweep],
 ) -> tuple[Summary, Fields]:
-    """One lane, on its own copy of the counts. Its units' own counts are changed in place."""
+    """One lane, on its own copy of the counts. Its units' own counts are changed in place.
+
+    The family's counts are those of the lane, or if sweeps are in place, by how much they change.
+    """
     lane, own, how = job
     lane = lane.with_rows(model.family.live_rows(lane.rows))
     symbols = None if counts.index is not None else model.family.own_symbols(lane.rows, counts)
@@ -288,12 +311,13 @@ def _sweep_lane(
         place = np.full(symbols[-1] + 2, -1) if len(symbols) else np.array([-1])
         place[symbols] = np.arange(len(symbols))  # the last entry, -1, is for missing ones
         counts, lane = counts.restrict(symbols), lane.with_rows(place[lane.rows])
-    new, pseudo = counts.empty(), model.prior.pseudo(params, counts.size(model.axis))
-    tables = {name: counts[name].copy() for name in model.prior.fields(model.axis)}
-    fresh = model.family.live_sums(new)
-    out = {name: np.array(new[name]) for name in tables}
+    K, family, live = counts.size(model.axis), model.family, model.family.live(counts)
+    names = model.prior.fields(model.axis)
+    tables = {name: counts[name].copy() for name in names}
+    out = {name: np.zeros_like(counts[name]) for name in names}
+    fresh = live if how.in_place else family.live_sums(counts.empty())
     legal = params["legal"] if "legal" in params.arrays else None
-    live = model.family.live(counts)
+    pseudo = model.prior.pseudo(params, K)
     log_z, local_bound = model.structure.sweep(
         SweptLane(lane, how, legal, own, live, tables, pseudo, fresh, out)
     )

@@ -3,7 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
-from .ladder import from_ladder
+from .ladder import LADDER_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
     choose_plusplus,
@@ -18,6 +18,7 @@ from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
 
 __all__ = [
+    "LADDER_LAPS",
     "SMOOTHING",
     "choose_blocks",
     "choose_plusplus",

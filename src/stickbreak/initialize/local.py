@@ -29,11 +29,11 @@ __all__ = ["from_collapsed", "from_local", "require_whole_run"]
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _Unmeasured(CollapsedVB):
-    """Sweeps without the bound, which a start does not need."""
+    """Sweeps without the bound, which a start does not need; an interrupted one is no start."""
 
     def rule(self) -> ExcludeOwn:
         """Predictives given all other units."""
-        return ExcludeOwn(is_measured=False)
+        return ExcludeOwn(is_measured=False, keeps_last=False)
 
 
 def from_local(

@@ -51,8 +51,8 @@ def weigh_label(mine, pseudo, table, at, base, totals, base_total, weights):
     sums = fill(0.0)
     for k in range(0, weights.shape[0], EIGHT):
         chance = weigh(
-            fill(0.0), fill(0.0), load(mine, k), load(pseudo, k),
-            load(table, at + k), base, load(totals, k), base_total,
+            fill(0.0), fill(0.0), load(mine, k) + load(pseudo, k), load(pseudo, k),
+            load(table, at + k), base, load(totals, k) + base_total, base_total,
         )  # fmt: skip
         store(weights, k, chance)
         sums = sums + chance

@@ -17,7 +17,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 __all__ = ["make_operation"]
 
-DOUBLE, LONG, INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+DOUBLE, LONG, INDEX, BYTE = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(8)
 VECTOR, LONGS, INDICES = ir.VectorType(DOUBLE, 8), ir.VectorType(LONG, 8), ir.VectorType(INDEX, 8)
 SINGLES = ir.VectorType(ir.FloatType(), 8)
 NUMBERS = types.float64, types.float32, types.int64
@@ -69,6 +69,17 @@ class Code:
             rounded = self.builder.fptrunc(value, SINGLES)
             return self.builder.store(rounded, self.eight(array, at), align=4)
         return self.builder.store(value, self.eight(array, at), align=8)
+
+    def prefetch(self, array: Any, at: Any) -> Any:
+        """Ask for the cache line of number `at`, for reading, to be kept close."""
+        place = self.builder.bitcast(self.pointer(array, at), BYTE.as_pointer())
+        function = ir.FunctionType(ir.VoidType(), [place.type, INDEX, INDEX, INDEX])
+        wanted = cgutils.get_or_insert_function(self.builder.module, function, "llvm.prefetch.p0i8")
+        return self.builder.call(wanted, [place, INDEX(0), INDEX(3), INDEX(1)])
+
+    def single(self, value: Any) -> Any:
+        """Doubles rounded to floats."""
+        return self.builder.fpext(self.builder.fptrunc(value, SINGLES), VECTOR)
 
     def _is_single(self, array: Any) -> bool:
         return bool(self._array_types[id(array)].dtype == types.float32)

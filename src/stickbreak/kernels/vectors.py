@@ -24,7 +24,9 @@ __all__ = [
     "last_four",
     "load",
     "mantissa",
+    "prefetch",
     "scatter",
+    "single",
     "spread",
     "store",
     "times_power",
@@ -57,6 +59,11 @@ def store(array, at, value):
 def spread(array, at):
     """The number at `at`, eight times."""
     return np.full(EIGHT, array.reshape(-1)[at])
+
+
+@operation(lambda code, array, at: code.prefetch(array, at), gives="none")
+def prefetch(array, at):
+    """Bring what is at `at` closer to the processor. Nothing else changes."""
 
 
 @operation(lambda code, value: code.spread(value), gives="eight")
@@ -139,6 +146,12 @@ def larger(a, b):
 def at_least(x, limit, yes, no):
     """`yes` where x >= limit, else `no`, also for NaN."""
     return np.where(x >= limit, yes, no)
+
+
+@operation(lambda code, x: code.single(x), gives="eight")
+def single(x):
+    """Eight numbers, rounded as an array of floats would."""
+    return x.astype(np.float32).astype(np.float64)
 
 
 def _times_power(code, x, power):

@@ -48,6 +48,8 @@ class Birth(BaseMove):
     max_targets : components tried in one lap, at most.
     min_rows : smallest component that is tried, in expected rows.
     n_passes : passes of the little fit to a sample that shapes a proposal.
+    max_trial_rows : no trials on data of more rows, where laps cannot track births (documents,
+        chains): each is as dear as many laps. Default no limit.
     """
 
     kind: ClassVar[str] = "birth"
@@ -56,6 +58,7 @@ class Birth(BaseMove):
     max_targets: int = 8
     min_rows: int = 8
     n_passes: int = 40
+    max_trial_rows: int | None = None
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
@@ -76,6 +79,8 @@ class Birth(BaseMove):
             min_rows=self.min_rows,
             n_passes=self.n_passes,
         )
+        if self.max_trial_rows is not None:
+            require_whole(max_trial_rows=self.max_trial_rows)
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for some components: those with the fewest failures first, then the largest."""
@@ -100,6 +105,8 @@ class Birth(BaseMove):
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
         """Targets of trials on all data: as in `plan`, each component once for every division."""
+        if self.max_trial_rows is not None and scene.data.n_rows > self.max_trial_rows:
+            return []
         n_ways = len(scene.model.structure.births)
         ready = [k for k in self._targets(scene) if self._failures(scene, k) < n_ways]
         return [(scene.ids[k],) for k in ready[: self.max_targets]]

@@ -37,6 +37,7 @@ class Delete(BaseMove):
     max_targets : components tried in one lap, at most.
     n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever
         accepted.
+    max_trial_rows : as in `Birth`.
     """
 
     kind: ClassVar[str] = "delete"
@@ -44,6 +45,7 @@ class Delete(BaseMove):
     n_absorbers: int = 5
     max_targets: int = 2
     n_passes: int = 50
+    max_trial_rows: int | None = None
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
@@ -61,6 +63,8 @@ class Delete(BaseMove):
         require_whole(
             n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes
         )
+        if self.max_trial_rows is not None:
+            require_whole(max_trial_rows=self.max_trial_rows)
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for the smallest components."""
@@ -84,6 +88,8 @@ class Delete(BaseMove):
 
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
         """Targets of trials: components without a row together, then each one, smallest first."""
+        if self.max_trial_rows is not None and scene.data.n_rows > self.max_trial_rows:
+            return []
         free = [
             k for k in np.argsort(scene.sizes, kind="stable") if scene.may_try("delete", (int(k),))
         ]

@@ -127,6 +127,9 @@ class BaseStructure:
     sweeps_symbols_only: ClassVar[bool] = False
     """Whether compiled sweeps are for one column of symbols; if not, for every family that can."""
 
+    sweeps_in_place: ClassVar[bool] = False
+    """Whether a sweep can leave its result in the live counts: `Sweep.in_place`."""
+
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from stickbreak.kernels.collapsed import LiveTable, sweep_documents
+from stickbreak.kernels.collapsed import LiveTable, count_documents, sweep_documents
 from stickbreak.kernels.collapsed_draws import sweep_labels
-from stickbreak.kernels.tables import padded
+from stickbreak.kernels.tables import aligned, digamma_table, padded
 from stickbreak.protocols import Array, Out, SweptLane
 
 from .draws import count_labels, document_rng, require_whole_counts
@@ -31,38 +31,45 @@ def sweep_words(lane: SweptLane) -> tuple[float, float]:
     sets, allowed = np.zeros(0, dtype=np.int64), np.ones((1, width))
     if batch.sets is not None and lane.legal is not None:
         sets, allowed = np.asarray(batch.sets, dtype=np.int64), padded(lane.legal, width)
-    counts, local_bound = np.empty((batch.n_spans, width)), 0.0
-    given = (
-        *live, *words, batch.offsets, times, padded(topics, width), rest, sets, allowed, shares,
-        how.is_part,
-    )  # fmt: skip
-    if how.seeds is None:
-        log_z, local_bound = sweep_documents(
-            *given, how.moves, how.is_measured, out_live.counts, counts
-        )
-        local_bound += _finish(counts[:, :K], times, topics, rest, out)
-    else:
+    counts, log_z, local_bound = aligned((batch.n_spans, width)), 0.0, 0.0
+    spans, prior = (batch.offsets, times), (padded(topics, width), rest)
+    given = *live, *words, *spans, *prior, sets, allowed, shares, how.is_part
+    if how.seeds is not None:
         require_whole_counts(batch)
         log_z = sweep_labels(*given, how.seeds, how.power, out_live.counts, counts)
         count_labels(counts[:, :K], times, topics, document_rng(how.seeds), out)
+    else:
+        if how.moves:
+            into = live.counts if how.is_part else out_live.counts
+            log_z, local_bound = sweep_documents(*given, how.is_measured, into, counts)
+        if not how.moves or (how.is_part and not how.in_place):
+            local_bound = count_documents(*words, *spans, shares, out_live.counts, counts)
+        local_bound += _finish(counts[:, :K], times, topics, rest, how.is_measured, out)
     held = times @ counts
-    out_live.totals[...] += held
+    if not how.in_place:
+        out_live.totals[...] += held
     out["share"] += held[:K]
     return float(log_z), float(local_bound)
 
 
-def _finish(counts: Array, times: Array, pseudo: Array, rest: float, out: Out) -> float:
+def _finish(
+    counts: Array, times: Array, pseudo: Array, rest: float, is_measured: bool, out: Out
+) -> float:
     """Add E[log pi] of documents with counts (S, K); returns what they add to the bound.
 
-    This is -E[log q(pi)] + E[log p(z | pi)], less what the prior's bound has.
+    This is -E[log q(pi)] + E[log p(z | pi)], less what the prior's bound has; 0 if not wanted.
     """
     theta = counts + pseudo
-    total = theta.sum(1) + rest
-    expected = digamma(theta) - digamma(total)[:, None]
-    own = gammaln(theta).sum(1) - gammaln(total) - expected @ pseudo
+    total, expected = theta.sum(1) + rest, np.empty_like(theta)
+    digamma_table(theta, 0.0, expected)
+    expected -= digamma(total)[:, None]
+    log_rest = digamma(rest) - digamma(total) if rest > 0 else np.zeros(len(total))
     out["log_share"] += times @ expected
     if rest > 0:
-        log_rest = digamma(rest) - digamma(total)
-        own += gammaln(rest) - rest * log_rest
         out["log_rest"] += times @ log_rest
+    if not is_measured:
+        return 0.0
+    own = gammaln(theta).sum(1) - gammaln(total) - expected @ pseudo
+    if rest > 0:
+        own += gammaln(rest) - rest * log_rest
     return float(times @ own)

@@ -63,6 +63,7 @@ class Document(BaseStructure):
     draws = labels_repeats = True
     granularities = ("word",)
     drawn_granularity = "word"
+    sweeps_in_place = True
     n_sweeps = 5
     sweeps_symbols_only = draws_symbols_only = True
     least_held = LEAST

@@ -1,0 +1,170 @@
+"""Topic models side by side: our engines, and scikit-learn, gensim and tomotopy in the same run.
+
+Loss is minus the bound per word (ours only: those of others are of other models or not given);
+completion in nats per held-out word, the same procedure for all; CPU seconds of the fit. Peers are
+optional: without them their rows say so.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+import stickbreak as sb
+
+from .corpora import Split, completion, read_ap, read_news
+from .documents import read_bbc, read_kos
+from .frame import Experiment, Row, seeds, span
+
+PRIOR, SIZE, SWEEPS, ROUNDS = 0.1, 100, 500, 8
+DBLP_STEP = 10  # every tenth paper: there are 54,595
+
+
+class Topics(NamedTuple):
+    """What completion needs of a model."""
+
+    topic_word_: np.ndarray
+    counts_: np.ndarray
+    n_features_in_: int
+
+
+def every_tenth(counts: Any) -> Split:
+    """Every tenth document held out."""
+    counts = sparse.csr_array(counts)
+    counts.sort_indices()
+    at = np.arange(counts.shape[0])
+    cut = [(int(d), slice(counts.indptr[d], counts.indptr[d + 1])) for d in at[at % 10 == 9]]
+    test = [(d, counts.indices[part], counts.data[part]) for d, part in cut]
+    return Split(counts[at[at % 10 != 9]], test, None)
+
+
+def smoothed(counts: np.ndarray) -> Topics:
+    """From topic-word counts (K, V) without prior counts."""
+    rows = counts + PRIOR
+    return Topics(rows / rows.sum(1, keepdims=True), counts.sum(1), counts.shape[1])
+
+
+def by_sklearn(X: sparse.csr_array, K: int, seed: int) -> Topics:
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(
+        K, doc_topic_prior=PRIOR, topic_word_prior=PRIOR, max_iter=25, random_state=seed
+    )
+    return smoothed(model.fit(sparse.csr_matrix(X)).components_ - PRIOR)
+
+
+def by_gensim(X: sparse.csr_array, K: int, seed: int) -> Topics:
+    from gensim.matutils import Sparse2Corpus
+    from gensim.models import LdaModel
+
+    corpus = Sparse2Corpus(sparse.csr_matrix(X), documents_columns=False)
+    names = {v: str(v) for v in range(X.shape[1])}
+    model = LdaModel(
+        corpus, K, names, alpha=PRIOR, eta=PRIOR, passes=ROUNDS, chunksize=256, decay=0.7,
+        offset=10, random_state=seed,
+    )  # fmt: skip
+    return smoothed(model.state.get_lambda() - PRIOR)
+
+
+def by_tomotopy(X: sparse.csr_array, K: int, seed: int) -> Topics:
+    import tomotopy
+
+    model: Any = tomotopy.LDAModel(k=K, alpha=PRIOR, eta=PRIOR, seed=seed + 1)
+    for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        words = np.repeat(X.indices[lo:hi], X.data[lo:hi].astype(int))
+        if len(words):
+            model.add_doc([str(word) for word in words])
+    model.optim_interval = 0
+    model.train(SWEEPS, workers=1)
+    held, sizes = np.zeros((K, X.shape[1])), model.get_count_by_topics()
+    names = np.array([int(word) for word in model.used_vocabs])
+    for k in range(K):
+        found = model.get_topic_word_dist(k, normalize=False)[: len(names)]
+        held[k, names] = np.maximum(np.asarray(found) - PRIOR, 0.0)
+    held *= (np.asarray(sizes) / np.maximum(held.sum(1), 1e-300))[:, None]
+    return smoothed(held)
+
+
+PEERS: dict[str, Callable[..., Topics]] = {
+    "scikit-learn, 25 passes": by_sklearn,
+    f"gensim, {ROUNDS} passes": by_gensim,
+    f"tomotopy, {SWEEPS} sweeps": by_tomotopy,
+}
+
+
+def plan(size: int) -> dict[str, Any]:
+    """Our fits, by name."""
+    lda, hdp = sb.LatentDirichletAllocation, sb.HDPTopicModel
+    sweeps = sb.CollapsedVB(max_iter=100, tol=0.0)
+    return {
+        "LDA, VB after collapsed sweeps (default)": lda(size),
+        "LDA, VB from documents": lda(size, init="documents"),
+        "LDA, 100 collapsed sweeps": lda(size, init="local", inference=sweeps),
+        "LDA, stochastic VB": lda(size, inference=sb.StochasticVB(max_iter=ROUNDS)),
+        "LDA, stochastic collapsed": lda(
+            size, init="local", inference=sb.StochasticCollapsedVB(max_iter=ROUNDS)
+        ),
+        "LDA, collapsed Gibbs, 100 sweeps": lda(
+            size, init="local", inference=sb.CollapsedGibbs(max_iter=100)
+        ),
+        "HDP, VB after a ladder (default)": hdp(),
+    }
+
+
+def fit(make: Callable[[int], Any], split: Split, n: int) -> str:
+    """Figures of n seeds; what is missing if a peer is not installed."""
+    found, losses = [], []
+    for seed in seeds(n):
+        began = time.process_time()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = make(seed)
+        except ImportError:
+            return "not installed"
+        seconds = time.process_time() - began
+        if getattr(model, "lower_bound_", None) is not None:
+            losses.append(-model.lower_bound_ / split.train.sum())
+        found.append((completion(model, split)[0], seconds, len(model.counts_)))
+    score, seconds_, size = zip(*found, strict=True)
+    loss = f"loss {span(losses, 3)}, " if losses else ""
+    return f"{loss}completion {span(score, 3)}, {span(seconds_, 1)} CPU s, {span(size)} topics"
+
+
+def rows_of(name: str, split: Split, size: int, n: int, only: str = "") -> list[Row]:
+    """One corpus: our fits, then the peers."""
+    ours = {
+        what: lambda seed, model=model: model.set_params(random_state=seed).fit(split.train)
+        for what, model in plan(size).items()
+    }
+    peers = {what: lambda seed, by=by: by(split.train, size, seed) for what, by in PEERS.items()}
+    rows = []
+    for what, make in (ours | peers).items():
+        if only in what:
+            row = Row(f"{name}, K={size}: {what}", fit(make, split, n))
+            print(f"{row.what}: {row.ours}", flush=True)
+            rows.append(row)
+    return rows
+
+
+def run() -> Experiment:
+    """Five corpora."""
+    corpora = {
+        "AP": read_ap(),
+        "20 newsgroups": read_news(),
+        "KOS": every_tenth(read_kos()),
+        "BBC": every_tenth(read_bbc()[0]),
+        "DBLP": every_tenth(read_bbc("dblp")[0][::DBLP_STEP]),
+    }
+    rows = [row for name, split in corpora.items() for row in rows_of(name, split, SIZE, 1)]
+    setting = (
+        f"Prior counts {PRIOR} of documents and words for LDA; one seed, one thread; every tenth "
+        f"document held out (newsgroups: the by-date test part); DBLP: every {DBLP_STEP}th paper. "
+        "Gibbs samplers give their last state, not an average."
+    )
+    return Experiment("Topic models and peers", setting, rows)
