@@ -19,6 +19,7 @@ NAMES = (
     "chains",
     "documents",
     "table_sweeps",
+    "sweeps",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",

@@ -13,7 +13,8 @@ from stickbreak.data import Documents
 from stickbreak.parameters import require_whole
 
 from .accumulate import Accumulator, Memoized
-from .collapsed import ExcludeOwn, check_units
+from .checked_units import check_units
+from .collapsed import ExcludeOwn
 from .engine import Data, Engine, SparseEngine, Visits
 from .mover import Mover
 from .plans import FixedBatches
