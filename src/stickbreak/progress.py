@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from stickbreak.inference import Callback, Info, LapRecord
 
-__all__ = ["Phase", "Progress"]
+__all__ = ["Phase", "Progress", "SweepPhase"]
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two plain lines
@@ -113,6 +113,17 @@ class Phase:
         trace: TracebackType | None,
     ) -> None:
         self._display.close()
+
+
+class SweepPhase(Callback):
+    """The sweeps of a start, as a phase. n_sweeps : of all"""
+
+    def __init__(self, phase: Phase, n_sweeps: int) -> None:
+        self._phase, self._n_sweeps = phase, n_sweeps
+
+    def on_lap(self, record: LapRecord) -> None:
+        """Show how many are done."""
+        self._phase.update(record.lap, self._n_sweeps)
 
 
 class Progress(Callback):

@@ -3,6 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
+from .drawn import N_PATHS, N_SYMBOLS, from_drawn
 from .ladder import from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -18,6 +19,8 @@ from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
 
 __all__ = [
+    "N_PATHS",
+    "N_SYMBOLS",
     "SMOOTHING",
     "choose_blocks",
     "choose_plusplus",
@@ -27,6 +30,7 @@ __all__ = [
     "from_blocks",
     "from_collapsed",
     "from_documents",
+    "from_drawn",
     "from_labels",
     "from_ladder",
     "from_local",
