@@ -221,7 +221,7 @@ class HDPHMM(SequenceModel):
         # The bound of a point estimate cannot choose the number of states.
         if self.root != "beta":
             return ()
-        if self._make_family().max_categories == 0:
+        if not self._draws_first():
             return super()._recommended_moves()
         # States of symbols are alike at first, and merge before they have become different.
         return (Merge(start="settled"), Delete(start="settled"), Birth())

@@ -141,8 +141,13 @@ class SequenceEstimator(Estimator):
         rule = pick_engine(self, False).rule()
         if isinstance(rule, Draw | ExcludeOwn):
             return "blocks"
-        is_drawn = not self._is_unbounded or isinstance(self._make_family(), Categorical)
-        return "collapsed" if is_drawn else "blocks"
+        return "collapsed" if self._draws_first() else "blocks"
+
+    def _draws_first(self) -> bool:
+        """Whether a variational fit begins with drawn states, by `init` or by default."""
+        if self.init != "auto":
+            return self.init == "collapsed"
+        return not self._is_unbounded or isinstance(self._make_family(), Categorical)
 
     def _draw_paths(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         table = task.table

@@ -169,7 +169,7 @@ class Mover:
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])
         self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
-        self.has_settled = bool(saved.get("has_settled", False))  # older files lack it
+        self.has_settled = saved["has_settled"]
         self.proposals = [
             known[kind].unpack(p, f"proposal/{i}", arrays)
             for i, (kind, p) in enumerate(saved["proposals"])

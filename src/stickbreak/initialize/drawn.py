@@ -54,15 +54,16 @@ def from_drawn(
 
     One column of symbols begins with each symbol in a random state, and is swept state by state
     with parameters integrated out. Other rows, and chains with impossible steps, begin with blocks
-    of rows and equal steps, and are swept path by path; families and priors that cannot be drawn
-    keep that beginning. Sequences count once, whatever their weight.
+    of rows and equal steps, and are swept path by path; families and priors that cannot be drawn,
+    and rows to be completed, keep that beginning. Sequences count once, whatever their weight.
 
     added : prior count of every step and symbol during the sweeps, beside the model's own: 1 for
         engines that look for a mode, which a prior count below one has not got
     candidates : see `from_blocks`
     """
     params = model.start_params(n_components, legal)
-    is_drawn, some = can_draw(model), _sampled(data, rng)
+    some = _sampled(data, rng)
+    is_drawn = can_draw(model) and not _completes(model, some)
     swept = replace(_with_added(model, added), learns=False)
     if is_drawn and model.sweeps_labels and _has_all_steps(model, n_components):
         states = _random_states(some, n_components, legal, rng)
@@ -79,6 +80,14 @@ def from_drawn(
     found = run(swept, engine, some, Start(seed, drawn), seed=number, pool=pool)
     require_whole_run(found)
     return Start(found.counts.scale(data.n_units / some.n_units), params)
+
+
+def _completes(model: Model, data: Sequences) -> bool:
+    """Whether rows lack entries that the family would complete, which samplers do not draw."""
+    if model.family.missing not in ("completed", "mixed"):
+        return False
+    rows = data.rows
+    return bool(isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and np.isnan(rows).any())
 
 
 def _has_all_steps(model: Model, n_components: int) -> bool:
