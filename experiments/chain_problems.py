@@ -35,9 +35,11 @@ class Problem:
     peer: str = ""
 
     @property
-    def is_drawn(self) -> bool:
-        """Whether the default start is that of drawn paths."""
-        return bool(self.peer) or self.rows[0].dtype.kind == "i"
+    def usual(self) -> str:
+        """What the default start is; empty if it is the better of two."""
+        if self.rows[0].dtype.kind == "i":
+            return "collapsed"
+        return "" if self.peer else "blocks"
 
     @property
     def n_states(self) -> int:

@@ -104,8 +104,7 @@ def rows_of(name: str, n_seeds: int, make: Callable[[int], Problem]) -> list[Row
     for seed in seeds(n_seeds):
         problem = make(seed)
         truth = fit_truth(problem)
-        usual = "collapsed" if problem.is_drawn else "blocks"
-        for init in (init for init in STARTS if init != usual):  # it is what "auto" is
+        for init in (init for init in STARTS if init != problem.usual):
             found.setdefault(init, []).append(search(problem, seed, init, truth))
         if problem.peer:
             found.setdefault(f"hmmlearn's {problem.peer}", []).append(

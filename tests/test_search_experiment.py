@@ -31,7 +31,6 @@ def test_symbols_have_the_sizes_that_the_table_names() -> None:
 def test_a_tiny_table_has_our_starts_and_the_peer() -> None:
     pytest.importorskip("hmmlearn")
     rows = search_chains.rows_of("fast", 1, lambda seed: fast(seed, 4, 60))
-    assert [row.what for row in rows] == [
-        "fast: auto", "fast: blocks", "fast: hmmlearn's GaussianHMM"
-    ]  # fmt: skip
+    kinds = ["auto", "blocks", "collapsed", "hmmlearn's GaussianHMM"]
+    assert [row.what for row in rows] == [f"fast: {kind}" for kind in kinds]
     assert "of 1; gap" in rows[0].ours

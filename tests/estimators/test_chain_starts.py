@@ -82,6 +82,14 @@ def test_fast_states_are_all_used():
     assert min(n_used["blocks"]) < 4
 
 
+def test_blocks_that_are_better_are_kept_as_they_were():
+    rng = np.random.default_rng(0)
+    path = np.repeat([-6.0, 0.0, 6.0], 30)[:, None]
+    rows = [path + rng.normal(size=(90, 1)) for _ in range(4)]
+    bounds = [fit(sb.HMM(3, init=i, random_state=0), rows).lower_bound_ for i in ("auto", "blocks")]
+    assert bounds[0] == bounds[1]
+
+
 def test_starts_differ_and_threads_do_not():
     bounds = set()
     for n_jobs in (1, 2):

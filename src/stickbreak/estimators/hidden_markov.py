@@ -61,8 +61,9 @@ class HMM(SequenceModel):
         succession; those that are far apart are chosen from ten times as many), "random-blocks"
         (without choosing), "k-means++" (Bregman, on rows: for states that change often), "random"
         (random rows) or "local" (a random chain for every sequence, as collapsed inference begins).
-        "auto" is "collapsed"; "blocks" for engines that sweep themselves, and for `HDPHMM` of other
-        families than `Categorical`. Sweeps see at most 100,000 rows, and every sequence once
+        "auto" is "collapsed" for `Categorical`; for `HMM` of other families the better of "blocks"
+        and "collapsed" after ten laps, for `HDPHMM` "blocks"; engines that sweep themselves begin
+        with "blocks". Sweeps see at most 100,000 rows, and every sequence once
         whatever its weight; families without `draw`, and learned concentrations, have none, and
         begin with the blocks and equal steps.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.

@@ -16,6 +16,7 @@ from stickbreak.inference import Draw, ExcludeOwn, Hard, Mode, Start
 from stickbreak.initialize import (
     N_PATHS,
     N_SYMBOLS,
+    better_start,
     from_blocks,
     from_drawn,
     from_local,
@@ -128,8 +129,13 @@ class SequenceEstimator(Estimator):
             return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
         if init == "collapsed":
             return self._draw_paths(model, task, rng, pool)
-        candidates = CANDIDATES if init == "blocks" else 1
-        return from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
+        candidates = 1 if init == "random-blocks" else CANDIDATES
+        start = from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
+        if init != "better":
+            return start
+        return better_start(
+            model, table, [start, self._draw_paths(model, task, rng, pool)], rng, pool
+        )
 
     def _init(self) -> str:
         """The start: the one that is asked for, or the one that does best with the arguments.
@@ -141,13 +147,15 @@ class SequenceEstimator(Estimator):
         rule = pick_engine(self, False).rule()
         if isinstance(rule, Draw | ExcludeOwn):
             return "blocks"
-        return "collapsed" if self._draws_first() else "blocks"
+        if self._draws_first():
+            return "collapsed"
+        return "blocks" if self._is_unbounded else "better"
 
     def _draws_first(self) -> bool:
         """Whether a variational fit begins with drawn states, by `init` or by default."""
         if self.init != "auto":
             return self.init == "collapsed"
-        return not self._is_unbounded or isinstance(self._make_family(), Categorical)
+        return isinstance(self._make_family(), Categorical)
 
     def _draw_paths(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         table = task.table

@@ -3,7 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
-from .drawn import N_PATHS, N_SYMBOLS, from_drawn
+from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
 from .ladder import from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -22,6 +22,7 @@ __all__ = [
     "N_PATHS",
     "N_SYMBOLS",
     "SMOOTHING",
+    "better_start",
     "choose_blocks",
     "choose_plusplus",
     "choose_random",
