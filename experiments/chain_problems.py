@@ -14,7 +14,7 @@ import numpy as np
 
 import stickbreak as sb
 
-from .part_of_speech import read_treebank
+from .tagged import read_treebank
 
 __all__ = ["PROBLEMS", "Problem", "draw_path"]
 
