@@ -25,6 +25,7 @@ EXPERIMENTS = (
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
     "earthquakes", "one_pass", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
+    "search_chains",
     "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
     "joint_predictive", "part_of_speech", "text_prediction",
 )  # fmt: skip

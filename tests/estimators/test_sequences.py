@@ -524,7 +524,8 @@ def test_a_stream_of_sequences(cls):
 
 
 def test_warm_start_goes_on_from_where_it_was():
-    first = sb.HMM(3, random_state=0, inference=sb.BatchVB(max_iter=2), warm_start=True)
+    engine = sb.BatchVB(max_iter=2)
+    first = sb.HMM(3, random_state=0, init="blocks", inference=engine, warm_start=True)
     with pytest.warns(sb.ConvergenceWarning):
         first.fit(X)
     before = first.lower_bound_

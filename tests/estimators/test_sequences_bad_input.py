@@ -252,7 +252,7 @@ PRIORS = {
     "stickiness": ({"stickiness": -1.0}, "stickiness must be zero or a positive number; got -1.0"),
     "init": (
         {"init": "k-means"},
-        "unknown init 'k-means'; choose one of blocks, random-blocks, k-means",
+        "unknown init 'k-means'; choose one of auto, collapsed, blocks, random-blocks, k-means",
     ),
     "dictionary of vectors": (
         {"allowed": {0: [1]}},

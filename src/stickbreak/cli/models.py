@@ -30,8 +30,9 @@ INITS = (
     'shares) and "collapsed" (sweeps from these)'
 )
 CHAIN_INITS = (
-    '"blocks" (of rows in succession, far apart); others are "random-blocks", "k-means++" (rows '
-    'far apart), "random" and "local" (random chains)'
+    '"auto": "collapsed" (sweeps that draw states) for symbols; else "blocks" (of rows in '
+    'succession, far apart), or for hmm the better of both; others are "random-blocks", '
+    '"k-means++" (rows far apart), "random" and "local" (random chains)'
 )
 CHAIN_OPTIONS = (
     "n_components", "family", "concentration", "start_concentration", "stickiness", "learn_prior",

@@ -13,6 +13,7 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
+from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
 from stickbreak.stats import Array, Fields
 
@@ -54,10 +55,17 @@ class HMM(SequenceModel):
         words in the order of `categories_`, which is the sorted one. Symbols that a mapping lacks
         may have any state. So may words that `predict` and its like are given and the fit has not
         seen, with a warning.
-    init : where a fit begins: "blocks" (each state sees one block of 20 rows in succession; those
-        that are far apart are chosen from ten times as many), "random-blocks" (without choosing),
-        "k-means++" (Bregman, on rows: for states that change often), "random" (random rows) or
-        "local" (a random chain for every sequence, as collapsed inference begins).
+    init : where a fit begins: "collapsed" (sweeps that draw the states: for one column of symbols
+        200 of collapsed Gibbs sampling, each symbol in a random state at first; for other rows 20
+        of `Gibbs`, from blocks and equal steps), "blocks" (each state sees one block of 20 rows in
+        succession; those that are far apart are chosen from ten times as many), "random-blocks"
+        (without choosing), "k-means++" (Bregman, on rows: for states that change often), "random"
+        (random rows) or "local" (a random chain for every sequence, as collapsed inference begins).
+        "auto" is "collapsed" for `Categorical`; for `HMM` of other families the better of "blocks"
+        and "collapsed" after ten laps, for `HDPHMM` "blocks"; engines that sweep themselves begin
+        with "blocks". Sweeps see at most 100,000 rows, and every sequence once
+        whatever its weight; families without `draw`, and learned concentrations, have none, and
+        begin with the blocks and equal steps.
     learn_prior, max_iter, tol, random_state : as in `Mixture`.
     n_init, n_jobs, warm_start, verbose : likewise.
 
@@ -106,7 +114,7 @@ class HMM(SequenceModel):
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: RandomState = None,
-        init: str = "blocks",
+        init: str = "auto",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -199,7 +207,7 @@ class HDPHMM(SequenceModel):
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: RandomState = None,
-        init: str = "blocks",
+        init: str = "auto",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -212,7 +220,12 @@ class HDPHMM(SequenceModel):
 
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         # The bound of a point estimate cannot choose the number of states.
-        return super()._recommended_moves() if self.root == "beta" else ()
+        if self.root != "beta":
+            return ()
+        if not self._draws_first():
+            return super()._recommended_moves()
+        # States of symbols are alike at first, and merge before they have become different.
+        return (Merge(start="settled"), Delete(start="settled"), Birth())
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # Superfluous states take some hundred laps to die out.

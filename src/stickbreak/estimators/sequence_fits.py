@@ -10,10 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak.data import Sequences, Table
+from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Start
-from stickbreak.initialize import from_blocks, from_local, from_plusplus, from_random
+from stickbreak.inference import Draw, ExcludeOwn, Hard, Mode, Start
+from stickbreak.initialize import (
+    N_PATHS,
+    N_SYMBOLS,
+    better_start,
+    from_blocks,
+    from_drawn,
+    from_local,
+    from_plusplus,
+    from_random,
+)
 from stickbreak.models import Model, ModelPotentials
+from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
 from stickbreak.reading import (
     Dictionary,
@@ -30,6 +41,7 @@ from stickbreak.reading import (
 from stickbreak.stats import Array
 
 from .base import Estimator
+from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
 from .views import Labeled, plot_chain
@@ -45,7 +57,7 @@ ROUTED = {"sequence_id": True}
 class SequenceEstimator(Estimator):
     """Fits of hidden Markov chains, and the transitions that they learn."""
 
-    INITS = ("blocks", "random-blocks", "k-means++", "random", "local")
+    INITS = ("auto", "collapsed", "blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
     allowed: Mapping[Any, Any] | ArrayLike | None = None
     __metadata_request__fit: ClassVar = ROUTED
@@ -107,16 +119,62 @@ class SequenceEstimator(Estimator):
         return fitted.schema.n_features * (1 + fitted.model.family.lags)
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        table, K, legal = task.table, task.n_components, task.legal
-        if self.init == "random":
+        table, K, legal, init = task.table, task.n_components, task.legal, self._init()
+        assert isinstance(table, Sequences)
+        if init == "random":
             return from_random(model, table, K, rng, legal=legal)
-        if self.init == "local":
-            assert isinstance(table, Sequences)
+        if init == "local":
             return from_local(model, table, K, rng, legal=legal, pool=pool)
-        if self.init == "k-means++":
+        if init == "k-means++":
             return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
-        candidates = CANDIDATES if self.init == "blocks" else 1
-        return from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
+        if init == "collapsed":
+            return self._draw_paths(model, task, rng, pool)
+        candidates = 1 if init == "random-blocks" else CANDIDATES
+        start = from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
+        if init != "better":
+            return start
+        return better_start(
+            model, table, [start, self._draw_paths(model, task, rng, pool)], rng, pool
+        )
+
+    def _init(self) -> str:
+        """The start: the one that is asked for, or the one that does best with the arguments.
+
+        Engines that draw or sweep themselves need no sweeps before theirs.
+        """
+        if self.init != "auto":
+            return self.init
+        rule = pick_engine(self, False).rule()
+        if isinstance(rule, Draw | ExcludeOwn):
+            return "blocks"
+        if self._draws_first():
+            return "collapsed"
+        return "blocks" if self._is_unbounded else "better"
+
+    def _draws_first(self) -> bool:
+        """Whether a variational fit begins with drawn states, by `init` or by default."""
+        if self.init != "auto":
+            return self.init == "collapsed"
+        return isinstance(self._make_family(), Categorical)
+
+    def _draw_paths(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        table = task.table
+        assert isinstance(table, Sequences)
+        # a mode with prior counts c is that of a Dirichlet with c + 1
+        added = 1.0 if isinstance(pick_engine(self, False).rule(), Mode | Hard) else 0.0
+        n_sweeps = N_SYMBOLS if model.sweeps_labels else N_PATHS
+        with Phase("drawing states", bool(self.verbose)) as phase:
+            return from_drawn(
+                model,
+                table,
+                task.n_components,
+                rng,
+                added=added,
+                candidates=CANDIDATES,
+                legal=task.legal,
+                pool=pool,
+                callbacks=(PhaseLaps(phase, n_sweeps),),
+            )
 
     # ------------------------------------------------------------------------------------ fits
 

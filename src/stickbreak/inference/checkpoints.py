@@ -347,7 +347,9 @@ def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> 
     visits = tuple(_read_visit(*visit) for visit in header["visits"])
     moves = header["moves"]
     if moves is not None:
-        moves = {name: moves[name] for name in ("attempts", "proposals", "planned_ids")}
+        # older files do not say whether the fit has settled
+        is_known = {"has_settled": bool(moves.get("has_settled", False))}
+        moves = {**{n: moves[n] for n in ("attempts", "proposals", "planned_ids")}, **is_known}
     learned = (
         unpack_fields(header["learned"], "learned", arrays) if "learned" in header else NOTHING
     )

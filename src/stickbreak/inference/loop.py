@@ -176,12 +176,17 @@ class _Loop:
 
     def _propose(self, settled: bool) -> bool:
         of_fit = self.model, self.state, self.data, self.seed, settled, self.pool
+        if self.mover.tries_last:
+            self.mover.plan(*of_fit)
+            if self.mover.proposals:
+                return True
         outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
             return True
-        self.mover.plan(*of_fit)
+        if not self.mover.tries_last:
+            self.mover.plan(*of_fit)
         return not settled or bool(self.mover.proposals)
 
     def _adopt(self, outcome: Outcome) -> None:

@@ -59,13 +59,22 @@ class Mover:
     proposals: list[Proposal] = field(default_factory=list)
     planned_ids: tuple[int, ...] = ()
     sweeps: bool = False
+    has_settled: bool = False
+
+    @property
+    def tries_last(self) -> bool:
+        """Whether trials wait until nothing is proposed, as moves with start="settled" ask for."""
+        return any(move.waits for move in self.moves)
 
     def _scene(
         self, model: Model, state: State, data: Any, seed: int, settled: bool, pool: Pool
     ) -> Scene:
         rng = np.random.default_rng([seed, MOVES, state.lap])
         globals_ = state.total.view(), state.params, state.ids
-        return Scene(model, *globals_, data, self.attempts, rng, state.lap, settled, pool)
+        scene = Scene(model, *globals_, data, self.attempts, rng, state.lap, settled, pool)
+        self.has_settled |= settled
+        scene.has_settled = self.has_settled
+        return scene
 
     def try_out(
         self,
@@ -150,6 +159,7 @@ class Mover:
             "attempts": self.attempts.to_list(),
             "proposals": proposals,
             "planned_ids": list(self.planned_ids),
+            "has_settled": self.has_settled,
         }
 
     def unpack(
@@ -159,6 +169,7 @@ class Mover:
         known = {move.kind: move for move in self.moves}
         self.attempts.load(saved["attempts"])
         self.planned_ids = tuple(int(i) for i in saved["planned_ids"])
+        self.has_settled = saved["has_settled"]
         self.proposals = [
             known[kind].unpack(p, f"proposal/{i}", arrays)
             for i, (kind, p) in enumerate(saved["proposals"])

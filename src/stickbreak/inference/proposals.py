@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from stickbreak.parameters import Parameters
+from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Array, Watch
 from stickbreak.stats import Edit
 
@@ -15,7 +15,7 @@ from .scene import Scene
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["TIE", "BaseMove", "Outcome", "Proposal"]
+__all__ = ["TIE", "BaseMove", "Outcome", "Proposal", "require_start"]
 
 TIE = 1e-10  # relative rounding error of the bound
 
@@ -63,15 +63,37 @@ class Proposal(Protocol):
         """
 
 
+def require_start(start: Any) -> None:
+    """Raise ValueError unless it is a lap, or "settled"."""
+    if isinstance(start, str):
+        if start != "settled":
+            raise ValueError(f'start must be a lap, or "settled"; got {start!r}')
+        return
+    require_whole(start=start)
+
+
 class BaseMove(Parameters):
     """Proposes changes of the components.
 
     A move that cannot be tracked during a lap may be tried on all data.
 
     kind : name of the move in records and files
+    start : first lap in which it proposes, or "settled": once a lap has gained hardly anything
     """
 
     kind: ClassVar[str]
+    start: int | str = 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether it proposes nothing until the fit has settled once."""
+        return self.start == "settled"
+
+    def is_due(self, scene: Scene) -> bool:
+        """Whether it may propose in this lap."""
+        if isinstance(self.start, str):
+            return scene.has_settled
+        return scene.lap >= self.start
 
     def check(self) -> None:
         """Raise ValueError for an invalid setting."""

@@ -63,6 +63,7 @@ class Scene:
     """What a move may use when it plans: the model at the beginning of a lap.
 
     settled : the last lap gained hardly anything
+    has_settled : some lap of the fit has gained hardly anything
     in_stream : the data are rows that will be seen once; the total is that of earlier rows
     batches, warm : fixed batches of the fit, and the values that its units keep; for trials
     spent : what the present trial has cost
@@ -87,6 +88,7 @@ class Scene:
     spent: Spent = field(default_factory=Spent)
     focus: Array | None = None
     own: Fields | None = None
+    has_settled: bool = False
 
     @cached_property
     def bound(self) -> float:

@@ -3,6 +3,7 @@
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
+from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
 from .ladder import LADDER_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -19,7 +20,10 @@ from .seeded_words import place_words
 
 __all__ = [
     "LADDER_LAPS",
+    "N_PATHS",
+    "N_SYMBOLS",
     "SMOOTHING",
+    "better_start",
     "choose_blocks",
     "choose_plusplus",
     "choose_random",
@@ -28,6 +32,7 @@ __all__ = [
     "from_blocks",
     "from_collapsed",
     "from_documents",
+    "from_drawn",
     "from_labels",
     "from_ladder",
     "from_local",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, require_start
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Watch
@@ -38,6 +38,7 @@ class Delete(BaseMove):
     n_passes : passes in which the absorbers adapt on a sample; too few and nothing is ever
         accepted.
     max_trial_rows : as in `Birth`.
+    start : as in `Merge`. Trials on all data always wait until the fit has settled.
     """
 
     kind: ClassVar[str] = "delete"
@@ -46,6 +47,7 @@ class Delete(BaseMove):
     max_targets: int = 2
     n_passes: int = 50
     max_trial_rows: int | None = None
+    start: int | str = 1
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
@@ -60,6 +62,7 @@ class Delete(BaseMove):
 
     def check(self) -> None:
         """Settings are whole numbers."""
+        require_start(self.start)
         require_whole(
             n_absorbers=self.n_absorbers, max_targets=self.max_targets, n_passes=self.n_passes
         )
@@ -69,7 +72,7 @@ class Delete(BaseMove):
     def plan(self, scene: Scene) -> list[Proposal]:
         """Proposals for the smallest components."""
         is_tracked = "redistribute" in scene.model.structure.tracks
-        if len(scene.ids) < 2 or scene.in_stream or not is_tracked:
+        if len(scene.ids) < 2 or scene.in_stream or not is_tracked or not self.is_due(scene):
             return []
         found: list[Proposal] = []
         tried = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.inference.proposals import BaseMove, Outcome, Proposal
+from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, require_start
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Local, Potentials, Watch
@@ -109,7 +109,9 @@ class Merge(BaseMove):
     Parameters
     ----------
     max_pairs : pairs watched in one lap, at most; default twice the number of components.
-    start : first lap in which pairs are watched.
+    start : first lap in which pairs are watched, or "settled": none until a lap has gained less
+        than the engine's `tol`. Components of a start that are alike at first then have time to
+        become different. Trials of other moves wait until no pair is left to watch.
     allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound
         would drop. It is for fits to a sample whose rows count several times, which overrate every
         component.
@@ -118,7 +120,7 @@ class Merge(BaseMove):
     kind: ClassVar[str] = "merge"
 
     max_pairs: int | None = None
-    start: int = 1
+    start: int | str = 1
     allowance: float = 0.0
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
@@ -144,7 +146,7 @@ class Merge(BaseMove):
 
     def check(self) -> None:
         """Settings are numbers in their ranges."""
-        require_whole(start=self.start)
+        require_start(self.start)
         if not 0 <= self.allowance < np.inf:
             raise ValueError(f"allowance={self.allowance} must be a number of nats, 0 or more")
         if self.max_pairs is not None:
@@ -153,7 +155,7 @@ class Merge(BaseMove):
     def plan(self, scene: Scene) -> list[Proposal]:
         """Pairs that may belong together, by their counts alone; best first."""
         # In a stream, the entropy of rows seen before is no longer known.
-        if scene.lap < self.start or len(scene.ids) < 2 or scene.in_stream:
+        if not self.is_due(scene) or len(scene.ids) < 2 or scene.in_stream:
             return []
         if "merge" not in scene.model.structure.tracks:
             return []

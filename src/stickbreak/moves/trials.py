@@ -52,8 +52,9 @@ def try_fit(
     """
     model, data = scene.model, scene.data
     posteriors, part, bound = _touched(scene, counts, params, how, least)
+    loose = replace(model.prior.loosened(counts, params), sides={})
     scene.spent.n_passes += part.n_again / data.n_spans
-    fit = PartialFit(model, part, replace(counts, sides={}), params, scene.pool)
+    fit = PartialFit(model, part, loose, params, scene.pool)
     if part.how is not None and len(part.units) >= MANY_UNITS:
         scene.spent.gain = _look(scene, fit, n_passes)
         if scene.spent.gain < 0.0:

@@ -52,6 +52,13 @@ class BasePrior:
         """New parameters; never lowers `bound(total, .)`."""
         return params
 
+    def loosened(self, counts: Summary, params: Fields) -> Summary:
+        """Counts to begin a trial with: by default the given ones.
+
+        Where components depend on each other, habits of those that have changed are weakened.
+        """
+        return counts
+
     def order(self, total: Summary) -> Array | None:
         """Order of components with the largest bound; None if it does not matter."""
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ __all__ = ["DirichletRows", "RowCounts", "RowPseudo", "require_stickiness", "sta
 
 # Added to every transition, so that reducible and absorbing chains have a stationary distribution.
 SMOOTHING = 1e-8
+# Part of the steps to other states that `loosened` shares out.
+LOOSE = 0.5
 
 
 class RowPseudo(NamedTuple):
@@ -108,6 +110,23 @@ class RowCounts(BasePrior):
     def sizes(self, counts: Counts) -> Array:
         """(K,) expected rows of each state: starts plus steps into it."""
         return np.asarray(counts["start"] + counts["transition"].sum(0))
+
+    def loosened(self, counts: Summary, params: Fields) -> Summary:
+        """Counts with half of the steps to other states as if all states were left alike.
+
+        A step that is hardly counted has a very small expected log under a sparse prior, and no
+        path takes it again: where states have changed, paths take detours. Impossible steps stay
+        so.
+        """
+        steps = np.array(counts["transition"], dtype=float)
+        leaving = steps - np.diag(np.diagonal(steps))
+        if not leaving.sum() > 0:
+            return counts
+        alike = np.outer(leaving.sum(1), leaving.sum(0)) / leaving.sum()
+        alike[self.pseudo(params, len(steps)).transition <= 0] = 0.0
+        np.fill_diagonal(alike, 0.0)
+        steps += LOOSE * (alike - leaving)
+        return replace(counts, arrays={**counts.arrays, "transition": steps})
 
     def mean(self, counts: Counts, params: Fields) -> Array:
         """(K,) shares of all rows seen, with the prior counts of one start row added.
