@@ -93,4 +93,8 @@ def run() -> Experiment:
     return Experiment("Five hundred states", setting, compare(), FOUND)
 
 
-FOUND = ""
+FOUND = (
+    "Three laps do not leave the saddle of random chains, so scores and states say little. A sweep "
+    "with tables is as fast as one without, and takes twice the memory; memory, not time, limits "
+    "the number of sequences: 6 MB each with 500 states. The beam is three to five times faster."
+)
