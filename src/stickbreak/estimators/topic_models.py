@@ -23,8 +23,8 @@ from .topic_fits import TopicEstimator
 __all__ = ["HDPTopicModel", "LatentDirichletAllocation"]
 
 # Of a fit that began with as many topics as suit it: births and deletes are trials on all data, and
-# on corpora as large as AP they took three quarters of the time for 0.1 % of the bound. To watch
-# pairs makes a lap several times as long; in the first laps none was ever accepted.
+# on corpora as large as AP they took two thirds of the time for 0.1 % of the bound. To watch
+# pairs makes a lap several times as long; on AP none of 150 was accepted.
 MAX_TRIAL_ROWS, MAX_PAIRS, LATE = 100_000, 24, 20
 
 

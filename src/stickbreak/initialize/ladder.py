@@ -24,7 +24,7 @@ __all__ = ["LADDER_LAPS", "from_ladder"]
 FIRST = 8  # components of the first rung
 RUNG_SWEEPS, RUNG_LAPS = 20, 8
 LADDER_LAPS = 6 * (RUNG_SWEEPS + RUNG_LAPS)  # of six rungs, as many as a ladder often has
-# Two starts of one rung differ by as much of the bound, and after so few laps the rungs with more
+# Finished fits of one number differ by as much or more, and after so few laps the rungs with more
 # components are further from where they end: of those that are equal but for it, the largest.
 EQUAL = 5e-4
 
