@@ -347,7 +347,7 @@ FOUND = (
     "inference of sequences is 6.2 (d=1) and 9.3 points (d=3) above VB from random parameters, "
     "and 0.5 and 1.4 above VB from the same chains. EM from there is level with it at d=1. With "
     "the prior that held-out words choose, both are lower, and the differences are -0.2 and 0.8. "
-    "On conll2000 and UD English it is 0.7 and 0.6 above VB and below EM; on MASC seeds differ more "
+    "On conll2000 and UD English it is 0.7 and 0.6 above VB, below EM; on MASC seeds differ more "
     "than engines. A state for each common word beats every model without a dictionary."
 )
 
