@@ -182,7 +182,6 @@ ENGINES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
 def test_local_starts_of_rows_with_one_legal_state_have_no_zero_weights():
     """A float32 in [0, 1) is zero once in 2**24: over 23,000 words and 45 states, nearly always."""
 
@@ -201,6 +200,7 @@ def test_local_starts_of_rows_with_one_legal_state_have_no_zero_weights():
     np.testing.assert_allclose(own["shares"].sum(1), 1.0, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda e: f"{type(e).__name__}")
 def test_every_engine_begins_locally(engine):
     data = [words(20).rows[a:b, 0] for a, b in zip(*two_ends(words(20)), strict=True)]
