@@ -1,7 +1,8 @@
 """Parts of speech: hidden Markov models of sentences with a dictionary of tags, and without.
 
 One engine and few seeds:
-`python -m experiments.part_of_speech --engine batch --seeds 2 --task d=1`.
+`python -m experiments.part_of_speech --engine batch --seeds 2 --task d=1`. Tables that a run leaves
+out: `--more`.
 """
 
 from __future__ import annotations
@@ -300,18 +301,30 @@ def other_rows(corpus: str, name: str) -> list[Row]:
     return rows
 
 
+TAGGED = [name for name, task in TASKS.items() if task.least is not None]
+CORPORA = ("conll2000", "MASC, written", "UD English")
+
+
 def parts() -> list[Callable[[], list[Row]]]:
-    """All tables, a task at a time."""
-    tagged = [name for name, task in TASKS.items() if task.least is not None]
-    others = ("conll2000", "MASC, written", "UD English")
+    """The tables of a run, a task at a time."""
     return [
         *(partial(fixed_rows, name) for name in TASKS),
-        *(partial(published_rows, name) for name in tagged),
-        *(partial(sampler_rows, name) for name in TASKS),
-        *(partial(chosen_rows, name) for name in TASKS),
-        *(partial(chosen_rows, name, FromParameters) for name in tagged),
-        *(partial(lap_rows, name) for name in tagged),
-        *(partial(other_rows, corpus, name) for corpus in others for name in tagged),
+        *(partial(published_rows, name) for name in TAGGED),
+        *(partial(chosen_rows, name) for name in TAGGED),
+        partial(sampler_rows, "d=1"),
+        partial(lap_rows, "d=1"),
+        *(partial(other_rows, corpus, "d=1") for corpus in CORPORA),
+    ]
+
+
+def more_parts() -> list[Callable[[], list[Row]]]:
+    """Tables that a run leaves out for want of time."""
+    return [
+        *(partial(chosen_rows, name, FromParameters) for name in TAGGED),
+        partial(chosen_rows, "unsupervised"),
+        *(partial(sampler_rows, name) for name in ("d=3", "unsupervised")),
+        partial(lap_rows, "d=3"),
+        *(partial(other_rows, corpus, "d=3") for corpus in CORPORA),
     ]
 
 
@@ -320,18 +333,27 @@ TEXT = (
     "tag that a word has anywhere in treebank and conll2000, words with fewer than d tokens any; "
     "accuracy of the most probable tag of each token, 50 laps. Without: 45 states, 200 laps; "
     "greedy one to one, many to one cross-validated, variation of information in bits, V-measure. "
-    "Mean (standard deviation). All engines begin with the same random local chains, but for the "
-    "rows with random parameters, the published start of EM and VB. Prior counts of steps and "
-    "words are 0.1 and 0.1; where they are chosen, those of a 3 x 4 grid under which the next "
-    "1,000 sentences are likeliest (one seed, 50 laps); no tag is looked "
-    "at. Gibbs sampling cools down from temperature 2 to 0.08. Other corpora: their first 1,000 "
-    "sentences, a dictionary of all of the corpus. Published figures are of a dictionary from 1.1 "
+    "Collapsed fits end earlier when their predictive has not risen for five laps. Mean (standard "
+    "deviation). All engines begin with the same random local chains, but for the rows with random "
+    "parameters, the published start of EM and VB. Prior counts of steps and words are 0.1 and "
+    "0.1; where they are chosen, those of a 3 x 4 grid under which the next 1,000 sentences are "
+    "likeliest (one seed, 50 laps); no tag is looked at. Gibbs sampling cools down from "
+    "temperature 2 to 0.08. Other corpora: their first 1,000 sentences, a dictionary of all of the "
+    "corpus, of conll2000 that of the treebank. Published figures are of a dictionary from 1.1 "
     "million tokens, with priors chosen for each engine: only differences compare."
+)
+FOUND = (
+    "Most of the published lead over VB is that of the start: with the same prior, collapsed "
+    "inference of sequences is 6.2 (d=1) and 9.3 points (d=3) above VB from random parameters, "
+    "and 0.5 and 1.4 above VB from the same chains. EM from there is level with it at d=1. With "
+    "the prior that held-out words choose, both are lower, and the differences are -0.2 and 0.8. "
+    "On conll2000 and UD English it is 0.7 and 0.6 above VB, below EM; on MASC seeds differ more "
+    "than engines. A state for each common word beats every model without a dictionary."
 )
 
 
 def describe(rows: list[Row]) -> Experiment:
-    return Experiment("Parts of speech", TEXT, rows)
+    return Experiment("Parts of speech", TEXT, rows, FOUND)
 
 
 def run() -> Experiment:
@@ -339,19 +361,18 @@ def run() -> Experiment:
 
 
 def main() -> None:
-    """Some engines and seeds, shown and not kept."""
+    """Some engines and seeds, or the tables that a run leaves out; shown and not kept."""
     from .run import write_section
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=ALL, action="append", help="default: all")
     parser.add_argument("--task", choices=list(TASKS), action="append", help="default: all")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--more", action="store_true", help="what a run leaves out")
     given = parser.parse_args()
-    rows = [
-        row
-        for name in given.task or TASKS
-        for row in fixed_rows(name, given.engine or ALL, given.seeds)
-    ]
+    engines, n = given.engine or ALL, given.seeds
+    tables = [partial(fixed_rows, name, engines, n) for name in given.task or TASKS]
+    rows = [row for part in (more_parts() if given.more else tables) for row in part()]
     print(write_section("part_of_speech", describe(rows)))
 
 

@@ -213,10 +213,16 @@ TEXT = (
     "Brown all engines begin with the same exponential random counts, as published, and steps of "
     "stochastic inference have sizes (1 + t)**-kappa; batch engines there have one seed."
 )
+FOUND = (
+    "Stochastic collapsed inference with guards is above SVI in all settings but one: with blocks "
+    "of two words and kappa 0.9, SVI with buffers is 0.02 above. A kappa of 0.5 is best for both. "
+    "Guards help most where blocks are short, and messages more than counts; with blocks of ten "
+    "words they hardly matter. Collapsed inference by tokens stops early, in poor optima."
+)
 
 
 def describe(rows: list[Row]) -> Experiment:
-    return Experiment("Text prediction", TEXT, rows)
+    return Experiment("Text prediction", TEXT, rows, FOUND)
 
 
 def run() -> Experiment:

@@ -94,6 +94,7 @@ def test_tables_have_a_row_for_each_setting(monkeypatch: pytest.MonkeyPatch) -> 
     assert END in text_prediction.chain().train[0]
     monkeypatch.setattr(text_prediction, "RATES", ((10, 0.5),))
     monkeypatch.setattr(text_prediction, "BLOCKS", ((2, 0.5),))
+    monkeypatch.setattr(text_prediction, "STEP_WORDS", 100)
     rows = text_prediction.run().rows
     assert len(rows) == (1 + 4) + (3 + 2) + 5
     assert all(float(row.ours.split()[0].rstrip(";")) < 0 for row in rows)

@@ -212,7 +212,7 @@ def test_rows_of_other_kinds_and_streams() -> None:
 def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
     engine = StochasticCollapsedVB(**settings)
     with pytest.raises(ValueError, match=message):
-        sb.HMM(2, family="categorical", inference=engine).fit(["abab", "baba"])
+        sb.HMM(2, family="categorical", inference=engine).fit([list("abab"), list("baba")])
 
 
 def test_rows_without_order_have_no_blocks() -> None:
@@ -225,9 +225,21 @@ def test_rows_without_order_have_no_blocks() -> None:
 
 def test_impossible_steps_are_refused() -> None:
     """What the neighbors were might then leave a block without a path."""
-    engine = engine_of(subchain_length=2)
+    engine = engine_of(subchain_length=2, batch_size=1)
     with pytest.raises(ValueError, match="impossible steps"):
         sb.HMM(
             2, family="categorical", inference=engine, start_prior=np.ones(2),
             transition_prior=np.array([[1.0, 1.0], [0.0, 1.0]]),
-        ).fit(["abab", "baba"])  # fmt: skip
+        ).fit([list("abab"), list("baba")])  # fmt: skip
+
+
+def test_steps_on_more_than_there_are_say_so() -> None:
+    for granularity, units in (("auto", "2 sequences"), ("subsequence", "4 blocks")):
+        engine = StochasticCollapsedVB(
+            granularity=granularity, subchain_length=2, batch_size=9, max_iter=2, tol=9.0
+        )
+        with (
+            pytest.warns(sb.DataWarning, match=f"there are {units}"),
+            pytest.warns(sb.ConvergenceWarning),
+        ):
+            sb.HMM(2, family="categorical", inference=engine).fit([list("abab"), list("baba")])

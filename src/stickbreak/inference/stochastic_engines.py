@@ -103,15 +103,17 @@ class _BatchEngine(_StochasticEngine):
 
     def check_data(self, model: Model, data: Data) -> None:
         """Say so if a step would take more units than there are."""
-        if self.batch_size is not None and self.batch_size > data.n_spans:
-            units = "sequences" if isinstance(data, Sequences) else "rows"
-            units = "documents" if isinstance(data, Documents) else units
+        units = "sequences" if isinstance(data, Sequences) else "rows"
+        self._warn_of_few(data.n_spans, "documents" if isinstance(data, Documents) else units)
+
+    def _warn_of_few(self, n_units: int, units: str) -> None:
+        if self.batch_size is not None and self.batch_size > n_units:
             warnings.warn(
-                f"batch_size={self.batch_size}, but there are {data.n_spans} {units}: each step "
+                f"batch_size={self.batch_size}, but there are {n_units} {units}: each step "
                 "takes all of them, one step a lap; use a smaller batch_size, or an engine that is "
                 "not stochastic",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def accumulator(self, data: Data) -> Accumulator:
@@ -184,12 +186,17 @@ class StochasticCollapsedVB(_BatchEngine):
         _require_steps(self.subchain_length)
 
     def check_data(self, model: Model, data: Data) -> None:
-        """Blocks are those of sequences."""
-        if self._in_blocks and not (isinstance(data, Sequences) and model.structure.is_ordered):
+        """Blocks are those of sequences; say so if a step would take more than there are."""
+        if not self._in_blocks:
+            super().check_data(model, data)
+            return
+        if not (isinstance(data, Sequences) and model.structure.is_ordered):
             raise ValueError(
                 "granularity='subsequence' cuts sequences into blocks, and these data have none; "
                 "use granularity='auto'"
             )
+        blocks = data.whole().in_blocks(int(self.subchain_length))
+        self._warn_of_few(blocks.n_spans, "blocks")
 
     @property
     def _in_blocks(self) -> bool:

@@ -10,6 +10,8 @@ from stickbreak.stats import Field, Fields
 
 __all__ = ["no_shares", "random_shares"]
 
+LEAST_DRAWN = np.float32(1e-30)  # few are zero, but one may be that of the one legal component
+
 
 def no_shares(n_rows: int, n_components: int, axis: str) -> Fields:
     """Shares (n, K), float32, none yet."""
@@ -22,6 +24,7 @@ def random_shares(
 ) -> Fields:
     """Uniformly random shares (n, K), float32, of the components that a row may have."""
     shares = rng.standard_exponential((batch.n_rows, n_components), dtype=np.float32)
+    np.maximum(shares, LEAST_DRAWN, out=shares)
     if legal is not None and batch.sets is not None:
         shares *= np.asarray(legal)[batch.sets] > 0
     shares /= shares.sum(1, keepdims=True)

@@ -36,6 +36,7 @@ __all__ = ["SweptChain", "legal_rows", "require_possible", "used_units"]
 
 KEPT = np.float32
 DRAWN = 1 << 20  # random numbers at a time, so that they stay in the cache
+LEAST_DRAWN = np.float32(2.0**-25)  # one of 2**24 is zero, and may be that of the one legal state
 
 
 class SweptChain(BaseStructure):
@@ -141,6 +142,7 @@ def _draw_chains(batch: Batch, own: Fields, legal: Array | None, rng: np.random.
     for begin in range(0, n, max(1, DRAWN // (K * K))):
         m = min(max(1, DRAWN // (K * K)), n - begin)
         uniforms = rng.random((m, K, K), dtype=np.float32)
+        np.maximum(uniforms, LEAST_DRAWN, out=uniforms)
         random_chains(uniforms, begin, units, is_first, *limits, own["rows"], own["pairs"])
     is_used = used_units(batch)
     own["rows"][~is_used[units]] = own["pairs"][~is_used] = 0.0
