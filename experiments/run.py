@@ -26,7 +26,7 @@ EXPERIMENTS = (
     "earthquakes", "one_pass", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains",
-    "topic_bars", "ap_topics", "news_topics", "topic_starts", "topic_peers",
+    "topic_bars", "ap_topics", "news_topics", "topic_starts",
     "joint_predictive", "part_of_speech", "text_prediction",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
