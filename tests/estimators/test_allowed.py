@@ -55,7 +55,7 @@ def fit(model, X=X):
         return model.fit(X)
 
 
-@pytest.mark.covering
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", [sb.HMM, sb.HDPHMM])
 def test_words_have_allowed_states_only(kind, name):
@@ -107,6 +107,7 @@ def test_a_gap_below_the_last_named_state_is_kept():
     assert len(make_dictionary({0: [0], 1: [1]}, None, 6).limit(np.zeros((1, 1)), None)[1]) == 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [sb.HMM, sb.HDPHMM])
 def test_a_table_says_the_same_as_a_mapping(kind, tmp_path):
     table = np.array([[k in np.atleast_1d(ALLOWED.get(w, range(6))) for k in range(6)]
@@ -138,6 +139,7 @@ def test_models_with_a_dictionary_go_on_from_files_and_streams(tmp_path):
     assert again.component_ids_[:4].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_keeps_the_dictionary(tmp_path):
     class Stop(sb.Callback):
         def on_step(self, info):
@@ -156,6 +158,7 @@ def test_a_checkpoint_keeps_the_dictionary(tmp_path):
     assert illegal(resumed, X, resumed.labels_) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [sb.HMM, sb.HDPHMM])
 def test_words_that_the_fit_has_not_seen_may_have_any_state(kind):
     model = fit(kind(6, family="categorical", allowed=ALLOWED, random_state=0))

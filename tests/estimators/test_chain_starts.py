@@ -168,7 +168,7 @@ def test_many_rows_are_sampled(monkeypatch):
 
 def test_the_sweeps_of_a_start_are_reported(caplog, monkeypatch):
     monkeypatch.setattr("stickbreak.progress.PAUSE", 0.0)
-    with caplog.at_level("INFO", logger="stickbreak"):
+    with caplog.at_level("INFO", logger="stickbreak.progress"):
         fit(sb.HMM(2, random_state=0, max_iter=1), PLANE)
     assert any(line.startswith("drawing states: 100 %") for line in caplog.messages)
 

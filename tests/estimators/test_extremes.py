@@ -69,7 +69,7 @@ def data_of_words(model: Any, data: Any) -> float:
     return float(data.sum()) if hasattr(model, "transform") else np.inf
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(40)
 @every_extreme
 def test_extreme(name):
     case, sentence = CASES[name], refusal(name)

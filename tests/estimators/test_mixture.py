@@ -251,6 +251,7 @@ def test_warm_start_continues_from_the_last_fit(cls):
     assert cold.fit(X).lower_bound_ == bound  # without warm_start a fit begins afresh
 
 
+@pytest.mark.slow
 def test_starts_of_a_dirichlet_process_differ():
     """Two clusters stretched alike, touching: from one component, every seed ends below."""
     rng = np.random.default_rng([6, 2])

@@ -239,6 +239,7 @@ def test_chains_around_a_root_are_below_the_evidence(granularity, c, top):
         assert max(bounds) < exact
 
 
+@pytest.mark.slow
 def test_tables_with_learned_concentrations_are_below_the_evidence():
     """That of the concentrations which were learned: they are points, without a prior of theirs."""
     X = [np.array(words)[:, None] for words in WORDS]

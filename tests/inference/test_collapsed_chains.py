@@ -259,6 +259,7 @@ def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap(granularity
     assert np.isfinite([result.trace.log_z, result.trace.bound]).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kind", "granularity"),
     [

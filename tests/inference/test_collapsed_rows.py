@@ -117,6 +117,7 @@ def assert_swept(model, params, batch, own, counts):
         np.testing.assert_allclose(found[name], after[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.few(6)  # `test_collapsed_every_cell.py` has them all
 @pytest.mark.parametrize("prior", PRIORS)
 @every_kind
 def test_a_sweep_equals_the_plain_loop(kind, prior):

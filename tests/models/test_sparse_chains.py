@@ -34,6 +34,7 @@ LIMITED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_where_a_few_states_are_enough(prior, n_batches):
@@ -156,7 +157,7 @@ def test_all_lanes_and_batches_are_checked(monkeypatch):
 
 
 # ---- moves ---------------------------------------------------------------------------------------
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["hdp", "sticky"])
 @pytest.mark.parametrize("n_components", [1, 12])
 def test_moves_find_the_states(prior, n_components):

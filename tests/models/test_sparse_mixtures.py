@@ -206,7 +206,7 @@ def test_equal_components_share_a_row_in_any_choice() -> None:
 
 
 # ---- fits ----------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(2)
 @every_family
 @both
 @pytest.mark.parametrize("max_active", [1, 2])
@@ -242,6 +242,7 @@ def test_bound_never_drops_with_moves(max_active: int, engine: Any) -> None:
     assert len(found.ids) == 6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("allocation", "n_components"), [("finite", 3), ("dp", 4)])
 @pytest.mark.parametrize(
     "limits", [{"max_active": 1}, {"max_active": 2}, {"max_active": 2, "candidates": 2}]

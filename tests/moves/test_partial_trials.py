@@ -271,6 +271,7 @@ class StopAt(Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["chain", "documents"])
 def test_trials_are_the_same_for_two_workers_and_after_a_resume(name, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "MANY_UNITS", 8)
@@ -291,6 +292,7 @@ def test_trials_are_the_same_for_two_workers_and_after_a_resume(name, tmp_path, 
         assert all((again.counts[n] == whole.counts[n]).all() for n in whole.counts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["chain", "documents"])
 def test_failed_trials_are_recorded_with_their_cost(name):
     model, data, start = CASES[name](5)
