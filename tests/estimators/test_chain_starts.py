@@ -176,4 +176,6 @@ def test_the_sweeps_of_a_start_are_reported(caplog, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [sb.HMM(2, init="collapsed"), sb.HDPHMM(2, init="collapsed")])
 def test_collapsed_starts_keep_scikit_learns_rules(model):
-    check_estimator(model)
+    found = check_estimator(model.set_params(random_state=0), np.concatenate(PLANE))
+    assert {r["check_name"] for r in found if r["status"] == "failed"} == set()
+    assert sum(r["status"] == "passed" for r in found) >= 40

@@ -85,10 +85,14 @@ def _check_counters(state: State, plan: Visits, snapshot: Snapshot) -> None:
 
 
 def _check_progress(state: State) -> None:
-    """The seed stands in for the total until every batch is remembered; a lap's sum grows in it."""
+    """The seed stands in for the total until every batch is remembered; a lap's sum grows in it.
+
+    The total of a single batch is that of the lap.
+    """
     if (state.seed is None) != (len(state.memory) == state.n_batches):
         raise ValueError(f"{len(state.memory)} of {state.n_batches} batches are remembered")
-    if (state.lap_total is None) != (state.position == 0):
+    is_sum = state.position > 0 and (state.n_batches > 1 or state.lap_total is not None)
+    if (state.lap_total is not None) != is_sum:
         raise ValueError(f"the total of the lap at position {state.position}")
 
 
