@@ -471,3 +471,13 @@ def test_a_learned_root_can_be_read():
     low, high = model.top_concentration_interval_
     assert 0 < low < model.top_concentration_ < high
     assert sb.HDPTopicModel(2, **settings).fit(counts).top_concentration_ == 10.0
+
+
+def test_more_restarts_than_topics_are_one_for_each():
+    """A number beyond 64 bits made an array of objects, which no kernel takes."""
+    X = np.random.default_rng(0).poisson(1.0, (12, 8))
+    few, many = (
+        sb.LatentDirichletAllocation(2, restarts=n, random_state=0).fit(X).lower_bound_
+        for n in (2, 10**30)
+    )
+    assert few == many

@@ -127,7 +127,7 @@ class Document(BaseStructure):
         infer_documents(
             table, index, repeats, block.offsets, times, pseudo, potentials["rest"], K,
             self.max_steps, self.tol,
-            np.array([self.restarts, self.least]), counts, weights, scale, log_share, found,
+            np.array([min(self.restarts, K), self.least]), counts, weights, scale, log_share, found,
         )  # fmt: skip
         shares = WordShares(table, index, block.offsets, weights, scale, counts, times, K)
         lost = np.flatnonzero(found[:, 0] == -np.inf)
