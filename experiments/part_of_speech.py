@@ -311,7 +311,7 @@ def parts() -> list[Callable[[], list[Row]]]:
         *(partial(fixed_rows, name) for name in TASKS),
         *(partial(published_rows, name) for name in TAGGED),
         *(partial(chosen_rows, name) for name in TAGGED),
-        partial(sampler_rows, "d=1"),
+        *(partial(sampler_rows, name) for name in TASKS),
         partial(lap_rows, "d=1"),
         *(partial(other_rows, corpus, "d=1") for corpus in CORPORA),
     ]
@@ -322,7 +322,6 @@ def more_parts() -> list[Callable[[], list[Row]]]:
     return [
         *(partial(chosen_rows, name, FromParameters) for name in TAGGED),
         partial(chosen_rows, "unsupervised"),
-        *(partial(sampler_rows, name) for name in ("d=3", "unsupervised")),
         partial(lap_rows, "d=3"),
         *(partial(other_rows, corpus, "d=3") for corpus in CORPORA),
     ]
