@@ -31,7 +31,7 @@ STRUCTURES = {
     "chain": (finite_hmm, lambda rows: Sequences(rows, offsets=ENDS)),
     "document": (lda, lambda rows: Documents(rows, offsets=ENDS)),
 }
-QUICK = {"gaussian", "categorical", "product", "skeleton", "symbols"}
+QUICK = {"gaussian", "skeleton", "symbols"}
 
 
 def cells():
