@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
-# In the order of tests/conftest.py: long files first.
+# In the order of tests/ordering.py.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
@@ -32,6 +32,8 @@ demo: $(VENV)/.installed-plot ## run the demonstration
 test slowtest boundscheck: export OPENBLAS_NUM_THREADS := 1
 test slowtest boundscheck: export OMP_NUM_THREADS := 1
 test slowtest boundscheck: export MKL_NUM_THREADS := 1
+# Some tests run programs, which start sooner where bytecode is kept.
+test slowtest boundscheck: export PYTHONDONTWRITEBYTECODE :=
 
 # One numba cache for all of them, so that each kernel is compiled once.
 test: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba

@@ -25,6 +25,7 @@ def test_data_are_those_of_the_published_chains() -> None:
     assert 10 <= sum(coins) <= 30  # a third of 60, three standard deviations
 
 
+@pytest.mark.slow  # half a minute to compile
 @pytest.mark.parametrize("name", ["tables", "tables after 50 draws, merges", "beam"])
 def test_states_are_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_counting, "LAPS", (2, 3))

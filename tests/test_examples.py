@@ -41,7 +41,7 @@ def run_example(name: str, folder: Path) -> str:
         env=environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -59,7 +59,7 @@ def run(
         capture_output=True,
         text=True,
         env=variables,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -399,7 +399,7 @@ def test_a_disk_that_fills_while_writing_leaves_the_old_file(payload, tmp_path):
         [sys.executable, "-c", FULL, str(path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.stdout.startswith("refused"), done.stderr

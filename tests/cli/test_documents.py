@@ -365,7 +365,7 @@ def test_on_a_terminal_there_is_one_live_line(folder):
         if not part:
             break
         shown += part
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     os.close(ours)
     assert process.returncode == 0
     assert json.loads(out)["n_documents"] == 60

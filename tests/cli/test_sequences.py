@@ -117,6 +117,7 @@ def test_a_fit_is_resumed(data, command):  # noqa: F811
     assert sb.load("a.stickbreak").lower_bound_ == sb.load("b.stickbreak").lower_bound_
 
 
+@pytest.mark.slow  # seconds to compile
 def test_paths_are_drawn_within_slices(data, command):  # noqa: F811
     fit = ("fit", "hmm", data, *FIT, "--inference", "gibbs", "--max-iter", 4, "--quiet")
     assert command(*fit, "--slices", "--out", "a.stickbreak").code == 0

@@ -47,6 +47,7 @@ def test_states_of_symbols_are_found_where_blocks_find_one():
     assert found.lower_bound_ > before.lower_bound_ + 300
 
 
+@pytest.mark.slow
 def test_em_leaves_the_saddle_of_one_state():
     def make(init):
         return sb.HMM(2, family=sb.Categorical(1e-3), inference="em", concentration=1e-3, init=init)
@@ -64,6 +65,7 @@ def test_em_leaves_the_saddle_of_one_state():
         assert found > single + 5
 
 
+@pytest.mark.slow
 def test_fast_states_are_all_used():
     means = 3.0 * np.array([(0, 0), (1, 0), (0, 1), (1, 1)])
     n_used = {"auto": [], "blocks": []}

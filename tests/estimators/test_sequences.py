@@ -667,7 +667,8 @@ class StopAfter(sb.Callback):
             raise StopIteration
 
 
-@pytest.mark.parametrize("cls", [sb.HMM, pytest.param(sb.HDPHMM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [sb.HMM, sb.HDPHMM])
 def test_the_public_battery_passes(cls):
     found = check_estimator(cls(3, random_state=0), STACKED)
     by_status = {

@@ -74,6 +74,7 @@ def test_what_is_learned_of_known_labels_is_exact():
     assert replace(free, concentration=0.01).learn(many).strength == pytest.approx(0.01 * V)
 
 
+@pytest.mark.slow  # half a minute to compile
 def test_sweeps_score_symbols_by_the_base_and_count_what_they_lack():
     rng = np.random.default_rng(0)
     lengths = rng.integers(2, 7, size=8)
@@ -90,6 +91,7 @@ def test_sweeps_score_symbols_by_the_base_and_count_what_they_lack():
     np.testing.assert_allclose(swept["log_absent_symbol"], plain, rtol=1e-12)
 
 
+@pytest.mark.slow  # half a minute to compile
 def test_a_fit_learns_which_symbols_are_common(tmp_path):
     rng = np.random.default_rng(0)
     tables = np.array([[0.05, 0.9, 0.05, 0, 0, 0], [0.05, 0.05, 0.9, 0, 0, 0]])

@@ -56,7 +56,7 @@ KINDS = (
     "bernoulli", "poisson", "multinomial",
 )  # fmt: skip
 NAMES = {"rounded": "diagonal", "symbols": "categorical"}
-QUICK = {"gaussian", "diagonal", "rounded", "categorical", "bernoulli"}
+QUICK = {"gaussian", "categorical", "bernoulli"}
 # each of the others takes seconds to compile; `kernels/test_live.py` has every family
 every_kind = pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=() if k in QUICK else pytest.mark.slow) for k in KINDS]

@@ -21,6 +21,7 @@ from tests.table_cases import BASE, WORDS, log_evidence
 
 K, V = 4, 5
 LOGS = ("log_absent", "log_absent_row", "log_absent_start")
+compiles = pytest.mark.slow  # sweeps of tables have kernels of their own: half a minute
 
 
 @contextmanager
@@ -48,6 +49,7 @@ def family():
     return replace(Categorical(0.3), n_symbols=(V,))
 
 
+@compiles
 @pytest.mark.parametrize("existence", EXISTENCE)
 def test_sweeps_and_local_steps_find_the_same_absences(existence):
     """Two ways through the code: the compiled sweep of symbols, and the step of any family."""
@@ -63,6 +65,7 @@ def test_sweeps_and_local_steps_find_the_same_absences(existence):
     assert (found["log_absent"] >= found["log_absent_row"][:, None] - 1e-9).all()
 
 
+@compiles
 def test_totals_are_the_sums_of_what_sequences_keep():
     model, data = hdp_hmm(family(), root="tables"), some_sequences()
     own, counts, params, rule = begin(model, data)
@@ -86,6 +89,7 @@ class EvenRows(TableRows):
         return RowPseudo(np.full(n_components, 0.5), np.full((n_components, n_components), 0.5))
 
 
+@compiles
 def test_equal_prior_counts_are_those_of_a_finite_chain():
     """Bit for bit."""
     data, found = some_sequences(1), []
@@ -98,6 +102,7 @@ def test_equal_prior_counts_are_those_of_a_finite_chain():
         np.testing.assert_array_equal(first, second)
 
 
+@compiles
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("c", "top"), [(0.5, 1.0), (3.0, 0.7)])
 @pytest.mark.parametrize("existence", ["independent", "exact"])
@@ -129,6 +134,7 @@ def four_states(n=50, length=100):
     return out
 
 
+@compiles
 def test_superfluous_states_die_out_before_a_fit_ends():
     """Defaults of a fit; states are alike for the first hundred laps, where log_z is flat."""
     model = sb.HDPHMM(
@@ -178,6 +184,7 @@ def covering(seed, n_sweeps):
     return np.array(found)
 
 
+@compiles
 def test_states_of_a_ring_die_out_one_by_one():
     """Never more than one comes back, and four are left, or one more."""
     found = covering(7, 250)
@@ -218,6 +225,7 @@ def drawn_start(sequences):
     return data, model, Start(counts, model.start_params(10))
 
 
+@compiles
 @pytest.mark.parametrize("lap", [3, 7])  # before and after the first merges
 def test_killed_spilled_and_threaded_merges_are_the_same_bits(lap, tmp_path):
     data, model, start = drawn_start(four_states(30, 60))
@@ -244,6 +252,7 @@ def test_killed_spilled_and_threaded_merges_are_the_same_bits(lap, tmp_path):
             np.testing.assert_array_equal(other.counts[name], whole.counts[name])
 
 
+@compiles
 def test_merges_leave_the_states_that_there_are():
     data, model, start = drawn_start(four_states(30, 60))
     plain, merged = (
@@ -271,6 +280,7 @@ def test_other_families_are_swept_too():
     assert model.n_covering(0.9) == 3
 
 
+@compiles
 def test_settings_are_kept_in_files(tmp_path):
     given = sb.TableRoot("mean-field", learns=False)
     with _quiet():

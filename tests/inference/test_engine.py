@@ -428,7 +428,7 @@ def test_blas_libraries_are_looked_for_again_only_after_an_import(monkeypatch) -
 @pytest.mark.parametrize("n_jobs", [2, 5])
 def test_jobs_are_shared_out_and_come_in_order(n_jobs: int) -> None:
     who: set[int] = set()
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def call(job: int) -> int:
         who.add(threading.get_ident())
@@ -447,14 +447,14 @@ def test_jobs_are_shared_out_and_come_in_order(n_jobs: int) -> None:
 @pytest.mark.parametrize("bad", [0, 1])
 def test_the_error_of_a_job_is_raised_and_the_rest_is_left(bad: int) -> None:
     began: list[int] = []
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def call(job: int) -> None:
         began.append(job)
         both.wait()
         if job == bad:
             raise ValueError(f"job {job}")
-        time.sleep(0.2)  # by then the other has failed
+        time.sleep(0.5)  # by then the other has failed
 
     with workers(2) as pool, pytest.raises(ValueError, match=f"job {bad}"):
         list(pool(call, range(50)))
@@ -471,12 +471,12 @@ def test_overlapping_users_restore_blas_once() -> None:
     def second() -> None:
         with workers(1):
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=second)
     with workers(1):
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
     assert set(blas_threads()) == {1}
     assert executors._BLAS._users == 1
     leave.set()

@@ -96,7 +96,7 @@ def test_a_kernel_of_the_library_in_a_fresh_process(tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert (done.returncode, done.stdout.strip()) == (0, "3.0"), done.stderr

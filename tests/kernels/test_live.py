@@ -54,7 +54,7 @@ def counts_of(family, X, shares):
 
 
 # each of the others takes seconds to compile
-QUICK = {"gaussian", "diagonal", "bernoulli", "categorical", "poisson", "rounded"}
+QUICK = {"gaussian", "categorical"}
 every_case = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
 )

@@ -185,6 +185,7 @@ def test_moves_find_the_states(prior, n_components):
     assert_never_drops(result.trace.bound)
 
 
+@pytest.mark.slow  # seconds to compile
 def test_a_merge_gains_what_it_promised():
     """The bound that the books expect after a merge is that of the merged counts: the next lap
     begins there.

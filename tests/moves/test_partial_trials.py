@@ -11,8 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fitting import assert_never_drops
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp, xlogy
 from topics import corpus, make_model, random_start
 
@@ -36,9 +34,6 @@ from stickbreak.moves.trials import LEAST_GAIN
 from stickbreak.stats import NOTHING, Regroup
 from stickbreak.structures.document.regroup import RegroupDocuments
 
-EXACT = settings(max_examples=6, deadline=None, derandomize=True)
-SEEDS = st.integers(0, 10_000)
-BATCHES = st.sampled_from([1, 3])
 MEANS = 8.0 * np.array([(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)], dtype=float)
 
 
@@ -190,8 +185,9 @@ def assert_exact(scene: Scene, outcome) -> None:
     np.testing.assert_array_equal(units, np.arange(scene.data.n_spans))
 
 
-@EXACT
-@given(SEEDS, BATCHES)
+@pytest.mark.covering
+@pytest.mark.parametrize("n_batches", [1, 3])
+@pytest.mark.parametrize("seed", [0, 1234, 9876])
 @pytest.mark.parametrize("name", CASES)
 def test_kept_and_new_counts_are_those_of_all_posteriors(name, seed, n_batches):
     """A birth, a delete, a birth and a delete, each accepted whatever it gains."""

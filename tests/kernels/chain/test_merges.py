@@ -139,6 +139,7 @@ def test_log_is_accurate():
     weighted=st.booleans(),
 )
 @LAW
+@pytest.mark.slow  # `structures/chain/test_sparse.py` has the other kernels of few states
 def test_merged_entropies_of_few_states(K, L, lengths, seed, spread, weighted):
     """Those of the chain in which all other states are masked, also where weights underflow."""
     case, rng = make_case(K, lengths, seed, spread), np.random.default_rng(seed)
