@@ -18,7 +18,7 @@ from stickbreak.protocols import Array, Watch
 from stickbreak.stats import Regroup, Summary
 
 from .blocks import newborns_from_blocks
-from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
+from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
 from .redistribute import Redistribution, RedistributionProposal
@@ -48,6 +48,9 @@ class Birth(BaseMove):
     max_targets : components tried in one lap, at most.
     min_rows : smallest component that is tried, in expected rows.
     n_passes : passes of the little fit to a sample that shapes a proposal.
+    min_misfit : components whose sampled rows are less far from what the family expects, in
+        standard errors, are not tried: skewness, kurtosis and the order of Gaussian rows. 0 for
+        all. Families that cannot tell have all tried.
     max_trial_rows : no trials on data of more rows, where laps cannot track births (documents,
         chains): each is as dear as many laps. Default no limit.
     """
@@ -58,6 +61,7 @@ class Birth(BaseMove):
     max_targets: int = 8
     min_rows: int = 8
     n_passes: int = 40
+    min_misfit: float = 3.0
     max_trial_rows: int | None = None
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
@@ -79,6 +83,8 @@ class Birth(BaseMove):
             min_rows=self.min_rows,
             n_passes=self.n_passes,
         )
+        if not 0 <= self.min_misfit < np.inf:
+            raise ValueError(f"min_misfit={self.min_misfit} must be a number, 0 or more")
         if self.max_trial_rows is not None:
             require_whole(max_trial_rows=self.max_trial_rows)
 
@@ -179,7 +185,7 @@ class Birth(BaseMove):
         if start is None:
             n_newborn = min(max(2, self.n_newborn), table.n_rows)
             start = _seed(scene, table, n_newborn, _coarse_passes(model)[0])
-        merge = Merge(start=3, allowance=self._price(scene))
+        merge = Merge(start=3, allowance=overrated(scene.model, scene.sample.scale))
         found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
         counts = _without_empty(model, found.counts)
         return counts if counts.size(model.axis) else None
@@ -190,6 +196,8 @@ class Birth(BaseMove):
             for k in range(len(scene.ids))
             if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))
         ]
+        if ready and self.min_misfit > 0 and not scene.in_stream and scene.misfit is not None:
+            ready = [k for k in ready if scene.misfit[k] > self.min_misfit]
         return sorted(ready, key=lambda k: (self._failures(scene, k), -scene.sizes[k]))
 
     def _failures(self, scene: Scene, target: int) -> int:
@@ -213,7 +221,7 @@ class Birth(BaseMove):
         before = little_fit(
             model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
         )
-        price, n_free = self._price(scene), len(taken)
+        price, n_free = overrated(scene.model, scene.sample.scale), len(taken)
         starts = _coarse_passes(model)
         # k-means in the prior's metric may see one cluster where the family sees two
         for n_coarse in starts if n_free == 1 else starts[:1]:
@@ -231,17 +239,6 @@ class Birth(BaseMove):
             if n_found > n_free:
                 return None, gain
         return None, 0.0
-
-    @staticmethod
-    def _price(scene: Scene) -> float:
-        """Nats by which a sample overrates each component.
-
-        Its rows count `scale` times, and so does what fits by chance: half a nat for each number
-        that describes a component, and each further copy of the sample.
-        """
-        zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
-        n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
-        return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
 
 
 def _coarse_passes(model: Model) -> tuple[int, ...]:
