@@ -20,6 +20,7 @@ from stickbreak.stats import Regroup, Summary
 from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
+from .newcomers import clusters_of, gain_together, try_newcomers
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import join, keeps_some, split, try_fit
@@ -164,7 +165,7 @@ class Birth(BaseMove):
             joint = self._clusters(scene, tuple(taken), together)
             clusters = [together if joint is None else joint]
         old, found = scene.total.permute(model.axis, taken), clusters[0]
-        alike = np.array([_gain_together(model, old, found, k) for k in range(len(taken))])
+        alike = np.array([gain_together(model, old, found, k) for k in range(len(taken))])
         new, copies = np.flatnonzero(alike.max(0) < 0), np.flatnonzero(alike.max(0) >= 0)
         if not len(new):
             return []
@@ -178,17 +179,19 @@ class Birth(BaseMove):
     def _clusters(
         self, scene: Scene, taken: tuple[int, ...], start: Summary | None = None
     ) -> Summary | None:
-        """Counts of clusters of the new rows of some components, one or more; None without rows."""
-        model, table = scene.model, rows_of(scene.model, scene.sample, taken)
-        if table is None:
+        """Counts of clusters of the new rows of some components; None without rows."""
+        price, n_coarse = overrated(scene.model, scene.sample.scale), _coarse_passes(scene.model)[0]
+        return clusters_of(scene.model, scene, taken, self.n_newborn, start, price, n_coarse)
+
+    def try_in_stream(self, scene: Scene, idle: tuple[int, ...] = ()) -> Outcome | None:
+        """Newborns for new rows that no component explains, where laps cannot track births."""
+        if not scene.model.structure.keeps_entropy:
             return None
-        if start is None:
-            n_newborn = min(max(2, self.n_newborn), table.n_rows)
-            start = _seed(scene, table, n_newborn, _coarse_passes(model)[0])
-        merge = Merge(start=3, allowance=overrated(scene.model, scene.sample.scale))
-        found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
-        counts = _without_empty(model, found.counts)
-        return counts if counts.size(model.axis) else None
+        targets = self._targets(scene)[: self.max_targets]
+        try:
+            return try_newcomers(scene, targets, self.n_newborn, idle) if targets else None
+        except NumericalError:  # rows so far apart that they swamp the rest: no start
+            return None
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [
@@ -259,15 +262,6 @@ def _watch(
     shares = scene.model.prior.sizes(counts) if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
-
-
-def _gain_together(model: Model, old: Summary, found: Summary, k: int) -> Array:
-    """(J,) what the family gains if old component k and each found one are one component."""
-    first = old.permute(model.axis, [k] * found.size(model.axis))
-    together = model.family.log_marginal(first + found)
-    return np.asarray(
-        together - model.family.log_marginal(first) - model.family.log_marginal(found)
-    )
 
 
 def _without_empty(model: Model, counts: Summary) -> Summary:
