@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrio
 class MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
 
-    INITS = ("k-means++", "k-means||", "random", "local", "collapsed")
+    INITS: ClassVar[tuple[str, ...]] = ("k-means++", "k-means||", "random", "local", "collapsed")
     concentration: float | GammaPrior
 
     def __init__(
@@ -404,9 +404,7 @@ class DPMixture(MixtureEstimator):
             return super()._seed(model, task, rng, pool)
         merges = tuple(move for move in self._recommended_moves() if move.kind == "merge")
         with Phase("settling two starts", bool(self.verbose)):
-            return from_settled(
-                model, task.table, task.n_components, rng, moves=merges, pool=pool
-            )
+            return from_settled(model, task.table, task.n_components, rng, moves=merges, pool=pool)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         concentration = _check_concentration(prior["concentration"])

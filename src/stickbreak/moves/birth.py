@@ -20,8 +20,8 @@ from stickbreak.stats import Regroup, Summary
 from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
-from .newcomers import clusters_of, gain_together, try_newcomers
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
+from .newcomers import clusters_of, gain_together, try_newcomers
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import join, keeps_some, split, try_fit
 

@@ -28,7 +28,16 @@ from stickbreak.stats import Fields, Summary
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Goal", "absorber", "little_fit", "nearest", "overrated", "rows_of", "side_by_side", "thin"]
+__all__ = [
+    "Goal",
+    "absorber",
+    "little_fit",
+    "nearest",
+    "overrated",
+    "rows_of",
+    "side_by_side",
+    "thin",
+]
 
 WORTH = 0.1  # a row joins the little fit of components that hold at least this share of it
 

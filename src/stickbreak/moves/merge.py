@@ -260,7 +260,7 @@ def _prior_changes(
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
-    for at in np.argsort(-data, kind="stable")[: 4 * total.size(model.axis) + 50]:
+    for at in np.argsort(-data, kind="stable")[: 2 * total.size(model.axis) + 20]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         # The parameters are near their optimum here, so this is a close lower bound.
         out[at] = model.prior.bound(edit(counts), edit(params)) - now
