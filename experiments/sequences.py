@@ -16,7 +16,7 @@ from stickbreak.models import finite_hmm, hdp_hmm
 from .fits import Fit, Setting
 from .frame import span
 
-MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
+MOVES = (sb.Loosen(), sb.Birth(), sb.Merge(), sb.Delete())
 # of the peers, in every HDP-HMM here
 ROWS = {"concentration": 0.5, "start_concentration": 10.0, "top_concentration": 10.0}
 TOY_MEANS = np.array(

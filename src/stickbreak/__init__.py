@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         StochasticVB,
         SubchainVB,
     )
-    from .moves import Birth, Delete, Merge
+    from .moves import Birth, Delete, Loosen, Merge
     from .priors import GammaPrior, TableRoot
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -86,7 +86,7 @@ _HOMES = {
         "EM", "BatchVB", "Callback", "CollapsedGibbs", "CollapsedVB", "Gibbs", "HardEM",
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
-    "moves": ("Birth", "Delete", "Merge"),
+    "moves": ("Birth", "Delete", "Loosen", "Merge"),
     "priors": ("GammaPrior", "TableRoot"),
 }  # fmt: skip
 _SUBMODULES = {
@@ -133,6 +133,7 @@ __all__ = [
     "HDPTopicModel",
     "HardEM",
     "LatentDirichletAllocation",
+    "Loosen",
     "MemoizedVB",
     "Merge",
     "Mixture",

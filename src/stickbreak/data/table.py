@@ -124,6 +124,15 @@ class Table:
             else np.union1d(drawn[: size // 2], self._of_sets(size // 2, rng))
         )
 
+    def some_rows(self, size: int, rng: np.random.Generator) -> Table:
+        """At most `size` rows, drawn without replacement, as a table in memory."""
+        if self.n_rows <= size:
+            return self
+        at = np.sort(rng.choice(self.n_rows, size, replace=False))
+        repeats = None if self.repeats is None else self.repeats[at]
+        rows: Any = self.rows[at]
+        return Table(rows if is_sparse(rows) else np.array(rows), repeats)
+
     def _of_sets(self, size: int, rng: np.random.Generator) -> Array:
         """Up to `size` rows, spread evenly over the sets other than 0 (which allows all)."""
         assert self.sets is not None

@@ -18,6 +18,7 @@ from stickbreak.inference import (
     Draw,
     DrawOwn,
     Engine,
+    MeanLog,
     Mover,
     MoveRecord,
     PowerDecay,
@@ -36,8 +37,10 @@ from stickbreak.inference import (
     step,
     workers,
 )
+from stickbreak.inference.posteriors import Outcome
 from stickbreak.initialize import from_previous
 from stickbreak.models import Model
+from stickbreak.moves import Birth
 from stickbreak.progress import Phase, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
@@ -318,10 +321,20 @@ def _take_steps(
 ) -> list[MoveRecord]:
     """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
+    is_fixed = not estimator._is_unbounded
+    filler = Mover((Birth(),)) if is_fixed and accumulator.is_exact else mover
+    is_variational = isinstance(engine.rule(), MeanLog)
     seed, limited = make_seed(estimator.random_state), engine.adapt(model)
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
+            if is_variational and part.sets is None:
+                given = limited, state, part, seed + state.n_steps, pool
+                outcome, records = filler.try_in_stream(*given, is_fixed=is_fixed)
+                moves += records
+                if outcome is not None:
+                    _continue_from(state, outcome)
+                    continue
             mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
             rule = engine.rule_for(limited, part)
             step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
@@ -331,6 +344,13 @@ def _take_steps(
             n_seen += part.n_rows
             phase.update(n_seen, n_rows)
     return moves
+
+
+def _continue_from(state: State, outcome: Outcome) -> None:
+    """Newborns, and the rows of the part in which they were found."""
+    state.total, state.params = Tally(outcome.counts), outcome.params
+    state.ids, state.next_id = outcome.ids, outcome.next_id
+    state.n_steps += 1
 
 
 def _result_of(

@@ -13,7 +13,7 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
-from stickbreak.moves import Birth, Delete, Merge
+from stickbreak.moves import Birth, Delete, Loosen, Merge
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
 from stickbreak.stats import Array, Fields
 
@@ -223,9 +223,9 @@ class HDPHMM(SequenceModel):
         if self.root != "beta":
             return ()
         if not self._draws_first():
-            return super()._recommended_moves()
+            return Loosen(), Birth(), Merge(), Delete()
         # States of symbols are alike at first, and merge before they have become different.
-        return (Merge(start="settled"), Delete(start="settled"), Birth())
+        return Merge(start="settled"), Loosen(), Delete(start="settled"), Birth()
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # Superfluous states take some hundred laps to die out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stickbreak.initialize import (
     from_plusplus,
     from_random,
     from_scalable,
+    from_settled,
 )
 from stickbreak.models import Model, dp_mixture, finite_mixture
 from stickbreak.parameters import require_prior_count, require_whole
@@ -27,6 +28,7 @@ from stickbreak.reading import Given, Rows, Schema, Values, check_weights, read_
 from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
+from .engine_choice import TRUNCATION, pick_engine
 from .engine_runs import Task
 from .model_files import register
 from .views import plot_mixture
@@ -48,7 +50,7 @@ def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrio
 class MixtureEstimator(Estimator):
     """fit, predict and score for tables of independent rows."""
 
-    INITS = ("k-means++", "k-means||", "random", "local", "collapsed")
+    INITS: ClassVar[tuple[str, ...]] = ("k-means++", "k-means||", "random", "local", "collapsed")
     concentration: float | GammaPrior
 
     def __init__(
@@ -374,11 +376,12 @@ class DPMixture(MixtureEstimator):
     2
     """
 
+    INITS = ("auto", *MixtureEstimator.INITS)
     _is_unbounded = True
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int = TRUNCATION,
         *,
         family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
@@ -387,13 +390,21 @@ class DPMixture(MixtureEstimator):
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: RandomState = None,
-        init: str = "k-means++",
+        init: str = "auto",
         n_init: int = 1,
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        has_moves = bool(pick_engine(self, task.is_on_disk).mover().moves)
+        if self.init != "auto" or not has_moves or task.legal is not None or task.n_components == 1:
+            return super()._seed(model, task, rng, pool)
+        merges = tuple(move for move in self._recommended_moves() if move.kind == "merge")
+        with Phase("settling two starts", bool(self.verbose)):
+            return from_settled(model, task.table, task.n_components, rng, moves=merges, pool=pool)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         concentration = _check_concentration(prior["concentration"])

@@ -40,6 +40,7 @@ PARTS: dict[str, type[Any]] = {
         *inference.ENGINES.values(),
         moves.Birth,
         moves.Delete,
+        moves.Loosen,
         moves.Merge,
         GammaPrior,
         SharedCategorical,

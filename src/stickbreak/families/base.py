@@ -204,6 +204,16 @@ class BaseFamily(Parameters):
         """Family of fewer parameters in the same units, for starts; itself where there is none."""
         return self
 
+    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
+        """(K,) how far the rows of each component are from what the family expects, as |z|.
+
+        Births are tried where it is large. None if the family cannot tell.
+
+        rows, shares (n, K) : of the user, and their posterior, repeats included
+        followed (m,) : rows whose successor is the next row; None if rows have no order
+        """
+        return None
+
     def grouped(self, smoothing: float) -> BaseFamily | None:
         """Family of the sums of a unit's rows (counts of symbols); None where sums say little.
 

@@ -23,6 +23,7 @@ from .base import LOG_2PI, require_positive, require_prior_count
 from .columns import ColumnMoments, ColumnScores, ColumnStudentScores, DiagonalForm
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, spread
+from .normality import departure
 from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import noise_of, prior_rounding
 from .wishart import check_largest_dof
@@ -90,6 +91,10 @@ class DiagonalGaussian(ColumnMoments):
             rounding=rounding,
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(columns)),
         )
+
+    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
+        """By skewness and kurtosis, correlations, and products of successive rows."""
+        return departure(rows, shares, followed, is_diagonal=True)
 
     def coarse(self) -> FixedVarianceGaussian:
         """Known variances, those of the prior, for all components: k-means in their metric."""

@@ -26,6 +26,7 @@ from . import learning, quadratic, wishart
 from .base import LOG_2PI, require_prior_count
 from .fixedvariance import FixedVarianceGaussian, fixed_variance
 from .moments import DEFAULT_SHARE, EMPTY, FullMoments, cholesky, complete_rows, n_partial, spread
+from .normality import departure
 from .prior_scales import column_spread, prior_frame, prior_vector
 from .rounding import add_noise, noise_of, prior_rounding, trace_with
 
@@ -95,6 +96,10 @@ class Gaussian(FullMoments):
             covariance=wishart.prior_matrix("covariance", self.covariance, default),
             **prior_frame(self.center, self.scale, scale.mean, np.sqrt(variance)),
         )
+
+    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
+        """By skewness and kurtosis, and products of successive rows."""
+        return departure(rows, shares, followed)
 
     def coarse(self) -> FixedVarianceGaussian:
         """Known variances, those of the prior, for all components: k-means in their metric."""

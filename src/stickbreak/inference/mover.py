@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mover"]
 
+FEW_ROWS = 8.0  # a component of fewer may be filled with new rows of a stream
+
 
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
     """Whether a change raises the bound by more than rounding. An idle one must not lower it.
@@ -121,6 +123,31 @@ class Mover:
                     best = scene.as_outcome()
         self.attempts.forget(scene.ids)
         return best, records
+
+    def try_in_stream(
+        self, model: Model, state: State, data: Any, seed: int, pool: Pool, *, is_fixed: bool
+    ) -> tuple[Outcome | None, list[MoveRecord]]:
+        """Trials on units that are seen once. An outcome holds them; without one they are not seen.
+
+        is_fixed : the number of components is, so that those without a row are filled
+        """
+        if not self.moves or state.seed is not None:
+            return None, []
+        scene = self._scene(model, state, data, seed, True, pool)
+        scene.in_stream, scene.next_id, records = True, state.next_id, []
+        few = min(FEW_ROWS, 0.01 * float(scene.sizes.sum()))
+        idle = tuple(int(k) for k in np.flatnonzero(scene.sizes < few)) if is_fixed else ()
+        if is_fixed and not idle:
+            return None, []
+        for move in self.moves:
+            scene.spent, began = Spent(), time.monotonic()
+            outcome = move.try_in_stream(scene, idle)
+            if scene.spent.n_passes:
+                seconds = time.monotonic() - began
+                records.append(_record(scene, move.kind, (), outcome, seconds))
+            if outcome is not None:
+                return outcome, records
+        return None, records
 
     def plan(
         self,

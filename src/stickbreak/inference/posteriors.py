@@ -10,6 +10,7 @@ the units that it touched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Inferred", "Layer", "Outcome", "OwnCounts", "Part", "Posteriors", "infer"]
 
 RULE = MeanLog()
+LEAST_ROWS = 20_000  # of a batch of a trial, whatever those of the fit are
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,14 @@ def infer(
 ) -> Inferred:
     """All units of some batches under the potentials of `total`; warm : values to start from."""
     sums, kept, held, at = Tally(total.empty()), [], [], 0
+    shared = None  # potentials of batches that hold all symbols
     for batch in batches:
         own = None if warm is None else warm.cut(unit=slice(at, at + batch.n_spans))
         at += batch.n_spans
-        potentials = RULE.potentials(model, total.restrict(batch.symbols), params)
+        if batch.symbols is not None:
+            potentials = RULE.potentials(model, total.restrict(batch.symbols), params)
+        else:
+            shared = potentials = shared or RULE.potentials(model, total, params)
         found, values = model.held_step(potentials, batch, own, pool)
         RULE.check(found)
         assert values is not None
@@ -197,8 +203,8 @@ class Posteriors:
     ) -> Posteriors:
         """One pass over all units, which continue from `warm`."""
         total = replace(total, sides={})
-        found = infer(model, total, params, batches, warm, pool)
         none = cls(model, data, batches, pool, ())
+        found = infer(model, total, params, none.everything().batches, warm, pool)
         return replace(
             none, layers=(none.layer(np.arange(data.n_spans), total, params, warm, found),)
         )
@@ -238,10 +244,12 @@ class Posteriors:
         return np.unique(held.indices[held.data > least])
 
     def take(self, units: Array) -> list[Batch]:
-        """Some units in batches of about the usual size; all of them as they are."""
-        if len(units) == self.data.n_spans:
-            return list(self.batches)
+        """Some units in batches of about the usual size, or larger if that is small."""
+        share = len(units) / self.data.n_spans
         count = -(-len(units) * len(self.batches) // self.data.n_spans)
+        count = min(count, math.ceil(share * self.data.n_rows / LEAST_ROWS))
+        if len(units) == self.data.n_spans:
+            return [self.data.whole()] if count == 1 else list(self.batches)
         return [self.data.take(part, i) for i, part in enumerate(np.array_split(units, count))]
 
     def part(self, how: Regroup, least: float) -> Part:
@@ -283,7 +291,8 @@ class Posteriors:
 
     def everything(self) -> Part:
         """All units."""
-        return Part(np.arange(self.data.n_spans), list(self.batches))
+        units = np.arange(self.data.n_spans)
+        return Part(units, self.take(units))
 
 
 @dataclass(frozen=True)

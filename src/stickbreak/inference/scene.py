@@ -150,6 +150,16 @@ class Scene:
             shares = shares * batch.repeats[:, None]
         return Sample(batch, shares, self.data.n_observations / batch.n_observations)
 
+    @cached_property
+    def misfit(self) -> Array | None:
+        """(K,) |z| of each component's sampled rows, see `BaseFamily.misfit`."""
+        batch, followed = self.sample.batch, None
+        if batch.symbols is not None:  # rows are numbered by a vocabulary of their own
+            return None
+        if self.model.structure.is_ordered and batch.offsets is not None:
+            followed = np.delete(np.arange(batch.n_rows), batch.offsets[1:] - 1)
+        return self.model.family.misfit(batch.rows, self.sample.shares, followed)
+
     def may_try(self, kind: str, slots: Sequence[int]) -> bool:
         """Whether the components at some positions are unprotected, and this candidate is due."""
         if self.protected.intersection(slots):

@@ -17,6 +17,7 @@ from .plusplus import (
 )
 from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
+from .settled import from_settled
 
 __all__ = [
     "LADDER_LAPS",
@@ -40,6 +41,7 @@ __all__ = [
     "from_previous",
     "from_random",
     "from_scalable",
+    "from_settled",
     "place_words",
     "refine_hard",
     "word_counts",

@@ -6,6 +6,7 @@ Each is proposed before a lap, and kept if the whole-data bound rises.
 from .birth import Birth
 from .delete import Delete
 from .explain import explain
+from .loosen import Loosen
 from .merge import Merge
 
-__all__ = ["Birth", "Delete", "Merge", "explain"]
+__all__ = ["Birth", "Delete", "Loosen", "Merge", "explain"]

@@ -18,9 +18,10 @@ from stickbreak.protocols import Array, Watch
 from stickbreak.stats import Regroup, Summary
 
 from .blocks import newborns_from_blocks
-from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
+from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
+from .newcomers import clusters_of, gain_together, try_newcomers
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import join, keeps_some, split, try_fit
 
@@ -48,6 +49,9 @@ class Birth(BaseMove):
     max_targets : components tried in one lap, at most.
     min_rows : smallest component that is tried, in expected rows.
     n_passes : passes of the little fit to a sample that shapes a proposal.
+    min_misfit : components whose sampled rows are less far from what the family expects, in
+        standard errors, are not tried: skewness, kurtosis and the order of Gaussian rows. 0 for
+        all. Families that cannot tell have all tried.
     max_trial_rows : no trials on data of more rows, where laps cannot track births (documents,
         chains): each is as dear as many laps. Default no limit.
     """
@@ -58,6 +62,7 @@ class Birth(BaseMove):
     max_targets: int = 8
     min_rows: int = 8
     n_passes: int = 40
+    min_misfit: float = 3.0
     max_trial_rows: int | None = None
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
@@ -79,6 +84,8 @@ class Birth(BaseMove):
             min_rows=self.min_rows,
             n_passes=self.n_passes,
         )
+        if not 0 <= self.min_misfit < np.inf:
+            raise ValueError(f"min_misfit={self.min_misfit} must be a number, 0 or more")
         if self.max_trial_rows is not None:
             require_whole(max_trial_rows=self.max_trial_rows)
 
@@ -158,7 +165,7 @@ class Birth(BaseMove):
             joint = self._clusters(scene, tuple(taken), together)
             clusters = [together if joint is None else joint]
         old, found = scene.total.permute(model.axis, taken), clusters[0]
-        alike = np.array([_gain_together(model, old, found, k) for k in range(len(taken))])
+        alike = np.array([gain_together(model, old, found, k) for k in range(len(taken))])
         new, copies = np.flatnonzero(alike.max(0) < 0), np.flatnonzero(alike.max(0) >= 0)
         if not len(new):
             return []
@@ -172,17 +179,19 @@ class Birth(BaseMove):
     def _clusters(
         self, scene: Scene, taken: tuple[int, ...], start: Summary | None = None
     ) -> Summary | None:
-        """Counts of clusters of the new rows of some components, one or more; None without rows."""
-        model, table = scene.model, rows_of(scene.model, scene.sample, taken)
-        if table is None:
+        """Counts of clusters of the new rows of some components; None without rows."""
+        price, n_coarse = overrated(scene.model, scene.sample.scale), _coarse_passes(scene.model)[0]
+        return clusters_of(scene.model, scene, taken, self.n_newborn, start, price, n_coarse)
+
+    def try_in_stream(self, scene: Scene, idle: tuple[int, ...] = ()) -> Outcome | None:
+        """Newborns for new rows that no component explains, where laps cannot track births."""
+        if not scene.model.structure.keeps_entropy:
             return None
-        if start is None:
-            n_newborn = min(max(2, self.n_newborn), table.n_rows)
-            start = _seed(scene, table, n_newborn, _coarse_passes(model)[0])
-        merge = Merge(start=3, allowance=self._price(scene))
-        found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
-        counts = _without_empty(model, found.counts)
-        return counts if counts.size(model.axis) else None
+        targets = self._targets(scene)[: self.max_targets]
+        try:
+            return try_newcomers(scene, targets, self.n_newborn, idle) if targets else None
+        except NumericalError:  # rows so far apart that they swamp the rest: no start
+            return None
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [
@@ -190,6 +199,8 @@ class Birth(BaseMove):
             for k in range(len(scene.ids))
             if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))
         ]
+        if ready and self.min_misfit > 0 and not scene.in_stream and scene.misfit is not None:
+            ready = [k for k in ready if scene.misfit[k] > self.min_misfit]
         return sorted(ready, key=lambda k: (self._failures(scene, k), -scene.sizes[k]))
 
     def _failures(self, scene: Scene, target: int) -> int:
@@ -213,7 +224,7 @@ class Birth(BaseMove):
         before = little_fit(
             model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
         )
-        price, n_free = self._price(scene), len(taken)
+        price, n_free = overrated(scene.model, scene.sample.scale), len(taken)
         starts = _coarse_passes(model)
         # k-means in the prior's metric may see one cluster where the family sees two
         for n_coarse in starts if n_free == 1 else starts[:1]:
@@ -231,17 +242,6 @@ class Birth(BaseMove):
             if n_found > n_free:
                 return None, gain
         return None, 0.0
-
-    @staticmethod
-    def _price(scene: Scene) -> float:
-        """Nats by which a sample overrates each component.
-
-        Its rows count `scale` times, and so does what fits by chance: half a nat for each number
-        that describes a component, and each further copy of the sample.
-        """
-        zeros, fields = scene.model.family.zeros(1), scene.model.family.fields(scene.model.axis)
-        n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
-        return 0.5 * max(scene.sample.scale - 1.0, 0.0) * n_numbers
 
 
 def _coarse_passes(model: Model) -> tuple[int, ...]:
@@ -262,15 +262,6 @@ def _watch(
     shares = scene.model.prior.sizes(counts) if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
-
-
-def _gain_together(model: Model, old: Summary, found: Summary, k: int) -> Array:
-    """(J,) what the family gains if old component k and each found one are one component."""
-    first = old.permute(model.axis, [k] * found.size(model.axis))
-    together = model.family.log_marginal(first + found)
-    return np.asarray(
-        together - model.family.log_marginal(first) - model.family.log_marginal(found)
-    )
 
 
 def _without_empty(model: Model, counts: Summary) -> Summary:

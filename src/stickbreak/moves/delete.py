@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from stickbreak.data import Table
 from stickbreak.inference.proposals import BaseMove, Outcome, Proposal, require_start
 from stickbreak.inference.scene import Scene
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Array, Watch
-from stickbreak.stats import Regroup
+from stickbreak.stats import Regroup, Summary
 
-from .little_fits import Goal, absorber, little_fit, nearest, rows_of
+from .little_fits import Goal, absorber, little_fit, nearest, overrated, rows_of, thin
 from .redistribute import Redistribution, RedistributionProposal
 from .trials import try_fit
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from stickbreak.models import Model
 
 __all__ = ["Delete"]
+
+LOOK_ROWS = 2_000  # a first look at as many rows ends most attempts
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -121,14 +124,29 @@ class Delete(BaseMove):
         table = rows_of(model, scene.sample, slots)
         if table is None:
             return None
-        total = scene.total
-        before = little_fit(model, table, total.permute(model.axis, scene.by_size(slots)), 2)
-        goal = Goal(before.bound)
-        kept = total.permute(model.axis, list(absorbers))
-        after = little_fit(model, table, kept, self.n_passes, goal=goal)
-        if after.bound <= before.bound:
+        some, scale = thin(table, LOOK_ROWS, scene.rng)
+        allowance = overrated(model, scale * scene.sample.scale)
+        if scale > 1.0 and self._without(scene, slots, some, allowance) is None:
             return None
-        log_share = np.log(np.maximum(model.prior.sizes(after.counts), 1e-300))
+        found = self._without(scene, slots, table)
+        if found is None:
+            return None
+        counts, gain = found
+        log_share = np.log(np.maximum(model.prior.sizes(counts), 1e-300))
         name = f"delete {scene.ids[target]}"
-        watch = Redistribution(name, slots, after.counts.forget(), log_share, 1, 2)
-        return RedistributionProposal("delete", slots, watch, after.bound - before.bound)
+        watch = Redistribution(name, slots, counts.forget(), log_share, 1, 2)
+        return RedistributionProposal("delete", slots, watch, gain)
+
+    def _without(
+        self, scene: Scene, slots: tuple[int, ...], table: Table, allowance: float = 0.0
+    ) -> tuple[Summary, float] | None:
+        """Counts of the absorbers, fitted to the rows of all `slots`, and the gain; None if none.
+
+        allowance : nats by which these rows overrate the target
+        """
+        model, total = scene.model, scene.total
+        before = little_fit(model, table, total.permute(model.axis, scene.by_size(slots)), 2)
+        wanted = before.bound - allowance
+        kept = total.permute(model.axis, list(slots[1:]))
+        after = little_fit(model, table, kept, self.n_passes, goal=Goal(wanted))
+        return None if after.bound <= wanted else (after.counts, after.bound - before.bound)

@@ -63,7 +63,8 @@ def _sentence(record: MoveRecord) -> str:
         "birth": f"{parents} became {children}",
         "merge": f"{parents} joined into {children}",
         "delete": f"{_listed(record.parents[:1])} was shared out among {children}",
-    }[record.kind]
+        "loosen": f"steps between {children} were weighed anew",
+    }.get(record.kind, f"{parents} became {children}")
     return f"lap {record.lap}: {record.kind}, {what} ({record.gain:+.2f} nats)"
 
 

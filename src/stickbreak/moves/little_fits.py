@@ -28,7 +28,16 @@ from stickbreak.stats import Fields, Summary
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Goal", "absorber", "little_fit", "nearest", "rows_of", "side_by_side"]
+__all__ = [
+    "Goal",
+    "absorber",
+    "little_fit",
+    "nearest",
+    "overrated",
+    "rows_of",
+    "side_by_side",
+    "thin",
+]
 
 WORTH = 0.1  # a row joins the little fit of components that hold at least this share of it
 
@@ -85,6 +94,26 @@ def rows_of(model: Model, sample: Sample, slots: Sequence[int]) -> Table | None:
     elif sample.batch.symbols is not None:
         found = np.where(found >= 0, sample.batch.symbols[found], found)
     return Table(found, mass[rows] * sample.scale)
+
+
+def thin(table: Table, size: int, rng: np.random.Generator) -> tuple[Table, float]:
+    """At most `size` rows that stand for all, and how many each of them stands for."""
+    if table.n_rows <= size:
+        return table, 1.0
+    some, scale = table.some_rows(size, rng), table.n_rows / size
+    assert some.repeats is not None
+    return Table(some.rows, some.repeats * scale), scale
+
+
+def overrated(model: Model, scale: float) -> float:
+    """Nats by which a sample overrates each component.
+
+    Its rows count `scale` times, and so does what fits by chance: half a nat for each number that
+    describes a component, and each further copy of the sample.
+    """
+    zeros, fields = model.family.zeros(1), model.family.fields(model.axis)
+    n_numbers = sum(zeros[name].size for name, declared in fields.items() if declared.additive)
+    return 0.5 * max(scale - 1.0, 0.0) * n_numbers
 
 
 class Goal(Callback):

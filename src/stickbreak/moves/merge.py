@@ -28,6 +28,7 @@ __all__ = ["Merge", "MergeWatch", "pair_scores"]
 
 ALL_PAIRS = 40  # largest K for which every pair is scored; beyond it, only nearest neighbors
 NEAREST = 10
+LEAST_PAIRS = 10  # watched in one lap by default, however few components there are
 MOST_OF_ONE = 5  # most pairs of one component that a lap watches
 N_TRIALS, N_PASSES = 8, 50  # of trials on all data, where merges are not tracked
 HOPELESS = -100.0  # nats; pairs that would lose more are not scored again until they change
@@ -108,7 +109,8 @@ class Merge(BaseMove):
 
     Parameters
     ----------
-    max_pairs : pairs watched in one lap, at most; default twice the number of components.
+    max_pairs : pairs watched in one lap, at most; default half the number of components, of which
+        each takes part in one accepted merge at most, and not less than ten.
     start : first lap in which pairs are watched, or "settled": none until a lap has gained less
         than the engine's `tol`. Components of a start that are alike at first then have time to
         become different. Trials of other moves wait until no pair is left to watch.
@@ -172,7 +174,7 @@ class Merge(BaseMove):
         This is the change of the bound without the change of the entropy. A merge never raises the
         entropy, so a pair with a negative value cannot be accepted.
         """
-        budget = 2 * len(scene.ids) if self.max_pairs is None else self.max_pairs
+        budget = max(LEAST_PAIRS, len(scene.ids) // 2) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(
             scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b))
         )
@@ -258,7 +260,7 @@ def _prior_changes(
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
     out = np.full(len(pairs), -np.inf)
-    for at in np.argsort(-data, kind="stable")[: 4 * total.size(model.axis) + 50]:
+    for at in np.argsort(-data, kind="stable")[: 2 * total.size(model.axis) + 20]:
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         # The parameters are near their optimum here, so this is a close lower bound.
         out[at] = model.prior.bound(edit(counts), edit(params)) - now

@@ -145,6 +145,12 @@ class BaseStructure:
     See `regroup`; None if a trial must infer all units.
     """
 
+    keeps_entropy: ClassVar[bool] = False
+    """Whether the entropy of units that stay as they are does not depend on the prior's tables.
+
+    Then units of a stream, which are gone, need nothing but zeros for newborns.
+    """
+
     # ------------------------------------------------------------------------------ local step
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:

@@ -1,0 +1,99 @@
+"""Whether the rows of a component look Gaussian, and follow each other as if drawn anew."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stickbreak.protocols import Array
+
+from .base import find_missing
+
+__all__ = ["departure"]
+
+LEAST_SHARE = 0.01  # rows with less of a component are left out
+LEAST_ROWS = 8.0  # moments of fewer rows say nothing
+FLAT = 1e-12  # variance of an axis, relative to the largest, below which it is constant
+
+
+def departure(
+    rows: Array, shares: Array, followed: Array | None, *, is_diagonal: bool = False
+) -> Array | None:
+    """(K,) largest |z| of moments that are known for a Gaussian; None if rows lack entries.
+
+    Skewness and kurtosis along the principal axes of a component's rows, and the kurtosis of their
+    distance from the mean [M70]. If rows have an order, products of successive rows and of their
+    squares too: states that overlap differ in these. Zero for components of fewer than eight rows.
+
+    rows (n, D), shares (n, K) : repeats included
+    followed (m,) : rows whose successor is the next row; None if rows have no order
+    is_diagonal : the axes are the columns, and correlations of columns count as well
+    """
+    if find_missing(rows) is not None:
+        return None
+    found = np.zeros(shares.shape[1])
+    position = np.full(len(rows), -1)
+    for k in range(shares.shape[1]):
+        mine = np.flatnonzero(shares[:, k] > LEAST_SHARE)
+        weights = shares[mine, k]
+        if len(mine) == 0 or (n := weights.sum() ** 2 / (weights @ weights)) < LEAST_ROWS:
+            continue
+        weights = weights / weights.sum()
+        scores = _standardized(np.asarray(rows[mine], dtype=float), weights, is_diagonal)
+        found[k] = _of_moments(scores, weights, n)
+        if is_diagonal:
+            found[k] = max(found[k], _of_correlations(scores, weights, n))
+        if followed is not None:
+            position[mine] = np.arange(len(mine))
+            found[k] = max(found[k], _of_order(scores, weights, position, followed))
+            position[mine] = -1
+    return found
+
+
+def _standardized(rows: Array, weights: Array, is_diagonal: bool) -> Array:
+    """(n, A) coordinates of mean 0 and variance 1 along each axis that is not constant."""
+    apart = rows - weights @ rows
+    width = np.sqrt(weights @ apart**2)
+    apart = apart[:, width > 0.0] / width[width > 0.0]
+    if is_diagonal or apart.shape[1] == 0:
+        return np.asarray(apart)
+    variances, axes = np.linalg.eigh((apart * weights[:, None]).T @ apart)
+    kept = variances > FLAT * variances[-1]
+    return np.asarray(apart @ axes[:, kept] / np.sqrt(variances[kept]))
+
+
+def _of_moments(scores: Array, weights: Array, n: float) -> float:
+    """Of third and fourth moments; expectations are those of a sample of n rows."""
+    D = scores.shape[1]
+    if D == 0:
+        return 0.0
+    squares = scores * scores
+    skewness = np.abs(weights @ (squares * scores)) / np.sqrt(6.0 / n)
+    kurtosis = np.abs(weights @ squares**2 - 3.0 * (n - 1.0) / (n + 1.0)) / np.sqrt(24.0 / n)
+    expected = D * (D + 2.0)
+    distance = weights @ squares.sum(1) ** 2 - expected * (n - 1.0) / (n + 1.0)
+    radial = abs(distance) / np.sqrt(8.0 * expected / n)
+    return float(max(skewness.max(), kurtosis.max(), radial))
+
+
+def _of_correlations(scores: Array, weights: Array, n: float) -> float:
+    products = (scores * weights[:, None]).T @ scores
+    np.fill_diagonal(products, 0.0)
+    return float(np.abs(products).max(initial=0.0) * np.sqrt(n))
+
+
+def _of_order(scores: Array, weights: Array, position: Array, followed: Array) -> float:
+    """Of products of successive rows that both belong to the component."""
+    first, second = position[followed], position[followed + 1]
+    both = (first >= 0) & (second >= 0)
+    if not both.any() or scores.shape[1] == 0:
+        return 0.0
+    first, second = first[both], second[both]
+    weight = np.sqrt(weights[first] * weights[second])
+    n = weight.sum() ** 2 / (weight @ weight)
+    if n < LEAST_ROWS:
+        return 0.0
+    weight = weight / weight.sum()
+    here, there = scores[first], scores[second]
+    products = np.abs(weight @ (here * there))
+    squares = np.abs(weight @ ((here**2 - 1.0) * (there**2 - 1.0))) / 2.0
+    return float(max(products.max(), squares.max()) * np.sqrt(n))
