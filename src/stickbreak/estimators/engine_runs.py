@@ -20,6 +20,7 @@ from stickbreak.inference import (
     Engine,
     Mover,
     MoveRecord,
+    Outcome,
     PowerDecay,
     Result,
     Snapshot,
@@ -38,6 +39,7 @@ from stickbreak.inference import (
 )
 from stickbreak.initialize import from_previous
 from stickbreak.models import Model
+from stickbreak.moves import join_stream
 from stickbreak.progress import Phase, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
@@ -252,7 +254,7 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
             state = accumulator.begin(start, tuple(range(start.seed.size(model.axis))), 1)
         else:
             state = _state_of(seen, model, legal)
-        moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)
+        moves = _take_steps(estimator, model, engine, accumulator, state, task, parts, pool)
         before = () if seen is None else seen.trace.moves
         result = _result_of(state, model, engine, accumulator, [*before, *moves])
         return _without_sets(_finish(estimator, result, engine, task, pool))
@@ -313,24 +315,39 @@ def _take_steps(
     engine: Engine,
     accumulator: Accumulator,
     state: State,
+    task: Task,
     parts: list[Table],
     pool: Pool,
 ) -> list[MoveRecord]:
     """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
     seed, limited = make_seed(estimator.random_state), engine.adapt(model)
-    n_seen, n_rows = 0, sum(part.n_rows for part in parts)
+    n_seen, n_rows, n_first = 0, sum(part.n_rows for part in parts), int(estimator.n_components)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
-            mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
-            rule = engine.rule_for(limited, part)
-            step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
-            moves += mover.decide(model, state)
-            for edit in model.upkeep(state.total.view()):
-                state.edit(edit)
+            at = limited, state, part, seed + state.n_steps
+            scene = None if task.legal is not None else mover.scene_of_stream(*at, pool)
+            if scene is not None:
+                own = replace(task, table=part, previous=None, n_components=n_first)
+                alone = _begin_stream(estimator, model, engine, own, pool)
+                moves += _adopt(state, *join_stream(scene, alone.counts))
+            else:
+                mover.plan(*at, True, pool, in_stream=True)
+                rule = engine.rule_for(limited, part)
+                step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
+                moves += mover.decide(model, state)
+                for edit in model.upkeep(state.total.view()):
+                    state.edit(edit)
             n_seen += part.n_rows
             phase.update(n_seen, n_rows)
     return moves
+
+
+def _adopt(state: State, found: Outcome, record: MoveRecord | None) -> list[MoveRecord]:
+    """Continue from what births in a stream ended with."""
+    state.total, state.params, state.ids = Tally(found.counts), found.params, found.ids
+    state.next_id, state.n_steps = found.next_id, state.n_steps + 1
+    return [] if record is None else [record]
 
 
 def _result_of(

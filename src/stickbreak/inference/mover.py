@@ -76,6 +76,21 @@ class Mover:
         scene.has_settled = self.has_settled
         return scene
 
+    def scene_of_stream(
+        self, model: Model, state: State, data: Any, seed: int, pool: Pool
+    ) -> Scene | None:
+        """What births in a stream need that a lap cannot track; None if there are none.
+
+        data : new rows, seen once; the total is that of all earlier rows
+        """
+        structure = model.structure
+        has_births = any(move.kind == "birth" for move in self.moves) and state.seed is None
+        if not has_births or "redistribute" in structure.tracks or structure.least_held is None:
+            return None
+        scene = self._scene(model, state, data, seed, True, pool)
+        scene.next_id, scene.in_stream = state.next_id, True
+        return scene
+
     def try_out(
         self,
         model: Model,

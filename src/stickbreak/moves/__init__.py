@@ -7,5 +7,6 @@ from .birth import Birth
 from .delete import Delete
 from .explain import explain
 from .merge import Merge
+from .stream_births import join_stream
 
-__all__ = ["Birth", "Delete", "Merge", "explain"]
+__all__ = ["Birth", "Delete", "Merge", "explain", "join_stream"]

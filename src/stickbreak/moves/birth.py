@@ -22,6 +22,7 @@ from .little_fits import Goal, little_fit, nearest, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
 from .redistribute import Redistribution, RedistributionProposal
+from .stream_births import gain_together
 from .trials import join, keeps_some, split, try_fit
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Birth(BaseMove):
             joint = self._clusters(scene, tuple(taken), together)
             clusters = [together if joint is None else joint]
         old, found = scene.total.permute(model.axis, taken), clusters[0]
-        alike = np.array([_gain_together(model, old, found, k) for k in range(len(taken))])
+        alike = np.array([gain_together(model, old, found, k) for k in range(len(taken))])
         new, copies = np.flatnonzero(alike.max(0) < 0), np.flatnonzero(alike.max(0) >= 0)
         if not len(new):
             return []
@@ -262,15 +263,6 @@ def _watch(
     shares = scene.model.prior.sizes(counts) if shares is None else shares
     name = f"birth {scene.ids[taken[0]]}"
     return Redistribution(name, taken, counts.forget(), np.log(shares / shares.sum()), first, first)
-
-
-def _gain_together(model: Model, old: Summary, found: Summary, k: int) -> Array:
-    """(J,) what the family gains if old component k and each found one are one component."""
-    first = old.permute(model.axis, [k] * found.size(model.axis))
-    together = model.family.log_marginal(first + found)
-    return np.asarray(
-        together - model.family.log_marginal(first) - model.family.log_marginal(found)
-    )
 
 
 def _without_empty(model: Model, counts: Summary) -> Summary:
