@@ -359,6 +359,10 @@ class BaseStructure:
         """Own counts for another granularity, from those of the usual one."""
         return own
 
+    def warm_of(self, batch: Batch, own: Fields, axis: str) -> Fields | None:
+        """What local steps continue from, where sweeps ended with these own counts; see `warm`."""
+        return None
+
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.
 
