@@ -21,8 +21,10 @@ from stickbreak.inference import (
     MeanLog,
     Mover,
     MoveRecord,
+    Outcome,
     PowerDecay,
     Result,
+    Scene,
     Snapshot,
     Start,
     State,
@@ -37,10 +39,9 @@ from stickbreak.inference import (
     step,
     workers,
 )
-from stickbreak.inference.posteriors import Outcome
 from stickbreak.initialize import from_previous
 from stickbreak.models import Model
-from stickbreak.moves import Birth
+from stickbreak.moves import idle_components, join_stream
 from stickbreak.progress import Phase, Progress
 from stickbreak.protocols import Pool
 from stickbreak.reading import Schema, Stack
@@ -255,7 +256,7 @@ def stream(estimator: Estimator, task: Task, total_samples: float | None) -> Fit
             state = accumulator.begin(start, tuple(range(start.seed.size(model.axis))), 1)
         else:
             state = _state_of(seen, model, legal)
-        moves = _take_steps(estimator, model, engine, accumulator, state, parts, pool)
+        moves = _take_steps(estimator, model, engine, accumulator, state, task, parts, pool)
         before = () if seen is None else seen.trace.moves
         result = _result_of(state, model, engine, accumulator, [*before, *moves])
         return _without_sets(_finish(estimator, result, engine, task, pool))
@@ -316,41 +317,70 @@ def _take_steps(
     engine: Engine,
     accumulator: Accumulator,
     state: State,
+    task: Task,
     parts: list[Table],
     pool: Pool,
 ) -> list[MoveRecord]:
     """Visit each part once. Changes the state, and returns the moves that were tried."""
     mover, moves = engine.mover() if accumulator.is_exact else Mover(()), []
-    is_fixed = not estimator._is_unbounded
-    filler = Mover((Birth(),)) if is_fixed and accumulator.is_exact else mover
-    is_variational = isinstance(engine.rule(), MeanLog)
     seed, limited = make_seed(estimator.random_state), engine.adapt(model)
     n_seen, n_rows = 0, sum(part.n_rows for part in parts)
     with Phase("learning", bool(estimator.verbose)) as phase:
         for part in parts:
-            if is_variational and part.sets is None:
-                given = limited, state, part, seed + state.n_steps, pool
-                outcome, records = filler.try_in_stream(*given, is_fixed=is_fixed)
-                moves += records
-                if outcome is not None:
-                    _continue_from(state, outcome)
-                    continue
-            mover.plan(limited, state, part, seed + state.n_steps, True, pool, in_stream=True)
-            rule = engine.rule_for(limited, part)
-            step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
-            moves += mover.decide(model, state)
-            for edit in model.upkeep(state.total.view()):
-                state.edit(edit)
+            at = limited, state, part, seed + state.n_steps
+            born = None
+            if task.legal is None and _has_stream_births(estimator, limited, engine, accumulator):
+                scene = mover.scene_of_stream(*at, pool)
+                born = _born_in_stream(estimator, model, engine, task, scene)
+            if born is not None:
+                moves += _adopt(state, *born)
+            else:
+                mover.plan(*at, True, pool, in_stream=True)
+                rule = engine.rule_for(limited, part)
+                step(limited, rule, accumulator, state, part.whole(), mover.watches, pool)
+                moves += mover.decide(model, state)
+                for edit in model.upkeep(state.total.view()):
+                    state.edit(edit)
             n_seen += part.n_rows
             phase.update(n_seen, n_rows)
     return moves
 
 
-def _continue_from(state: State, outcome: Outcome) -> None:
-    """Newborns, and the rows of the part in which they were found."""
-    state.total, state.params = Tally(outcome.counts), outcome.params
-    state.ids, state.next_id = outcome.ids, outcome.next_id
-    state.n_steps += 1
+def _has_stream_births(
+    estimator: Estimator, model: Model, engine: Engine, accumulator: Accumulator
+) -> bool:
+    """Whether parts of a stream may bring components that a lap cannot track.
+
+    A model of a fixed number of components has them for those that are idle.
+    """
+    structure, kinds = model.structure, {move.kind for move in engine.mover().moves}
+    return (
+        accumulator.is_exact
+        and isinstance(engine.rule(), MeanLog)
+        and "redistribute" not in structure.tracks
+        and structure.least_held is not None
+        and ("birth" in kinds or not estimator._is_unbounded)
+    )
+
+
+def _born_in_stream(
+    estimator: Estimator, model: Model, engine: Engine, task: Task, scene: Scene
+) -> tuple[Outcome, MoveRecord | None] | None:
+    """All rows seen, with births if they pay; None if there is no room for them."""
+    idle = None if estimator._is_unbounded else idle_components(scene)
+    if idle is not None and not len(idle):
+        return None
+    n_first = int(estimator.n_components)
+    own = replace(task, table=scene.data, previous=None, n_components=n_first)
+    alone = _begin_stream(estimator, model, engine, own, scene.pool)
+    return join_stream(scene, alone.counts, idle)
+
+
+def _adopt(state: State, found: Outcome, record: MoveRecord | None) -> list[MoveRecord]:
+    """Continue from what births in a stream ended with."""
+    state.total, state.params, state.ids = Tally(found.counts), found.params, found.ids
+    state.next_id, state.n_steps = found.next_id, state.n_steps + 1
+    return [] if record is None else [record]
 
 
 def _result_of(

@@ -16,7 +16,7 @@ from stickbreak.data import Batch, Documents, Table
 from stickbreak.errors import StickbreakWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Start, workers
+from stickbreak.inference import Engine, Start, workers
 from stickbreak.initialize import (
     LADDER_LAPS,
     from_collapsed,
@@ -52,6 +52,7 @@ from .views import Labeled, plot_topics, top_words
 __all__ = ["TopicEstimator"]
 
 N_SWEEPS = 60  # of a collapsed start
+TOL = 1e-4  # nats a word, of the laps after it
 TOPICS = Names(symbol="word", component="topic")
 
 
@@ -72,6 +73,11 @@ class TopicEstimator(Estimator):
     def _make_family(self) -> Categorical:
         require_prior_count(word_concentration=self.word_concentration)
         return Categorical(float(self.word_concentration))
+
+    def _default_engine(self, on_disk: bool) -> Engine:
+        """After collapsed sweeps, later laps raise the bound, not the scores of new documents."""
+        engine = super()._default_engine(on_disk)
+        return replace(engine, tol=TOL) if self.init == "collapsed" else engine
 
     def _check_arguments(self) -> None:
         if not isinstance(self.restarts, Integral) or self.restarts < 0:

@@ -21,7 +21,7 @@ from .executors import count_workers, workers
 from .loop import Result, run, step
 from .memory import Memory, RamMemory, SpillingMemory, Visit
 from .mover import Mover
-from .proposals import BaseMove, Proposal
+from .proposals import BaseMove, Outcome, Proposal
 from .records import MoveRecord
 from .rules import BaseRule, Draw, Hard, LogMean, MeanLog, Mode, WindowMeanLog
 from .scene import Sample, Scene
@@ -63,6 +63,7 @@ __all__ = [
     "MonitorStopping",
     "MoveRecord",
     "Mover",
+    "Outcome",
     "PowerDecay",
     "Proposal",
     "RamMemory",

@@ -363,6 +363,7 @@ def _begin(
     ids = start.ids or tuple(range(start.seed.size(model.axis)))
     state = engine.accumulator(data).begin(start, ids, plan.n_batches)
     state.warm = plan.share_out(start.warm)
+    state.settled = set(state.warm)  # such units go on from their values
     for edit in model.upkeep(state.counts):
         state.edit(edit)
     return _Loop(model, engine, data, state, Trace(), pool, seed, plan)

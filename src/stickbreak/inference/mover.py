@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Mover"]
 
-FEW_ROWS = 8.0  # a component of fewer may be filled with new rows of a stream
-
 
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
     """Whether a change raises the bound by more than rounding. An idle one must not lower it.
@@ -78,6 +76,17 @@ class Mover:
         scene.has_settled = self.has_settled
         return scene
 
+    def scene_of_stream(
+        self, model: Model, state: State, data: Any, seed: int, pool: Pool
+    ) -> Scene:
+        """What births in a stream need that a lap cannot track.
+
+        data : new rows, seen once; the total is that of all earlier rows
+        """
+        scene = self._scene(model, state, data, seed, True, pool)
+        scene.next_id, scene.in_stream = state.next_id, True
+        return scene
+
     def try_out(
         self,
         model: Model,
@@ -123,31 +132,6 @@ class Mover:
                     best = scene.as_outcome()
         self.attempts.forget(scene.ids)
         return best, records
-
-    def try_in_stream(
-        self, model: Model, state: State, data: Any, seed: int, pool: Pool, *, is_fixed: bool
-    ) -> tuple[Outcome | None, list[MoveRecord]]:
-        """Trials on units that are seen once. An outcome holds them; without one they are not seen.
-
-        is_fixed : the number of components is, so that those without a row are filled
-        """
-        if not self.moves or state.seed is not None:
-            return None, []
-        scene = self._scene(model, state, data, seed, True, pool)
-        scene.in_stream, scene.next_id, records = True, state.next_id, []
-        few = min(FEW_ROWS, 0.01 * float(scene.sizes.sum()))
-        idle = tuple(int(k) for k in np.flatnonzero(scene.sizes < few)) if is_fixed else ()
-        if is_fixed and not idle:
-            return None, []
-        for move in self.moves:
-            scene.spent, began = Spent(), time.monotonic()
-            outcome = move.try_in_stream(scene, idle)
-            if scene.spent.n_passes:
-                seconds = time.monotonic() - began
-                records.append(_record(scene, move.kind, (), outcome, seconds))
-            if outcome is not None:
-                return outcome, records
-        return None, records
 
     def plan(
         self,

@@ -114,14 +114,6 @@ class BaseMove(Parameters):
         shared : the watch that collects for all proposals with its name
         """
 
-    def try_in_stream(self, scene: Scene, idle: tuple[int, ...] = ()) -> Outcome | None:
-        """As `try_out`, for units that are seen once; the scene's total is that of earlier ones.
-
-        The outcome holds the new units too. idle : components to be filled, if their number is
-        fixed
-        """
-        return None
-
     def targets(self, scene: Scene) -> list[tuple[int, ...]]:
         """Ids of the candidates to try on all data, the most promising first."""
         return []

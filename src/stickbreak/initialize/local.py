@@ -65,19 +65,22 @@ def from_collapsed(
     pool: Pool = map,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
-    """Where collapsed sweeps from random posteriors end.
+    """Where collapsed sweeps from random posteriors end, for counts and units alike.
 
     Units keep a number for each row and component: of many documents, a sample is swept, and its
     counts are scaled to all.
     """
-    n_units = data.n_units
+    n_units, n_spans = data.n_units, data.n_spans
     if isinstance(data, Documents):
         data = data.some(MOST_SHARES // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     require_whole_run(found)
-    return Start(found.counts.scale(n_units / data.n_units), found.params)
+    own, warm = found.warm(), None
+    if own is not None and data.n_spans == n_spans:
+        warm = model.structure.warm_of(data.whole(), own, model.axis)
+    return Start(found.counts.scale(n_units / data.n_units), found.params, warm=warm)
 
 
 def require_whole_run(found: Result) -> None:

@@ -8,5 +8,6 @@ from .delete import Delete
 from .explain import explain
 from .loosen import Loosen
 from .merge import Merge
+from .stream_births import idle_components, join_stream
 
-__all__ = ["Birth", "Delete", "Loosen", "Merge", "explain"]
+__all__ = ["Birth", "Delete", "Loosen", "Merge", "explain", "idle_components", "join_stream"]

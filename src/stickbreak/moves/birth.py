@@ -21,8 +21,8 @@ from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
-from .newcomers import clusters_of, gain_together, try_newcomers
 from .redistribute import Redistribution, RedistributionProposal
+from .stream_births import gain_together
 from .trials import join, keeps_some, split, try_fit
 
 if TYPE_CHECKING:
@@ -179,19 +179,17 @@ class Birth(BaseMove):
     def _clusters(
         self, scene: Scene, taken: tuple[int, ...], start: Summary | None = None
     ) -> Summary | None:
-        """Counts of clusters of the new rows of some components; None without rows."""
-        price, n_coarse = overrated(scene.model, scene.sample.scale), _coarse_passes(scene.model)[0]
-        return clusters_of(scene.model, scene, taken, self.n_newborn, start, price, n_coarse)
-
-    def try_in_stream(self, scene: Scene, idle: tuple[int, ...] = ()) -> Outcome | None:
-        """Newborns for new rows that no component explains, where laps cannot track births."""
-        if not scene.model.structure.keeps_entropy:
+        """Counts of clusters of the new rows of some components, one or more; None without rows."""
+        model, table = scene.model, rows_of(scene.model, scene.sample, taken)
+        if table is None:
             return None
-        targets = self._targets(scene)[: self.max_targets]
-        try:
-            return try_newcomers(scene, targets, self.n_newborn, idle) if targets else None
-        except NumericalError:  # rows so far apart that they swamp the rest: no start
-            return None
+        if start is None:
+            n_newborn = min(max(2, self.n_newborn), table.n_rows)
+            start = _seed(scene, table, n_newborn, _coarse_passes(model)[0])
+        merge = Merge(start=3, allowance=overrated(model, scene.sample.scale))
+        found = little_fit(model, table, start, self.n_passes, moves=(merge,), reorder=True)
+        counts = _without_empty(model, found.counts)
+        return counts if counts.size(model.axis) else None
 
     def _targets(self, scene: Scene) -> list[int]:
         ready = [

@@ -145,12 +145,6 @@ class BaseStructure:
     See `regroup`; None if a trial must infer all units.
     """
 
-    keeps_entropy: ClassVar[bool] = False
-    """Whether the entropy of units that stay as they are does not depend on the prior's tables.
-
-    Then units of a stream, which are gone, need nothing but zeros for newborns.
-    """
-
     # ------------------------------------------------------------------------------ local step
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
@@ -364,6 +358,10 @@ class BaseStructure:
     def own_of(self, batch: Batch, own: Fields, axis: str, granularity: str) -> Fields:
         """Own counts for another granularity, from those of the usual one."""
         return own
+
+    def warm_of(self, batch: Batch, own: Fields, axis: str) -> Fields | None:
+        """What local steps continue from, where sweeps ended with these own counts; see `warm`."""
+        return None
 
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Visit the units of a lane in turn: counts out, potentials, infer, counts in.

@@ -72,7 +72,6 @@ class Chain(DrawnChain):
 
     tracks = frozenset({"merge"})
     least_held: ClassVar[float | None] = 1e-2
-    keeps_entropy: ClassVar[bool] = True
     is_ordered = has_best = draws = cuts_units = True
     births = (
         Division("blocks", 2, keeps=True),

@@ -79,6 +79,10 @@ def regroup_documents(
     if rest <= 0:
         return None
     free, wish = list(how.free), np.asarray(wanted["pseudo"], dtype=float)
+    if not how.taken:
+        # Newborns and the new rest divide the old one by a Dirichlet of their own, as the root
+        # wants it, independent of the rest's share: so nothing need be known of that.
+        rest = float(wish[free].sum() + wanted["rest"])
     total = pseudo[list(how.taken)].sum() + rest
     scale = total / (wish[free].sum() + float(wanted["rest"]))
     kept = np.array([pseudo[source[0]] if source else 0.0 for source in how.sources])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.data import Batch
@@ -290,6 +291,13 @@ class Document(BaseStructure):
     ) -> Fields:
         """Uniformly random shares of every word, of the components that it may have."""
         return random_shares(batch, n_components, axis, rng, legal)
+
+    def warm_of(self, batch: Batch, own: Fields, axis: str) -> Fields:
+        """Counts (S, K) of the documents' components."""
+        warm, parts = self.cold_start(batch, own.size(axis), axis), np.arange(batch.n_rows)
+        words: Any = batch.repeats_or_ones(), parts, batch.offsets
+        held = sparse.csr_array(words, shape=(batch.n_spans, batch.n_rows)) @ own["shares"]
+        return replace(warm, arrays={"counts": np.asarray(held, dtype=float)})
 
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every word once, given all others (CVB0); documents' posteriors follow from them."""
