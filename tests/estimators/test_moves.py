@@ -438,7 +438,7 @@ def test_one_row_and_equal_rows_are_no_trouble():
 
 
 # ---- streams -------------------------------------------------------------------------------------
-@pytest.mark.few(1)
+@pytest.mark.slow  # `test_streams.py` has more of them
 @pytest.mark.parametrize("family", ["gaussian", "diagonal"])
 def test_a_stream_gives_birth_to_clusters_as_they_appear(family):
     """One more cluster every second call: each is found, and those that were there keep their ids

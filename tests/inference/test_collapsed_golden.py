@@ -115,6 +115,7 @@ GOLDEN_BLOCKS = {
 }
 
 
+@pytest.mark.few(1)
 @every_kept
 @pytest.mark.parametrize(("length", "n_laps"), GOLDEN_BLOCKS)
 def test_golden_marginals_block_by_block(length, n_laps, keep):

@@ -74,6 +74,7 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
     assert found.seed.size(model.axis) == 20 == max(seen)  # never more than asked for
 
 
+@pytest.mark.slow
 def test_rungs_are_reported_and_repeat():
     model, data = model_and_data()
     told = {}

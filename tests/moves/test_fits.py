@@ -289,6 +289,7 @@ def check_star(seed: int) -> None:
     assert adjusted_rand_score(arm, model.labels_) > 0.98
 
 
+@pytest.mark.slow
 def test_the_arms_of_a_star_are_found_from_one_component():
     check_star(0)
 
