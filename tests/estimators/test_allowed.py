@@ -82,6 +82,7 @@ def test_states_named_keep_their_numbers_and_others_are_found():
     assert all(len(own) == 1 and not own & {0, 1, 3} for own in found)
 
 
+@pytest.mark.slow
 def test_births_divide_states_that_are_not_named():
     model = fit(sb.HDPHMM(5, family="categorical", allowed={"the": 0, "a": 0}, random_state=0))
     taken = {k for k, c in enumerate(model.counts_) if c >= 1}

@@ -122,6 +122,7 @@ def test_unusual_symbols_are_fitted(model, rows):
     assert np.isfinite(found.lower_bound_)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("more", "rows"),
     [

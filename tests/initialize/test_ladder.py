@@ -95,6 +95,7 @@ def test_of_equal_rungs_the_largest_is_taken(monkeypatch):
     assert found.seed.size(model.axis) == 24  # 0.04 % below the best; 32 is 0.2 % below
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")  # two laps
 def test_starts_show_progress(capsys, monkeypatch):
     monkeypatch.setattr("stickbreak.progress.PAUSE", 0.0)
