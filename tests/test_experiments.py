@@ -110,6 +110,7 @@ def test_em_over_fits_and_variational_bayes_does_not() -> None:
     assert gained > 20
 
 
+@pytest.mark.slow
 def test_topic_models_and_peers_fill_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     topics = np.repeat(np.eye(2), 10, axis=1) / 10

@@ -106,6 +106,7 @@ def test_the_number_of_states_is_found_where_the_bound_can_tell(root, data, comm
     assert (json.loads(done.out)["n_components"] < 25) == (root == "beta")
 
 
+@pytest.mark.slow  # `test_documents.py` has another
 def test_a_fit_is_resumed(data, command):  # noqa: F811
     fit = ("fit", "hdp-hmm", data, *FIT, "--n-batches", 2, "--quiet")
     assert (

@@ -349,3 +349,12 @@ def test_the_scale_of_some_columns_keeps_their_names() -> None:
     assert [whole.name(2), part.name(0)] == ["2", "3"]
     named = replace(whole, names=("a", "b", "c", "d"))
     assert [named.name(2), named.take([3, 1]).name(0)] == ["'c'", "'d'"]
+
+
+def test_long_sequences_are_lanes_of_their_own():
+    long = Sequences(np.zeros((5 * 40_000, 1)), offsets=40_000 * np.arange(6))
+    assert [lane.n_spans for lane in long.whole().lanes()] == [1] * 5
+    short = Sequences(np.zeros((50_000, 1)), offsets=10_000 * np.arange(6))
+    assert len(short.whole().lanes()) == 1
+    many = Sequences(np.zeros((100 * 32_768, 1), np.int8), offsets=32_768 * np.arange(101))
+    assert len(many.whole().lanes()) == 64

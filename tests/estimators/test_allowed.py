@@ -82,6 +82,7 @@ def test_states_named_keep_their_numbers_and_others_are_found():
     assert all(len(own) == 1 and not own & {0, 1, 3} for own in found)
 
 
+@pytest.mark.slow
 def test_births_divide_states_that_are_not_named():
     model = fit(sb.HDPHMM(5, family="categorical", allowed={"the": 0, "a": 0}, random_state=0))
     taken = {k for k, c in enumerate(model.counts_) if c >= 1}
@@ -127,6 +128,7 @@ def test_a_table_says_the_same_as_a_mapping(kind, tmp_path):
     assert again.allowed.dtype == bool
 
 
+@pytest.mark.slow
 def test_models_with_a_dictionary_go_on_from_files_and_streams(tmp_path):
     allowed = {word: set(np.atleast_1d(states).tolist()) for word, states in ALLOWED.items()}
     model = fit(sb.HDPHMM(9, family="categorical", allowed=allowed, random_state=0))
@@ -219,6 +221,7 @@ def test_other_families_have_no_dictionary():
         sb.HDPHMM(2, allowed={0: [1]}).fit(np.zeros((5, 1)))
 
 
+@pytest.mark.slow
 def test_a_dictionary_that_was_changed_must_fit_the_states_left():
     model = fit(sb.HDPHMM(14, family="categorical", allowed=ALLOWED, random_state=0))
     gone = sorted(set(range(14)) - set(model.component_ids_.tolist()))[0]

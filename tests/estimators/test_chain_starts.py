@@ -92,6 +92,7 @@ def test_blocks_that_are_better_are_kept_as_they_were():
     assert bounds[0] == bounds[1]
 
 
+@pytest.mark.slow
 def test_starts_differ_and_threads_do_not():
     bounds = set()
     for n_jobs in (1, 2):
@@ -104,6 +105,7 @@ def test_starts_differ_and_threads_do_not():
     assert not np.array_equal(seeds[0]["transition"], seeds[1]["transition"])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("model", [sb.HMM, sb.HDPHMM])
 @pytest.mark.parametrize(
     "rows",
@@ -120,6 +122,7 @@ def test_unusual_symbols_are_fitted(model, rows):
     assert np.isfinite(found.lower_bound_)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("more", "rows"),
     [

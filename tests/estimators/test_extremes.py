@@ -165,6 +165,7 @@ def test_answers_about_rows_at_any_distance(family, make):
                 answer(groups() * scale)
 
 
+@pytest.mark.slow
 def test_draws_are_a_start_of_variational_fits():
     """A drawn root leaves nothing for other states; the next fit begins inside its domain."""
     with warnings.catch_warnings():

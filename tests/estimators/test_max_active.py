@@ -132,7 +132,7 @@ def sequences() -> list[np.ndarray]:
     return [places[path] + rng.normal(size=(len(path), 2)) for path in paths]
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow  # `models/test_sparse_chains.py` has more of them
 @pytest.mark.parametrize("engine", [sb.BatchVB, sb.MemoizedVB, sb.StochasticVB])
 @pytest.mark.parametrize(
     "model",
@@ -160,7 +160,7 @@ def test_chains_with_few_states(sequences, engine, model):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 def test_chains_with_few_states_in_files_checkpoints_and_streams(sequences, tmp_path: Path):
     path = tmp_path / "fit.checkpoint"
     engine = sb.MemoizedVB(
@@ -195,6 +195,7 @@ def test_moves_find_the_states_with_limited_rows(sequences):
     assert few.lower_bound_ == pytest.approx(plain.lower_bound_, abs=0.1)
 
 
+@pytest.mark.slow
 def test_autoregressions_and_impossible_steps_with_few_states(sequences):
     walk = np.cumsum(np.random.default_rng(1).normal(size=(200, 2)), axis=0)
     lagged = sb.HMM(

@@ -291,7 +291,7 @@ def true_imputation(rows: np.ndarray) -> np.ndarray:
     return filled
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "make",

@@ -63,7 +63,8 @@ def test_laps_and_tolerance_of_the_estimator_go_before_those_of_the_engine(cls):
     model = cls(inference=sb.MemoizedVB(max_iter=7, n_batches=2), max_iter=9, tol=1e-3)
     engine = model._engine(False)
     assert (engine.max_iter, engine.tol, engine.n_batches) == (9, 1e-3, 2)
-    assert [move.kind for move in engine.moves] == ["birth", "merge", "delete"]
+    kinds = [move.kind for move in engine.moves if move.kind != "loosen"]
+    assert kinds == ["birth", "merge", "delete"]
     assert model.inference.max_iter == 7  # the argument is left alone
     with pytest.raises(ValueError, match="max_iter must be a whole number of at least 1; got 0"):
         cls(max_iter=0).fit(np.zeros((3, 2)))
@@ -438,7 +439,7 @@ def test_one_row_and_equal_rows_are_no_trouble():
 
 
 # ---- streams -------------------------------------------------------------------------------------
-@pytest.mark.few(1)
+@pytest.mark.slow  # `test_streams.py` has more of them
 @pytest.mark.parametrize("family", ["gaussian", "diagonal"])
 def test_a_stream_gives_birth_to_clusters_as_they_appear(family):
     """One more cluster every second call: each is found, and those that were there keep their ids

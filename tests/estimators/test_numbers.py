@@ -47,7 +47,7 @@ def shown(model) -> set[int]:
     return set(np.flatnonzero(model.counts_ >= 1.0).tolist())
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixture", "chain", "topics"])
 def test_pictures_show_positions(name, fitted):
     from matplotlib import pyplot as plt

@@ -132,7 +132,7 @@ def test_seeds_that_name_every_topic_change_nothing():
     assert plain.lower_bound_ == seeded.lower_bound_
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [sb.LatentDirichletAllocation, sb.HDPTopicModel])
 def test_tables_and_mappings_say_the_same_as_seeds(kind):
     table = np.array([[k in LEGAL.get(w, range(5)) for k in range(5)] for w in WORDS])

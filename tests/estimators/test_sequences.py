@@ -150,6 +150,7 @@ def test_rows_on_disk(tmp_path):
         np.testing.assert_array_equal(found.predict(rows, lengths=LENGTHS), in_memory.labels_)
 
 
+@pytest.mark.slow  # `test_moves.py` has the same of mixtures
 def test_a_weight_is_a_repeat_count():
     weights = np.array([2.0, 1.0, 3.0, 1.0, 0.0])
     repeated = [part for part, w in zip(X, weights.astype(int), strict=True) for _ in range(w)]
@@ -642,6 +643,7 @@ def test_files_and_pickles_give_the_same_model_back(name, tmp_path):
         _ = copies[0].labels_
 
 
+@pytest.mark.slow  # `inference/test_checkpoints.py` has other models
 def test_an_interrupted_fit_is_resumed_to_the_same_bits(tmp_path):
     settings = {"n_batches": 3, "checkpoint": str(tmp_path / "c"), "checkpoint_every": 0.0}
     whole = sb.HDPHMM(4, inference=sb.MemoizedVB(n_batches=3), random_state=0).fit(X)

@@ -45,6 +45,7 @@ def by_hand(folds: int) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_group_folds_split_sequences_by_their_ids():
     with sklearn.config_context(enable_metadata_routing=True):
         found = cross_validate(
@@ -89,6 +90,7 @@ def test_without_routing_ids_reach_the_fit():
         assert model.lower_bound_ == direct.lower_bound_
 
 
+@pytest.mark.slow
 def test_a_column_of_ids_travels_with_the_rows():
     frame = pd.DataFrame(X, columns=["x", "y"]).assign(who=IDS)
     found = cross_validate(MODEL, frame, groups=IDS, cv=GroupKFold(3),

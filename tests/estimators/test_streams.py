@@ -289,6 +289,7 @@ def test_labels_of_a_stream_obey_those_that_are_known():
     assert model.predict(X[:3]).tolist() == [own] * 3  # labels belong to the rows of one call
 
 
+@pytest.mark.slow
 def test_labels_of_pieces_on_disk_outlast_moves_of_the_first(tmp_path):
     """The first piece is fitted with births, the next has labels for as many components."""
     rng, centers = np.random.default_rng(0), np.array([-20.0, -8.0, 0.0, 8.0, 20.0])

@@ -56,6 +56,7 @@ def test_topics_are_found(name, fitted):
     assert found == {frozenset(words) for words in TOPICS.values()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("init", ["documents", "collapsed"])
 def test_the_number_of_topics_is_found_from_one(init):
     model = sb.HDPTopicModel(init=init, random_state=0).fit(texts(120))

@@ -110,6 +110,7 @@ families = lambda some: pytest.mark.parametrize(
 )
 
 
+@pytest.mark.few(4)
 @families([name for name, case in FAMILIES.items() if case.family.sweeps])
 @pytest.mark.parametrize("prior", SHARES)
 def test_mixtures_row_by_row(name, prior):
@@ -220,6 +221,7 @@ def test_chains_unit_by_unit(cut, granularity, block, length, is_limited):
         assert_bounds(found.bound, expected, chance, joint)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("granularity", ["sequence", "token", "subsequence"])
 @pytest.mark.parametrize(("c", "top"), [(0.5, 1.0), (3.0, 0.7)])
 def test_chains_around_a_root_are_below_the_evidence(granularity, c, top):
@@ -295,6 +297,7 @@ def test_documents_word_by_word():
         assert_bounds(found.bound, expected, chance, joint)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("c", "top"), [(0.5, 1.0), (3.0, 0.7), (2.0, 5.0)])
 def test_documents_around_a_root_are_below_the_evidence(c, top):
     """Labels among the first two topics, the sticks of the root on a fine grid."""

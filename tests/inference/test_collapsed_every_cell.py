@@ -40,7 +40,7 @@ def cells():
     for structure, (make, _) in STRUCTURES.items():
         for granularity in (*make(FAMILY).structure.granularities, "batch"):
             for name in CASES:
-                # `test_collapsed_families.py` has Gaussian chains
+                # chains of Gaussian rows take long to compile
                 is_quick = name in QUICK and (granularity, name) != ("sequence", "gaussian")
                 marks = () if is_quick else slow
                 yield pytest.param(structure, granularity, name, marks=marks)

@@ -46,7 +46,7 @@ def resolved(family, rows):
     return family.resolve(measure(Table(rows), family.check_rows))
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow  # seconds to compile for each family
 @pytest.mark.parametrize("block", [1, 2])
 @pytest.mark.parametrize(
     "name",  # each of the others takes seconds to compile

@@ -163,6 +163,7 @@ def long_run(kind: str, legal: Array | None, sets: Array | None, n: int) -> list
 LENGTHS = pytest.mark.parametrize("n_sweeps", [450, pytest.param(2050, marks=pytest.mark.slow)])
 
 
+@pytest.mark.few(1)
 @LENGTHS
 @pytest.mark.parametrize("is_labeled", [False, True])
 def test_long_run_of_a_fit_has_the_posterior_of_all_legal_paths(

@@ -115,6 +115,7 @@ GOLDEN_BLOCKS = {
 }
 
 
+@pytest.mark.few(1)
 @every_kept
 @pytest.mark.parametrize(("length", "n_laps"), GOLDEN_BLOCKS)
 def test_golden_marginals_block_by_block(length, n_laps, keep):
@@ -250,6 +251,7 @@ def test_without_exclusion_steps_are_those_of_a_mode_with_prior_counts_one_large
 SYMMETRIC = {0: np.array([0.7, 0.3]), 1: np.array([0.4, 0.6]), 2: np.array([0.2, 0.8])}
 
 
+@pytest.mark.slow
 def test_golden_labels_that_may_be_exchanged():
     """Sweeps need not raise the bound, and on tiny data they end where all states are alike."""
     model, data, _ = golden(("010", "112", "001", "221"))

@@ -152,6 +152,7 @@ def test_derivative_of_log_z_along_the_family_is_its_count(name):
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(found["emission"][at], abs=1e-7)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "lengths"),
     [

@@ -121,6 +121,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "available_memory", lambda: 0.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_disk_and_memory_a_fit_ends_with_what_it_has(
     kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -112,6 +112,7 @@ def test_long_run_of_an_hdp_of_topics_has_the_posterior_of_labels_and_roots(
     assert_average([s["log joint"] for s in seen], (chance * np.array(each)).sum())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_long_runs_of_sweeps_have_the_posterior_of_all_labelings(power: float) -> None:
     """At a temperature, the posterior to the power of one over it, normalized. Words that occur
@@ -143,6 +144,7 @@ def test_long_runs_of_sweeps_have_the_posterior_of_all_labelings(power: float) -
 TEXTS = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
 
 
+@pytest.mark.few(3)
 @ENGINES
 @pytest.mark.parametrize("init", ["documents", "local"])
 @pytest.mark.parametrize("kind", [sb.LatentDirichletAllocation, sb.HDPTopicModel])

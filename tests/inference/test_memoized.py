@@ -210,6 +210,7 @@ def test_streaming_one_batch_equals_one_lap_when_the_seed_has_reference_points()
     assert state.seed is None
 
 
+@pytest.mark.slow
 def test_final_bound_does_not_depend_on_the_order_of_batches() -> None:
     rows = blobs(300, 8, spread=12.0)
     model, table = blob_model(rows, "finite"), Table(rows)

@@ -74,6 +74,7 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
     assert found.seed.size(model.axis) == 20 == max(seen)  # never more than asked for
 
 
+@pytest.mark.slow
 def test_rungs_are_reported_and_repeat():
     model, data = model_and_data()
     told = {}
@@ -94,6 +95,7 @@ def test_of_equal_rungs_the_largest_is_taken(monkeypatch):
     assert found.seed.size(model.axis) == 24  # 0.04 % below the best; 32 is 0.2 % below
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")  # two laps
 def test_starts_show_progress(capsys, monkeypatch):
     monkeypatch.setattr("stickbreak.progress.PAUSE", 0.0)

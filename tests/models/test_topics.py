@@ -75,6 +75,7 @@ def test_bound_never_drops(kind, n_batches):
     assert found.bound > found.trace[1].bound + 1.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_bound_never_drops_with_births_merges_and_deletes(n_batches):
     """Documents begin afresh only while that raises the bound, and go on from those of a trial that

@@ -125,6 +125,7 @@ def test_one_batch_of_memoized_equals_batch():
     assert one.trace.moves == two.trace.moves
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_same_bits_as_one():
     """Several lanes, and births."""
     rng = np.random.default_rng(0)
@@ -289,6 +290,7 @@ def check_star(seed: int) -> None:
     assert adjusted_rand_score(arm, model.labels_) > 0.98
 
 
+@pytest.mark.slow
 def test_the_arms_of_a_star_are_found_from_one_component():
     check_star(0)
 
@@ -299,7 +301,8 @@ def test_the_arms_of_a_star_are_found_for_every_seed(seed):
     check_star(seed)
 
 
-@pytest.mark.parametrize("n_seeds", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_seeds", [3, 10])
 def test_two_kinds_of_eruptions_are_found_from_one_component_for_every_seed(n_seeds):
     rows, group = geyser(272, 0)
     models = [sb.DPMixture(random_state=seed).fit(rows) for seed in range(n_seeds)]

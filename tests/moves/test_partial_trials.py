@@ -267,7 +267,7 @@ class StopAt(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chain", "documents"])
 def test_trials_are_the_same_for_two_workers_and_after_a_resume(name, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "MANY_UNITS", 8)

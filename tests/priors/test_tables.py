@@ -120,6 +120,7 @@ def as_function(total):
     return value
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_closed_forms_are_where_the_surrogate_is_flat(seed):
     total, prior = counts_of(seed), TableRows(50.0, 1.0)

@@ -22,6 +22,8 @@ LANE_ROWS = 8192  # smaller lanes do not pay: each costs about 0.1 ms of Python
 ORDERED_ROWS = 49_152
 LANE_UNITS = 32  # sequences are inferred side by side, so a lane with few of them is slow
 MAX_LANES = 16  # limits the number of useful workers in a batch
+# Sequences of so many rows on average are inferred one by one, in pieces: each may be a lane.
+LONG_ROWS, MAX_LONG_LANES = 32_768, 64
 
 
 class Windows(NamedTuple):
@@ -216,15 +218,19 @@ class Batch:
     def lanes(self, count: int | None = None) -> list[Batch]:
         """Nearly equal parts; by default as many as pay for this number of rows."""
         if count is None:
-            count = self.n_rows // LANE_ROWS
-            if self.offsets is not None:
-                count = min(self.n_rows // ORDERED_ROWS, self.n_spans // LANE_UNITS)
-                # with two workers, one would wait for the third lane
-                count -= count % 2 if count > 1 else 0
-            count = min(MAX_LANES, max(1, count))
+            count = min(MAX_LANES, max(1, self._n_lanes()))
+            if self.offsets is not None and self.n_rows >= LONG_ROWS * max(1, self.n_spans):
+                count = min(MAX_LONG_LANES, self.n_spans)
         return (
             [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
         )
+
+    def _n_lanes(self) -> int:
+        if self.offsets is None:
+            return self.n_rows // LANE_ROWS
+        count = min(self.n_rows // ORDERED_ROWS, self.n_spans // LANE_UNITS)
+        # with two workers, one would wait for the third lane
+        return count - (count % 2 if count > 1 else 0)
 
     def blocks(self, max_rows: int) -> list[Batch]:
         """Parts of about max_rows rows; units are never split."""

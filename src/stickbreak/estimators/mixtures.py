@@ -351,13 +351,16 @@ class DPMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : number of components to begin with.
+    n_components : number of components to begin with; 1 leaves it to `init`.
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em") or
         as an object; default `MemoizedVB()`, which has moves here.
     concentration : of the Dirichlet process; larger expects more components. A number, or a
         `GammaPrior` to learn it.
     family, learn_prior, max_iter, tol, random_state : as in `Mixture`.
-    init, n_jobs, warm_start, verbose : likewise.
+    init : "auto" begins with the better of two starts of 25 components, settled on at most 5,000
+        rows, if there are moves to join them and `n_components` is 1; else it is "k-means++". All
+        others as in `Mixture`; they begin with `n_components`.
+    n_jobs, warm_start, verbose : as in `Mixture`.
     n_init : starts to try; the best bound wins. Those after the first begin with 25 components if
         the first begins with one.
 
@@ -381,7 +384,7 @@ class DPMixture(MixtureEstimator):
 
     def __init__(
         self,
-        n_components: int = TRUNCATION,
+        n_components: int = 1,
         *,
         family: str | BaseFamily = "gaussian",
         inference: str | Engine | None = None,
@@ -400,11 +403,12 @@ class DPMixture(MixtureEstimator):
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         has_moves = bool(pick_engine(self, task.is_on_disk).mover().moves)
-        if self.init != "auto" or not has_moves or task.legal is not None or task.n_components == 1:
+        is_open = self.init == "auto" and self.n_components == 1 and task.legal is None
+        if not is_open or not has_moves:
             return super()._seed(model, task, rng, pool)
         merges = tuple(move for move in self._recommended_moves() if move.kind == "merge")
         with Phase("settling two starts", bool(self.verbose)):
-            return from_settled(model, task.table, task.n_components, rng, moves=merges, pool=pool)
+            return from_settled(model, task.table, TRUNCATION, rng, moves=merges, pool=pool)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         concentration = _check_concentration(prior["concentration"])

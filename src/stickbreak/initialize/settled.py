@@ -41,21 +41,27 @@ def from_settled(
     moves: Sequence[BaseMove],
     pool: Pool = map,
 ) -> Start:
-    """The better of two starts, settled on at most 5,000 rows.
+    """The better of two starts, settled on at most 5,000 rows, without superfluous components.
 
-    moves : what follows there (merges), if the data have more rows, so that the first laps over all
-        of them have fewer components
+    moves : what follows there: merges
     """
     table, fixed = data.some_rows(MOST_ROWS, rng), replace(model, learns=False)
     n = max(1, min(n_components, table.n_rows))
     starts = [partial(_coarse, fixed, table, n), partial(_noisy, fixed, table, n)]
     settle = partial(_settle, fixed, table)
     found = max(pool(settle, zip(starts, rng.spawn(2), strict=True)), key=lambda each: each.bound)
-    if table is not data:
-        engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
-        found = run(fixed, engine, table, Start(found.counts, found.params), pool=pool)
-        require_whole_run(found)
-    return Start(found.counts.scale(data.n_units / table.n_units), found.params)
+    engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
+    found = run(fixed, engine, table, _in_use(fixed, found), pool=pool)
+    require_whole_run(found)
+    start = _in_use(fixed, found)
+    return replace(start, seed=start.seed.scale(data.n_units / table.n_units))
+
+
+def _in_use(model: Model, found: Result) -> Start:
+    """The components that hold a row; the others would be merged at a loss, or stay."""
+    sizes = np.asarray(model.prior.sizes(found.counts))
+    keep = np.flatnonzero(sizes >= min(1.0, sizes.max())).tolist()
+    return Start(found.counts.permute(model.axis, keep), found.params.permute(model.axis, keep))
 
 
 def _settle(model: Model, table: Table, job: tuple[partial[Start], np.random.Generator]) -> Result:

@@ -1,0 +1,64 @@
+"""The better of two starts with many components, settled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from stickbreak.data import Table, measure
+from stickbreak.families import Gaussian
+from stickbreak.inference import workers
+from stickbreak.initialize import from_settled, settled
+from stickbreak.models import dp_mixture
+from stickbreak.moves import Merge
+
+RNG = np.random.default_rng(0)
+# stretched clusters side by side, which k-means in a round metric cuts across
+X = RNG.standard_normal((300, 2)) * [6.0, 0.3] + 2.0 * RNG.integers(0, 3, 300)[:, None] * [0, 1]
+TABLE = Table(X)
+MODEL = dp_mixture(Gaussian().locate(None, 2).resolve(measure(TABLE)))
+
+
+def begin(n=10, pool=map):
+    rng = np.random.default_rng(1)
+    return from_settled(MODEL, TABLE, n, rng, moves=(Merge(),), pool=pool)
+
+
+def test_it_holds_all_rows_in_components_that_are_in_use():
+    start = begin()
+    sizes = MODEL.prior.sizes(start.seed)
+    assert len(sizes) == 3
+    assert (sizes >= 1.0).all()
+    assert sizes.sum() == pytest.approx(300, abs=1.0)
+
+
+def test_two_workers_give_the_same_bits():
+    with workers(2) as pool:
+        one, two = begin(), begin(pool=pool)
+    for name, values in one.seed.arrays.items():
+        np.testing.assert_array_equal(values, two.seed[name])
+
+
+def test_a_sample_stands_for_many_rows(monkeypatch):
+    monkeypatch.setattr(settled, "MOST_ROWS", 150)
+    start = begin()
+    assert start.seed.n_units == pytest.approx(300)
+    assert MODEL.prior.sizes(start.seed).sum() == pytest.approx(300, rel=0.02)
+
+
+def test_the_default_finds_stretched_clusters_and_others_begin_as_they_are_told():
+    found = sb.DPMixture(random_state=0).fit(X)
+    assert found.n_components_ == 3
+    told = sb.DPMixture(2, inference=sb.MemoizedVB(max_iter=1), random_state=0)
+    with pytest.warns(sb.ConvergenceWarning):
+        assert told.fit(X).n_components_ == 2
+
+
+@pytest.mark.parametrize("rows", [X[:1], X[:2], np.zeros((20, 2))], ids=["one", "two", "equal"])
+@pytest.mark.filterwarnings("ignore::stickbreak.DataWarning")  # constant columns
+def test_few_or_equal_rows_are_no_trouble(rows):
+    found = sb.DPMixture(random_state=0).fit(rows)
+    one = sb.DPMixture(init="k-means++", random_state=0).fit(rows)
+    assert found.lower_bound_ >= one.lower_bound_ - 1e-9
+    assert found.n_components_ <= len(np.unique(rows, axis=0))
