@@ -10,6 +10,7 @@ import pytest
 import stickbreak as sb
 from stickbreak.data import Documents
 from stickbreak.families import Categorical
+from stickbreak.inference import run
 from stickbreak.initialize import from_collapsed, from_ladder, ladder, local
 from stickbreak.models import hdp_topics
 
@@ -55,14 +56,14 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
     model, data = model_and_data()
     best, seen = 11, []
 
-    def measure(model, data, n, rng, pool, callbacks):
-        seen.append(n)
-        return -abs(np.log(n / best))
+    def measure(model, data, start, pool, callbacks):
+        seen.append(start.seed.size(model.axis))
+        return -abs(np.log(seen[-1] / best)), start
 
     monkeypatch.setattr(ladder, "_measure", measure)
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert seen == [16, 8, 4, 6, 12]  # 8 is best of the powers, then a half more and less
-    assert found.seed.size(model.axis) == 12
+    assert seen == [16, 8, 4]
+    assert found.seed.size(model.axis) == 8
     seen.clear()
     best = 1
     assert from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1).seed.size(
@@ -72,6 +73,18 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
     best = 1000
     found = from_ladder(model, data, 20, np.random.default_rng(0), n_sweeps=1)
     assert found.seed.size(model.axis) == 20 == max(seen)  # never more than asked for
+
+
+def test_a_fit_goes_on_from_the_rung_that_was_chosen():
+    model, data = model_and_data()
+    told = {}
+    start = from_ladder(
+        model, data, 50, np.random.default_rng(3), n_sweeps=5, report=told.setdefault
+    )
+    assert start.warm is not None  # documents too
+    engine = sb.BatchVB(max_iter=1, moves=None)
+    after = run(model, engine, data, start)
+    assert after.bound >= told[start.seed.size(model.axis)]
 
 
 @pytest.mark.slow
@@ -89,10 +102,17 @@ def test_rungs_are_reported_and_repeat():
 
 def test_of_equal_rungs_the_largest_is_taken(monkeypatch):
     model, data = model_and_data()
-    bounds = {8: -1010.0, 16: -1000.0, 32: -1002.0, 12: -1000.5, 24: -1000.4}
-    monkeypatch.setattr(ladder, "_measure", lambda *given: bounds[given[2]])
+    bounds = {8: -1010.0, 16: -1000.0, 32: -1000.9}
+
+    def measure(model, data, start, pool, callbacks):
+        return bounds[start.seed.size(model.axis)], start
+
+    monkeypatch.setattr(ladder, "_measure", measure)
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert found.seed.size(model.axis) == 24  # 0.04 % below the best; 32 is 0.2 % below
+    assert found.seed.size(model.axis) == 32  # 0.09 % below the best
+    bounds[32] = -1002.0
+    found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
+    assert found.seed.size(model.axis) == 16
 
 
 @pytest.mark.slow

@@ -18,7 +18,8 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Start, workers
 from stickbreak.initialize import (
-    LADDER_LAPS,
+    N_RUNGS,
+    RUNG_LAPS,
     from_collapsed,
     from_documents,
     from_ladder,
@@ -165,7 +166,8 @@ class TopicEstimator(Estimator):
             return from_collapsed(
                 model, documents, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool, callbacks=laps
             )
-        laps, most = (PhaseLaps(phase, LADDER_LAPS + N_SWEEPS),), documents.n_spans
+        n_laps, most = N_RUNGS * (N_SWEEPS + RUNG_LAPS), documents.n_spans
+        laps = (PhaseLaps(phase, n_laps),)
         return from_ladder(
             model, documents, most, rng, n_sweeps=N_SWEEPS, pool=pool, callbacks=laps
         )

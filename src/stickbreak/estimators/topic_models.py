@@ -24,8 +24,8 @@ __all__ = ["HDPTopicModel", "LatentDirichletAllocation"]
 
 # Of a fit that began with as many topics as suit it: births and deletes are trials on all data, and
 # on corpora as large as AP they took two thirds of the time for 0.1 % of the bound. To watch
-# pairs makes a lap several times as long; on AP none of 150 was accepted.
-MAX_TRIAL_ROWS, MAX_PAIRS, LATE = 100_000, 24, 20
+# pairs makes a lap several times as long; on AP none of 317 was accepted, on BBC none of 309.
+MAX_TRIAL_ROWS = 100_000
 
 
 @register
@@ -180,7 +180,7 @@ class HDPTopicModel(TopicEstimator):
         if not self._climbs():
             return super()._recommended_moves()
         limit = {"max_trial_rows": MAX_TRIAL_ROWS}
-        return Birth(**limit), Merge(start=LATE, max_pairs=MAX_PAIRS), Delete(**limit)
+        return Birth(**limit), Merge(start="settled", **limit), Delete(**limit)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = hdp_topics(family, **prior, restarts=int(self.restarts))

@@ -4,7 +4,7 @@ from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
 from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
-from .ladder import LADDER_LAPS, from_ladder
+from .ladder import N_RUNGS, RUNG_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
     choose_plusplus,
@@ -20,7 +20,8 @@ from .seeded_words import place_words
 from .settled import from_settled
 
 __all__ = [
-    "LADDER_LAPS",
+    "N_RUNGS",
+    "RUNG_LAPS",
     "N_PATHS",
     "N_SYMBOLS",
     "SMOOTHING",

@@ -1,6 +1,7 @@
 """A start that looks for the number of components: collapsed sweeps with 8, 16, 32, ... of them.
 
-Each rung takes a few sweeps and a few laps of variational Bayes, whose bound compares the rungs.
+Each rung is the start that a fit with its number would have, after a few laps of variational Bayes,
+whose bound compares the rungs. So the fit goes on from the rung that is chosen.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from .local import from_collapsed, require_whole_run
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["LADDER_LAPS", "from_ladder"]
+__all__ = ["N_RUNGS", "RUNG_LAPS", "from_ladder"]
 
 FIRST = 8  # components of the first rung
-RUNG_SWEEPS, RUNG_LAPS = 20, 8
-LADDER_LAPS = 6 * (RUNG_SWEEPS + RUNG_LAPS)  # of six rungs, as many as a ladder often has
+RUNG_LAPS = 8
+N_RUNGS = 5  # as many as a ladder often has
 # Finished fits of one number differ by as much or more, and after so few laps the rungs with more
 # components are further from where they end: of those that are equal but for it, the largest.
-EQUAL = 5e-4
+EQUAL = 1e-3
 
 
 def from_ladder(
@@ -40,19 +41,23 @@ def from_ladder(
     report: Callable[[int, float], None] | None = None,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
-    """Where collapsed sweeps end, with as many components as the bound likes best.
+    """Where collapsed sweeps and some laps end, with as many components as the bound likes best.
 
     most : number of components
-    n_sweeps : of the rung that is chosen
+    n_sweeps : of each rung
     report : called with each rung's number of components and its bound
     callbacks : of every sweep and lap
     """
-    seed, bounds = int(rng.integers(2**31)), dict[int, float]()
+    seed, bounds, starts = int(rng.integers(2**31)), dict[int, float](), dict[int, Start]()
 
     def bound_of(n: int) -> float:
         n = max(1, min(n, most))
         if n not in bounds:
-            bounds[n] = _measure(model, data, n, np.random.default_rng([seed, n]), pool, callbacks)
+            rng = np.random.default_rng([seed, n])
+            start = from_collapsed(
+                model, data, n, rng, n_sweeps=n_sweeps, pool=pool, callbacks=callbacks
+            )
+            bounds[n], starts[n] = _measure(model, data, start, pool, callbacks)
             if report is not None:
                 report(n, bounds[n])
         return bounds[n]
@@ -62,29 +67,15 @@ def from_ladder(
         n *= 2
     while n > 1 and bound_of(n // 2) > bound_of(n):
         n //= 2
-    best = max(bounds, key=bounds.__getitem__)
-    bound_of(round(0.75 * best))
-    bound_of(round(1.5 * best))
     top = max(bounds.values())
-    best = max(n for n, bound in bounds.items() if bound >= top - EQUAL * abs(top))
-    rng = np.random.default_rng([seed, best])
-    return from_collapsed(model, data, best, rng, n_sweeps=n_sweeps, pool=pool, callbacks=callbacks)
+    return starts[max(n for n, bound in bounds.items() if bound >= top - EQUAL * abs(top))]
 
 
 def _measure(
-    model: Model,
-    data: Documents,
-    n: int,
-    rng: np.random.Generator,
-    pool: Pool,
-    callbacks: tuple[Callback, ...],
-) -> float:
-    """The bound of n components after some sweeps and laps."""
-    start = from_collapsed(
-        model, data, n, rng, n_sweeps=RUNG_SWEEPS, pool=pool, callbacks=callbacks
-    )
-    found = run(
-        model, BatchVB(max_iter=RUNG_LAPS, moves=None, callbacks=callbacks), data, start, pool=pool
-    )
+    model: Model, data: Documents, start: Start, pool: Pool, callbacks: tuple[Callback, ...]
+) -> tuple[float, Start]:
+    """The bound after some laps, and where they end."""
+    engine = BatchVB(max_iter=RUNG_LAPS, moves=None, callbacks=callbacks)
+    found = run(model, engine, data, start, pool=pool)
     require_whole_run(found)
-    return found.bound
+    return found.bound, Start(found.counts, found.params, warm=found.warm())

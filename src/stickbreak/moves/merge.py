@@ -117,6 +117,7 @@ class Merge(BaseMove):
     allowance : nats of the bound that a merge may cost. Not for fits of whole data, whose bound
         would drop. It is for fits to a sample whose rows count several times, which overrate every
         component.
+    max_trial_rows : as in `Birth`; nor are pairs watched in laps over more rows.
     """
 
     kind: ClassVar[str] = "merge"
@@ -124,6 +125,7 @@ class Merge(BaseMove):
     max_pairs: int | None = None
     start: int | str = 1
     allowance: float = 0.0
+    max_trial_rows: int | None = None
 
     def unpack(self, saved: dict[str, Any], prefix: str, arrays: Mapping[str, Array]) -> Proposal:
         """A proposal, as `pack` saved it."""
@@ -153,11 +155,15 @@ class Merge(BaseMove):
             raise ValueError(f"allowance={self.allowance} must be a number of nats, 0 or more")
         if self.max_pairs is not None:
             require_whole(max_pairs=self.max_pairs)
+        if self.max_trial_rows is not None:
+            require_whole(max_trial_rows=self.max_trial_rows)
 
     def plan(self, scene: Scene) -> list[Proposal]:
         """Pairs that may belong together, by their counts alone; best first."""
         # In a stream, the entropy of rows seen before is no longer known.
         if not self.is_due(scene) or len(scene.ids) < 2 or scene.in_stream:
+            return []
+        if self.max_trial_rows is not None and scene.data.n_rows > self.max_trial_rows:
             return []
         if "merge" not in scene.model.structure.tracks:
             return []
