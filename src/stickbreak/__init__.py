@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import lag_rows, open_table, read_corpus, read_pieces
+    from .data import lag_rows, open_table, read_bitext, read_corpus, read_pieces
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
+    "data": ("lag_rows", "open_table", "read_bitext", "read_corpus", "read_pieces"),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
@@ -154,6 +154,7 @@ __all__ = [
     "lag_rows",
     "load",
     "open_table",
+    "read_bitext",
     "read_corpus",
     "read_pieces",
     "resume",

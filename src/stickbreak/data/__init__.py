@@ -1,6 +1,7 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
 from .batches import Batch, Companion, Windows
+from .bitext import Bitext, Side, number_pairs, read_bitext
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
@@ -15,6 +16,7 @@ from .words import WordsError
 
 __all__ = [
     "Batch",
+    "Bitext",
     "Companion",
     "Corpus",
     "Documents",
@@ -23,6 +25,7 @@ __all__ = [
     "Scale",
     "Sequences",
     "Shelf",
+    "Side",
     "Spill",
     "Spilled",
     "Table",
@@ -37,8 +40,10 @@ __all__ = [
     "lag_rows",
     "measure",
     "name_columns",
+    "number_pairs",
     "open_like",
     "open_table",
+    "read_bitext",
     "read_corpus",
     "read_names",
     "read_pieces",
