@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import lag_rows, open_table, read_bitext, read_corpus, read_pieces
+    from .data import (
+        lag_rows,
+        open_table,
+        read_bitext,
+        read_corpus,
+        read_gold,
+        read_links,
+        read_pieces,
+        symmetrize,
+    )
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -67,7 +76,10 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("lag_rows", "open_table", "read_bitext", "read_corpus", "read_pieces"),
+    "data": (
+        "lag_rows", "open_table", "read_bitext", "read_corpus", "read_gold", "read_links",
+        "read_pieces", "symmetrize",
+    ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
@@ -156,8 +168,11 @@ __all__ = [
     "open_table",
     "read_bitext",
     "read_corpus",
+    "read_gold",
+    "read_links",
     "read_pieces",
     "resume",
+    "symmetrize",
 ]
 
 

@@ -5,6 +5,7 @@ from .bitext import Bitext, Side, number_pairs, read_bitext
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
+from .links import Gold, Links, as_links, read_gold, read_links, symmetrize
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
@@ -21,6 +22,8 @@ __all__ = [
     "Corpus",
     "Documents",
     "FileTable",
+    "Gold",
+    "Links",
     "Runs",
     "Scale",
     "Sequences",
@@ -31,6 +34,7 @@ __all__ = [
     "Table",
     "Windows",
     "WordsError",
+    "as_links",
     "check_table",
     "compact",
     "find_runs",
@@ -45,10 +49,13 @@ __all__ = [
     "open_table",
     "read_bitext",
     "read_corpus",
+    "read_gold",
+    "read_links",
     "read_names",
     "read_pieces",
     "read_runs",
     "read_words",
     "scratch",
     "span_rows",
+    "symmetrize",
 ]  # fmt: skip

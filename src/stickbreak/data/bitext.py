@@ -302,7 +302,8 @@ class _Sentences:
     """Sentences of one file, some at a time."""
 
     def __init__(self, pieces: Iterator[tuple[int, list[bytes]]]) -> None:
-        self._pieces, self._held, self.n_taken = pieces, [], 0
+        self._pieces, self.n_taken = pieces, 0
+        self._held: list[list[bytes]] = []
 
     def __enter__(self) -> _Sentences:
         return self
@@ -349,7 +350,8 @@ def _read_side(side: Any, at: int, name: str) -> list[bytes]:
         return _encoded(side, at, name).split()
     if not isinstance(side, list | tuple):
         raise ValueError(
-            f"the {name} of pair {at} is of type {type(side).__name__}; give a text or a list of words"
+            f"the {name} of pair {at} is of type {type(side).__name__}; give a "
+            "text or a list of words"
         )
     for i, word in enumerate(side):
         if not isinstance(word, str):

@@ -94,7 +94,8 @@ class GrowingColumn:
     """A column of numbers that grows: in memory, or in a temporary file once it is large."""
 
     def __init__(self, dtype: Any) -> None:
-        self._dtype, self._pieces, self._n_rows, self._n_bytes = np.dtype(dtype), [], 0, 0
+        self._dtype, self._n_rows, self._n_bytes = np.dtype(dtype), 0, 0
+        self._pieces: list[Array] = []
         self._file: IO[bytes] | None = None
 
     def add(self, piece: Array) -> None:
