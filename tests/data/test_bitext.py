@@ -56,8 +56,8 @@ def test_the_last_line_needs_no_end(tmp_path):
 
 def test_the_encoding_is_the_users(tmp_path):
     path = write(tmp_path / "pairs.txt", ["Ça va ||| CAFÉ"], "latin-1")
-    found = sb.read_bitext(path, encoding="latin-1", lowercase=True)
-    assert pairs_of(found) == [(["ça", "va"], ["café"])]
+    found = sb.read_bitext(path, encoding="latin-1")
+    assert pairs_of(found) == [(["Ça", "va"], ["CAFÉ"])]
     with pytest.raises(ValueError, match=r"line 1 holds the byte 0xc7, which is not utf-8: name"):
         sb.read_bitext(path)
     with pytest.raises(ValueError, match="unknown encoding 'klingon'"):

@@ -11,7 +11,7 @@ from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
-from .spool import scratch
+from .spool import GrowingColumn, scratch
 from .table import Table, compact, is_on_disk, is_sparse
 from .words import WordsError
 
@@ -23,6 +23,7 @@ __all__ = [
     "Documents",
     "FileTable",
     "Gold",
+    "GrowingColumn",
     "Links",
     "Runs",
     "Scale",

@@ -140,7 +140,6 @@ def read_bitext(
     target: str | os.PathLike[str] | None = None,
     *,
     encoding: str = "utf-8",
-    lowercase: bool = False,
     report: Report | None = None,
 ) -> Bitext:
     r"""Read sentence pairs.
@@ -154,7 +153,6 @@ def read_bitext(
         `target`: the source sentences, one on each line.
     target : the target sentences, on as many lines as `path` has.
     encoding : of the text: "utf-8", "latin-1", ...
-    lowercase : turn capitals into small letters.
     report : called with bytes read and total bytes, now and then.
 
     Returns
@@ -173,9 +171,9 @@ def read_bitext(
     source, target_side = _Builder(), _Builder()
     name = str(path) if target is None else f"{path} and {target}"
     pieces = (
-        _split_lines(path, _lines(path, encoding, lowercase, report))
+        _split_lines(path, _lines(path, encoding, report))
         if target is None
-        else _join_lines(path, target, encoding, lowercase, report)
+        else _join_lines(path, target, encoding, report)
     )
     for ours, theirs in pieces:
         source.add(ours, name)
@@ -222,7 +220,7 @@ def _check_encoding(encoding: str) -> None:
 
 
 def _lines(
-    path: str | os.PathLike[str], encoding: str, lowercase: bool, report: Report | None
+    path: str | os.PathLike[str], encoding: str, report: Report | None
 ) -> Iterator[tuple[int, list[bytes]]]:
     """Lines as UTF-8, in pieces, each with the number of its first line."""
     path = require_file(path)
@@ -230,13 +228,13 @@ def _lines(
         with open_file(path) as file:
             for line, piece in LineReader(path, file).pieces(report, WORD_BYTES):
                 text = piece.removeprefix(MARK) if line == 1 else piece
-                recoded = _recode(path, text, line, encoding, lowercase)
+                recoded = _recode(path, text, line, encoding)
                 yield line, recoded.removesuffix(b"\n").split(b"\n")
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def _recode(path: Path, text: bytes, line: int, encoding: str, lowercase: bool) -> bytes:
+def _recode(path: Path, text: bytes, line: int, encoding: str) -> bytes:
     """The text in UTF-8; refused if it is not text of this encoding."""
     null = text.find(b"\0")
     if null >= 0:
@@ -250,7 +248,7 @@ def _recode(path: Path, text: bytes, line: int, encoding: str, lowercase: bool) 
             f"{path}, line {at} holds the byte 0x{text[error.start]:02x}, which is not "
             f"{encoding}: name the encoding of the file, for instance 'latin-1'"
         ) from None
-    return (decoded.lower() if lowercase else decoded).encode("utf-8")
+    return decoded.encode("utf-8")
 
 
 def _split_lines(
@@ -277,12 +275,12 @@ def _wrong_line(where: str, line: bytes) -> str:
 
 
 def _join_lines(
-    path: Any, target: Any, encoding: str, lowercase: bool, report: Report | None
+    path: Any, target: Any, encoding: str, report: Report | None
 ) -> Iterator[tuple[list[list[bytes]], list[list[bytes]]]]:
     """Words of both sides, piece by piece, of two files."""
     with ExitStack() as stack:
         ours, theirs = (
-            stack.enter_context(_Sentences(_lines(p, encoding, lowercase, r)))
+            stack.enter_context(_Sentences(_lines(p, encoding, r)))
             for p, r in ((path, report), (target, None))
         )
         while True:
