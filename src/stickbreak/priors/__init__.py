@@ -6,6 +6,7 @@ from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
 from .hdp_transitions import HDPRows
+from .jumps import Jumps, PositionPseudo, UniformPositions
 from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .root import (
     BetaRoot,
@@ -26,9 +27,10 @@ from .weak_limit import WeakLimitRows
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
-    "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
+    "GammaPrior", "HDPRows", "HDPTopics", "Jumps", "LabeledTopics", "PointRoot", "PositionPseudo",
+    "Root", "RowPseudo",
     "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
     "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "WeakLimitTopics", "linear_term",
+    "TopicPseudo", "UncertainConcentration", "UniformPositions", "WeakLimitRows", "WeakLimitTopics", "linear_term",
     "truncated_slope",
 ]  # fmt: skip
