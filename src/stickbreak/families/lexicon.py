@@ -204,8 +204,11 @@ class Lexicon(BaseFamily):
 
     def prepare(self, rows: Any) -> Array:
         """Target words (n,)."""
-        self.check_rows(rows)
-        return np.ascontiguousarray(np.ravel(rows))
+        found = np.ravel(rows)
+        if found.dtype.kind == "f" and (found == np.floor(found)).all():  # as tables have them
+            found = found.astype(np.int64)
+        self.check_rows(found)
+        return np.ascontiguousarray(found)
 
     def fields(self, axis: str) -> dict[str, Field]:
         """Cells of all source words, one after another; and the totals of each."""
