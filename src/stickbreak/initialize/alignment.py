@@ -27,13 +27,16 @@ def even_links_start(model: Model, data: Sequences, n_components: int, pool: Poo
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
 
-def after_bag(model: Model, counts: Summary, warm: Fields | None, data: Sequences) -> Start:
+def after_bag(
+    model: Model, counts: Summary, warm: Fields | None, data: Sequences, pool: Pool = map
+) -> Start:
     """Counts and links of a fit of model 1, as those of a model with jumps, of which it has none.
 
     warm : what its pairs kept, if it was collapsed
     """
     structure = model.structure
     assert isinstance(structure, BagAlignment)
-    own = structure.own_after(data.whole(), warm)
-    params = model.start_params(counts.size(model.axis))
-    return Start(model.adopt(counts), params, warm=own)
+    batch, params = data.whole(), model.start_params(counts.size(model.axis))
+    own = structure.own_after(batch, warm)
+    seed = model.adopt(counts) if own is None else count_own(model, params, batch, own, pool)
+    return Start(seed, params, warm=own)

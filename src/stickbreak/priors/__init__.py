@@ -6,7 +6,7 @@ from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
 from .hdp_transitions import HDPRows
-from .jumps import Jumps, PositionPseudo, UniformPositions
+from .jumps import FertileJumps, Jumps, PositionPseudo, UniformPositions
 from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .root import (
     BetaRoot,
@@ -26,7 +26,7 @@ from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "FertileJumps",
     "GammaPrior", "HDPRows", "HDPTopics", "Jumps", "LabeledTopics", "PointRoot", "PositionPseudo",
     "Root", "RowPseudo",
     "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",

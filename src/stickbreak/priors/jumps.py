@@ -16,13 +16,13 @@ from stickbreak.stats import Field, Fields, Summary
 from .base import BasePrior
 from .dirichlet import ROWS
 
-__all__ = ["Jumps", "PositionPseudo", "UniformPositions"]
+__all__ = ["FertileJumps", "Jumps", "PositionPseudo", "UniformPositions"]
 
 
 class PositionPseudo(NamedTuple):
     """What sweeps need: prior counts, or fixed shares of NULL and words.
 
-    null (2,), jump (2 W + 1,) : prior counts; jump is () without jumps
+    null (2,), jump (2 W + 1,), fertility (M + 1,) : prior counts; the last two may be ()
     chance (2,) : fixed shares; () where NULL is one more position
     learns : whether shares of NULL and words are learned instead
     is_open : whether jumps may leave the sentence
@@ -30,6 +30,7 @@ class PositionPseudo(NamedTuple):
 
     null: Array
     jump: Array
+    fertility: Array
     chance: Array
     learns: bool
     is_open: bool
@@ -128,7 +129,8 @@ class UniformPositions(BasePrior):
     def pseudo(self, params: Fields, n_components: int) -> PositionPseudo:
         """Prior counts, and fixed shares."""
         prior = np.array(self.null_prior)
-        return PositionPseudo(prior, np.zeros(0), self._chance(), self.learns_null, True)
+        none = np.zeros(0)
+        return PositionPseudo(prior, none, none, self._chance(), self.learns_null, True)
 
 
 @dataclass(frozen=True)
@@ -183,3 +185,43 @@ class Jumps(UniformPositions):
         """Prior counts, and fixed shares."""
         found = super().pseudo(params, n_components)
         return found._replace(jump=self._rows()["jump"], is_open=self.jumps == "open")
+
+
+@dataclass(frozen=True)
+class FertileJumps(Jumps):
+    """As Jumps, where the number of links to a source word has a distribution of the word's own.
+
+    fertility (K, M + 1) : positions of each source word with 0, 1, ... links; M and more are one
+
+    Such a distribution multiplies the weights of alignments; it is not normalized with the rest, so
+    that there is no bound, and links of a sentence no longer form a chain. For collapsed sweeps,
+    which weigh a link by the fertilities of other sentences, given the other links of its own.
+
+    Parameters
+    ----------
+    null, null_prior, jump_concentration, width, jumps : see Jumps
+    fertility_concentration : prior count of each number of links
+    max_fertility : M
+    """
+
+    fertility_concentration: float = 0.5
+    max_fertility: int = 6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_prior_count(fertility_concentration=self.fertility_concentration)
+        require_whole(max_fertility=self.max_fertility)
+
+    def fields(self, axis: str) -> dict[str, Field]:
+        """Links to NULL and to words, jumps, and fertilities."""
+        return {**super().fields(axis), "fertility": Field((axis, "fertility"))}
+
+    def zeros(self, n_components: int) -> Out:
+        """Empty counts."""
+        none = np.zeros((n_components, int(self.max_fertility) + 1))
+        return {**super().zeros(n_components), "fertility": none}
+
+    def pseudo(self, params: Fields, n_components: int) -> PositionPseudo:
+        """Prior counts, and fixed shares."""
+        prior = np.full(int(self.max_fertility) + 1, float(self.fertility_concentration))
+        return super().pseudo(params, n_components)._replace(fertility=prior)

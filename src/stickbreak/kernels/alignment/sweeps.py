@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile import kernel
+from ..gamma import log_fast
 from ..vectors import EIGHT
+from .fertility import add_fertilities, weigh_fertilities
 from .posteriors import (
     add_jumps,
     bag_pair,
@@ -45,14 +47,18 @@ class LiveLexicon(NamedTuple):
 class Tables(NamedTuple):
     """Counts and prior counts of NULL against words (2,), and of jumps (2 W + 1,), () in a bag.
 
+    fertility (K, M + 1) : how many positions of each source word have 0, 1, ... links, with prior
+        counts (M + 1,); (K, 0) without
     chance (2,) : probabilities of NULL and of words, if they are fixed; () where NULL is one more
         position. learns : whether they are learned instead
     """
 
     null: np.ndarray
     jump: np.ndarray
+    fertility: np.ndarray
     null_pseudo: np.ndarray
     jump_pseudo: np.ndarray
+    fertility_pseudo: np.ndarray
     chance: np.ndarray
     learns: bool
     is_open: bool
@@ -121,14 +127,14 @@ def surprise(w, found, I, J, p0, p1, is_bag):
         for i in range(I + 1):
             k = j * (I + 1) + i
             if found[k] > 1e-14:
-                total += found[k] * (math.log(w[k]) + (each if i > 0 else null))
+                total += found[k] * (log_fast(w[k]) + (each if i > 0 else null))
     return total
 
 
 @kernel
 def sweep_pairs(
     live, tables, links, source, source_offsets, offsets, own, own_jumps, is_part, is_measured,
-    out_live, out_null, out_jump, out_found, in_place,
+    out_live, out_null, out_jump, out_fertility, out_found, in_place,
 ):  # fmt: skip
     """Every pair once. own (L,), own_jumps (m, 2) : float32, replaced.
 
@@ -141,7 +147,7 @@ def sweep_pairs(
     w, found = np.zeros(rows * (most + 1)), np.zeros(rows * (most + 1))
     room, inverse, mine = make_room(rows, most), np.zeros(most + 1), np.zeros(2 * most + 1)
     jump, null, at = np.zeros(tables.jump.shape[0]), np.zeros(2), 0
-    flat = own_jumps.reshape(-1)
+    flat, sums = own_jumps.reshape(-1), np.zeros(tables.fertility.shape[1])
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
         I, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
@@ -152,7 +158,12 @@ def sweep_pairs(
             add_pair(links, at, words, I, J, own, -1.0, live.cells, live.totals, null)
             if not is_bag:
                 add_jumps(kept, I, -1.0, jump)
+            if sums.shape[0] > 0:
+                add_fertilities(own, at, words, I, J, -1.0, sums, tables.fertility)
         weigh_live(live, links, at, words, I, J, inverse, w)
+        if sums.shape[0] > 0:
+            pseudo = tables.fertility_pseudo
+            weigh_fertilities(tables.fertility, pseudo, own, at, words, I, J, sums, w)
         p0, p1 = chances_live(tables, null, I)
         if is_bag:
             log_z = bag_pair(w, J, I, p0, p1, found)
@@ -172,8 +183,12 @@ def sweep_pairs(
                 out_found[1] -= mine[k] * math.log(room.jumps[k + EIGHT]) if mine[k] > 0.0 else 0.0
         for k in range(J * (I + 1)):
             own[at + k] = found[k]
+        if sums.shape[0] > 0:
+            add_fertilities(own, at, words, I, J, 1.0, sums, out_fertility)
         if is_part:
             add_pair(links, at, words, I, J, own, 1.0, live.cells, live.totals, out_null)
+            if sums.shape[0] > 0:
+                add_fertilities(own, at, words, I, J, 1.0, sums, tables.fertility)
         if not in_place:
             cells, totals = out_live.cells, out_live.totals
             into = null if is_part else out_null  # what counts once
@@ -184,10 +199,11 @@ def sweep_pairs(
 
 @kernel
 def count_pairs(
-    links, source, source_offsets, offsets, own, own_jumps, out_live, out_null, out_jump
-):
+    links, source, source_offsets, offsets, own, own_jumps,
+    out_live, out_null, out_jump, out_fertility,
+):  # fmt: skip
     """Add the counts of pairs, as they are kept."""
-    at, flat = 0, own_jumps.reshape(-1)
+    at, flat, sums = 0, own_jumps.reshape(-1), np.zeros(out_fertility.shape[1])
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
         I, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
@@ -195,4 +211,6 @@ def count_pairs(
         add_pair(links, at, words, I, J, own, 1.0, cells, totals, out_null)
         if out_jump.shape[0] > 0:
             add_jumps(flat[2 * lo : 2 * (lo + I)], I, 1.0, out_jump)
+        if sums.shape[0] > 0:
+            add_fertilities(own, at, words, I, J, 1.0, sums, out_fertility)
         at += J * (I + 1)

@@ -39,7 +39,8 @@ def even_links(batch: Batch, has_jumps: bool) -> Fields:
     assert batch.companion is not None
     widths = np.diff(batch.companion.offsets) + 1
     assert batch.companion.link_offsets is not None
-    own["links"][...] = np.repeat(1.0 / widths, np.diff(batch.companion.link_offsets))
+    shares = (1.0 / widths).astype(KEPT)
+    own["links"][...] = np.repeat(shares, np.diff(batch.companion.link_offsets))
     return own
 
 
@@ -54,13 +55,13 @@ def zero_places(batch: Batch) -> Fields:
 def sweep_links(lane: SweptLane) -> tuple[float, float]:
     """See `BaseStructure.sweep`."""
     sides, how, out = _sides(lane), lane.how, lane.out
-    jump = out.get("jump", np.zeros(0))
+    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
     if not how.moves:
-        count_pairs(*sides, *_own(lane), lane.out_live, out["null"], jump)
+        count_pairs(*sides, *_own(lane), lane.out_live, out["null"], jump, fertility)
         return 0.0, 0.0
     found = np.zeros(2)
     flags = how.is_part, how.is_measured
-    outs = lane.out_live, out["null"], jump, found
+    outs = lane.out_live, out["null"], jump, fertility, found
     bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *outs, how.in_place)
     if bad >= 0:
         raise NumericalError(
@@ -94,7 +95,11 @@ def _sides(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
     return links, words, companion.offsets, batch.offsets
 
 
+def _fertility(lane: SweptLane) -> Array:
+    return lane.tables.get("fertility", np.zeros((0, 0)))
+
+
 def _tables(lane: SweptLane) -> Tables:
     pseudo, tables = lane.pseudo, lane.tables
-    counts = tables["null"], tables.get("jump", np.zeros(0))
+    counts = tables["null"], tables.get("jump", np.zeros(0)), _fertility(lane)
     return Tables(*counts, *pseudo)

@@ -90,11 +90,7 @@ class BagAlignment(BaseStructure):
 
     def decode(self, potentials: Potentials, block: Batch) -> Array:
         """(n,) position with the largest posterior, -1 for NULL; ties go to the first."""
-        values = self.link_posteriors(potentials, block)
-        companion, offsets = _sides(block)
-        places = np.empty(block.n_rows, dtype=np.int64)
-        posteriors.largest_places(values, companion.offsets, offsets, places)
-        return places - 1
+        return _largest(self.link_posteriors(potentials, block), block) - 1
 
     align = decode
 
@@ -119,12 +115,24 @@ class BagAlignment(BaseStructure):
         return even_links(batch, self.has_jumps)
 
     def own_after(self, batch: Batch, own: Fields | None) -> Fields | None:
-        """Own counts from those of a fit with another structure: its links, and no jumps yet."""
+        """Own counts from those of a fit with another structure: its links, and jumps if any."""
         if own is None or "links" not in own.arrays:
             return own
         found = no_links(batch, self.has_jumps)
-        found["links"][...] = own["links"]
+        for name, array in found.arrays.items():
+            if name in own.arrays:
+                array[...] = own[name]
         return found
+
+    def places_of(self, batch: Batch, own: Fields) -> Array:
+        """(n,) positions that units keep, -1 for NULL: drawn ones, or those of most posterior.
+
+        Posteriors given all other pairs, as kept by sweeps, align better than those of `decode`
+        under counts that include the pair itself.
+        """
+        if "places" in own.arrays:
+            return np.asarray(own["places"], dtype=np.int64) - 1
+        return _largest(own["links"], batch) - 1
 
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every pair, or every target word, given all others."""
@@ -148,6 +156,14 @@ def _sides(block: Batch) -> tuple[Companion, Array]:
     if block.repeats is not None:
         raise ValueError("sentence pairs have no weights; repeat pairs instead")
     return block.companion, block.offsets
+
+
+def _largest(values: Array, block: Batch) -> Array:
+    """(n,) position of the largest of the values (L,) of a row's links, 0 for NULL."""
+    companion, offsets = _sides(block)
+    places = np.empty(block.n_rows, dtype=np.int64)
+    posteriors.largest_places(values, companion.offsets, offsets, places)
+    return places
 
 
 def _tables(potentials: Potentials, block: Batch) -> tuple[Array, ...]:
