@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import lag_rows, open_table, read_corpus, read_pieces
+    from .data import (
+        lag_rows,
+        open_table,
+        read_bitext,
+        read_corpus,
+        read_gold,
+        read_links,
+        read_pieces,
+        symmetrize,
+    )
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -25,10 +34,12 @@ if TYPE_CHECKING:
     from .estimators import (
         HDPHMM,
         HMM,
+        IBM1,
         Comparison,
         DPMixture,
         Forecast,
         HDPTopicModel,
+        HMMAligner,
         LatentDirichletAllocation,
         Mixture,
         OnlineFilter,
@@ -67,15 +78,17 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
+    "data": (
+        "lag_rows", "open_table", "read_bitext", "read_corpus", "read_gold", "read_links",
+        "read_pieces", "symmetrize",
+    ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
-        "LatentDirichletAllocation", "Mixture",
-        "OnlineFilter", "compare", "load", "resume",
+        "HDPHMM", "HMM", "IBM1", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
+        "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -110,6 +123,7 @@ __all__ = [
     "EM",
     "HDPHMM",
     "HMM",
+    "IBM1",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -131,6 +145,7 @@ __all__ = [
     "Gaussian",
     "Gibbs",
     "HDPTopicModel",
+    "HMMAligner",
     "HardEM",
     "LatentDirichletAllocation",
     "Loosen",
@@ -155,9 +170,13 @@ __all__ = [
     "lag_rows",
     "load",
     "open_table",
+    "read_bitext",
     "read_corpus",
+    "read_gold",
+    "read_links",
     "read_pieces",
     "resume",
+    "symmetrize",
 ]
 
 

@@ -96,7 +96,7 @@ def test_options_have_the_names_of_the_python_arguments():
         arguments = inspect.signature(getattr(sb, entry.estimator).__init__).parameters
         assert set(entry.options) <= set(arguments)
         # which have no place in a command line
-        tables = {"start_prior", "transition_prior", "allowed", "seeds"}
+        tables = {"start_prior", "transition_prior", "allowed", "seeds", "null_prior"}
         elsewhere = {"inference", "max_iter", "tol", "warm_start", "verbose", "self"}
         assert set(entry.options) | tables | elsewhere >= set(arguments)  # and none is forgotten
         priors = {
@@ -107,11 +107,19 @@ def test_options_have_the_names_of_the_python_arguments():
             "stickiness",
             "root",
             "restarts",
+            "directions",
+            "null",
+            "jumps",
+            "jump_concentration",
+            "ibm1_laps",
+            "max_length",
         }
         for name in set(entry.options) & priors:
             assert entry.defaults[name].split(",")[0] == str(arguments[name].default).removesuffix(
                 ".0"
             )
+        if entry.reads == "pairs":  # whose components are words
+            continue
         assert f'"{arguments["init"].default}"' in entry.defaults["init"]
         assert entry.defaults["n_components"].split(",")[0] == str(
             arguments["n_components"].default

@@ -13,12 +13,16 @@ from stickbreak._version import __version__
 
 from .models import MODELS, ModelEntry
 from .options import (
+    ALIGNER_ENGINE,
+    ALIGNERS,
+    BITEXT,
     DATA,
     ENGINE,
     ESTIMATOR,
     OUTPUT,
     RESUME,
     SEQUENCES,
+    SYMMETRIZE,
     TOPIC_ENGINE,
     TOPICS,
     USE,
@@ -44,16 +48,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help=(
-        "Find groups in tables of data, states in sequences, and topics in documents: Bayesian "
-        "models by variational "
-        "inference.\n\n"
+        "Find groups in tables of data, states in sequences, topics in documents, and links "
+        "between the words of translations: Bayesian models by variational inference.\n\n"
         "Every command's --help has an example."
     ),
 )
 fit = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Fit a model to a table, or to documents, and save it.",
+    help="Fit a model to a table, to documents, or to a bitext, and save it.",
 )
 app.add_typer(fit, name="fit")
 
@@ -72,13 +75,21 @@ CorpusFile = Annotated[
         "its words; also .gz.",
     ),
 ]
+BitextFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="BITEXT",
+        show_default=False,
+        help="A file with `source ||| target` on each line, blanks between words; also .gz.",
+    ),
+]
 AnyFile = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
         show_default=False,
         help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or "
-        ".txt file.",
+        ".txt file; for aligners a bitext.",
     ),
 ]
 ModelFile = Annotated[
@@ -119,11 +130,14 @@ def _top(
 
 
 def _add_fit(entry: ModelEntry) -> None:
-    table = TOPICS if entry.reads == "documents" else ESTIMATOR
+    table = {"documents": TOPICS, "pairs": ALIGNERS}.get(entry.reads, ESTIMATOR)
     own = {name: table[name] for name in entry.options}
-    command, tables = {"rows": _fit_rows, "sequences": _fit_sequences, "documents": _fit_documents}[
-        entry.reads
-    ](entry)
+    command, tables = {
+        "rows": _fit_rows,
+        "sequences": _fit_sequences,
+        "documents": _fit_documents,
+        "pairs": _fit_pairs,
+    }[entry.reads](entry)
     made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
 
@@ -159,6 +173,15 @@ def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
     return command, (TOPIC_ENGINE, VOCABULARY)
 
 
+def _fit_pairs(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def command(bitext: BitextFile, out: SaveTo = None, **options: Any) -> None:
+        from .fitting import fit_pairs
+
+        fit_pairs(entry, bitext, out, options)
+
+    return command, (ALIGNER_ENGINE, BITEXT)
+
+
 _Stream = Annotated[
     bool,
     typer.Option(
@@ -188,7 +211,7 @@ def _add(
 @_add(
     *FIRST_FIT,
     "stickbreak predict clusters.stickbreak clusters.csv --out labels.csv",
-    tables=(USE, OUTPUT),
+    tables=(USE, SYMMETRIZE, OUTPUT),
 )
 def predict(
     model: ModelFile,
@@ -206,14 +229,19 @@ def predict(
 ) -> None:
     """The most probable component of each row, or the largest topic of each document.
 
-    Columns are found by name where the file has names, and so are words.
+    Columns are found by name where the file has names, and so are words. Of an aligner: the links
+    of each sentence pair as a Pharaoh line, such as 0-0 1-2.
     """
     from .using import predict_rows
 
     predict_rows(model, data, proba, out, options)
 
 
-@_add(*FIRST_FIT, "stickbreak score clusters.stickbreak clusters.csv", tables=(USE, OUTPUT))
+@_add(
+    *FIRST_FIT,
+    "stickbreak score clusters.stickbreak clusters.csv",
+    tables=(USE, SYMMETRIZE, OUTPUT),
+)
 def score(
     model: ModelFile,
     data: AnyFile,
@@ -225,17 +253,27 @@ def score(
             "document a bound from below.",
         ),
     ] = False,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold",
+            show_default=False,
+            metavar="FILE",
+            help="Of aligners: links that people drew, to score those of the model.",
+        ),
+    ] = None,
     out: WriteTo = None,
     **options: Any,
 ) -> None:
     """The mean log predictive density per row, in nats.
 
     Of documents: the mean log predictive probability of a word, given four fifths of the distinct
-    words of its document, and the perplexity.
+    words of its document, and the perplexity. Of sentence pairs: the mean log probability of a
+    target word given the source sentence, and with --gold the alignment error rate.
     """
     from .using import score_rows
 
-    score_rows(model, data, per_row, out, options)
+    score_rows(model, data, per_row, gold, out, options)
 
 
 @_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=({"json": OUTPUT["json"]},))
@@ -244,7 +282,15 @@ def show(
     top_words: Annotated[
         int | None,
         typer.Option(
-            "--top-words", show_default=False, help="Words to show of each topic. Default 10."
+            "--top-words",
+            show_default=False,
+            help="Words to show of each topic, or translations of each word. Default 10.",
+        ),
+    ] = None,
+    word: Annotated[
+        str | None,
+        typer.Option(
+            "--word", show_default=False, help="Of aligners: translations of this source word."
         ),
     ] = None,
     **options: Any,
@@ -252,7 +298,7 @@ def show(
     """The components of a saved model, its bound and its settings."""
     from .showing import show_model
 
-    show_model(model, top_words, options)
+    show_model(model, top_words, word, options)
 
 
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
@@ -316,14 +362,19 @@ def example(
             help="Documents, of Python's own help pages, and a vocabulary .vocab.txt beside FILE.",
         ),
     ] = False,
+    bitext: Annotated[
+        bool, typer.Option("--bitext", help="Sentence pairs, English and a made-up language.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """Write a small table with three groups to try things on; or sequences, or documents."""
-    from .example import write_documents, write_example
+    """Write a small table with three groups; or sequences, documents, or sentence pairs."""
+    from .example import write_bitext, write_documents, write_example
 
-    if sequences and documents:
-        raise ValueError("--sequences and --documents contradict each other")
-    if documents:
+    if sequences + documents + bitext > 1:
+        raise ValueError("--sequences, --documents and --bitext contradict each other")
+    if bitext:
+        write_bitext(out, options)
+    elif documents:
         write_documents(out, options)
     else:
         write_example(out, sequences, options)

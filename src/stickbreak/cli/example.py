@@ -1,4 +1,4 @@
-"""`example`: the table of the README, or documents, as a file."""
+"""`example`: the table of the README, documents, or sentence pairs, as a file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,33 @@ from stickbreak.targets import replacing
 
 from .output import check_target, print_json, print_lines
 
-__all__ = ["write_documents", "write_example"]
+__all__ = ["make_pairs", "write_bitext", "write_documents", "write_example"]
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
 MOST_WORDS, DOCUMENT_WORDS = 300, 100  # words of a help page, and of a document
 # vocabulary: a word must be in at least RARE documents, and in at most this fraction of them
 RARE, COMMON = 8, 0.2
+
+NOUNS = {
+    "house": "Haus", "book": "Buch", "picture": "Bild", "child": "Kind", "animal": "Tier",
+    "letter": "Schreiben", "song": "Lied", "ship": "Schiff", "window": "Fenster", "field": "Feld",
+}  # fmt: skip
+ADJECTIVES = {"old": "alte", "new": "neue", "small": "kleine", "green": "grüne", "dear": "liebe"}
+VERBS = {
+    "seen": "gesehen", "found": "gefunden", "loved": "geliebt", "painted": "gemalt",
+    "sold": "verkauft", "forgotten": "vergessen", "bought": "gekauft", "heard": "gehört",
+    "lost": "verloren", "shown": "gezeigt", "wanted": "gewollt", "built": "gebaut",
+}  # fmt: skip
+ADVERBS = {
+    "today": "heute", "often": "oft", "again": "wieder", "here": "hier", "there": "dort",
+    "soon": "bald",
+}  # fmt: skip
+SMALL = (
+    (("we", "wir"), ("they", "sie")),
+    (("have", "haben"), ("had", "hatten")),
+    (("the", "das"), ("this", "dieses")),
+)
+N_PAIRS = 400
 
 
 def write_example(path: Path, sequences: bool, options: dict[str, Any]) -> None:
@@ -96,3 +117,41 @@ def _help_pages() -> list[list[str]]:
         n = max(1, round(len(words) / DOCUMENT_WORDS))
         made += [words[i * len(words) // n : (i + 1) * len(words) // n] for i in range(n)]
     return made
+
+
+def write_bitext(path: Path, options: dict[str, Any]) -> None:
+    """English and German sentences, whose words are in another order, and their true links."""
+    check_target(path, (".txt",))
+    beside = path.with_suffix(".gold.txt")
+    check_target(beside)
+    pairs = make_pairs(N_PAIRS, np.random.default_rng(0))
+    with replacing(path) as bitext, replacing(beside) as gold:  # both or none
+        for source, target, links in pairs:
+            bitext.write(f"{' '.join(source)} ||| {' '.join(target)}\n".encode())
+            gold.write((" ".join(f"{i}-{j}" for i, j in sorted(links)) + "\n").encode())
+    if options["json"]:
+        print_json({"out": str(path), "gold": str(beside), "n_pairs": len(pairs)})
+    else:
+        print_lines([f"{len(pairs)} sentence pairs written to {path}, true links to {beside}"])
+
+
+def make_pairs(
+    n: int, rng: np.random.Generator
+) -> list[tuple[list[str], list[str], list[tuple[int, int]]]]:
+    """N pairs like `we have seen the old house today`, `wir haben das alte Haus heute gesehen`.
+
+    Each with its links. The verb moves; adjectives and adverbs may be missing.
+    """
+    words = [list(table.items()) for table in (NOUNS, ADJECTIVES, VERBS, ADVERBS)]
+    found = []
+    for _ in range(n):
+        noun, adjective, verb, adverb = (table[rng.integers(len(table))] for table in words)
+        has_adjective, has_adverb = (rng.random(2) < 0.6).tolist()
+        subject, tense, article = (kinds[rng.integers(2)] for kinds in SMALL)
+        object_ = [article, *([adjective] * has_adjective), noun]
+        late = [adverb] * has_adverb
+        english = [subject, tense, verb, *object_, *late]
+        german = [subject, tense, *object_, *late, verb]
+        links = [(i, german.index(word)) for i, word in enumerate(english)]
+        found.append(([e for e, _ in english], [g for _, g in german], links))
+    return found

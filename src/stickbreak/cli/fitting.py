@@ -18,7 +18,8 @@ from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs, open_words
 
-from .models import ModelEntry, reads_documents
+from .bitexts import open_bitext
+from .models import ModelEntry, reads_documents, reads_pairs
 from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
 from .showing import component_lines, facts
@@ -27,8 +28,10 @@ __all__ = [
     "find_sequences",
     "fit_documents",
     "fit_model",
+    "fit_pairs",
     "open_corpus",
     "open_data",
+    "refuse_pair_options",
     "refuse_table_options",
     "resume_model",
 ]
@@ -65,6 +68,18 @@ def refuse_table_options(what: str, options: dict[str, Any]) -> None:
         if options[name] is not None:
             raise ValueError(
                 f"--{name.replace('_', '-')} is for tables; {what} is of a model of documents"
+            )
+
+
+def refuse_pair_options(what: str, estimator: str | None, options: dict[str, Any]) -> None:
+    """Refuse options of sentence pairs for other models, and of tables for sentence pairs."""
+    is_aligner = reads_pairs(estimator)
+    others = ("sequence_id", "array", "header", "words")
+    for name in others if is_aligner else ("target", "encoding", "symmetrize", "gold", "word"):
+        if options.get(name) is not None:
+            kind = "tables and documents" if is_aligner else "sentence pairs"
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for {kind}; {what} holds a {estimator}"
             )
 
 
@@ -187,6 +202,27 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
     _report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
+def fit_pairs(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
+    """Fit, save, and report."""
+    check_target(out)
+    verbose = configure_logs(options)
+    laps = 5 if options["max_iter"] is None else options["max_iter"]
+    engine = {"inference": options["inference"] or "collapsed", "max_iter": laps}
+    model = make_model(entry, {**options, **engine, "null": _read_null(options["null"])}, verbose)
+    began = time.monotonic()
+    bitext = open_bitext(data, options, verbose)
+    _interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
+    _report(model, bitext.n_pairs, time.monotonic() - began, out, options)
+
+
+def _read_null(text: str | None) -> str | float | None:
+    """A number where the text is one."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
 def _stream(
     model: Any, data: Path, columns: list[str] | None, options: dict[str, Any], verbose: int
 ) -> int:
@@ -255,6 +291,10 @@ def _open_again(
     The arguments say where sequences are.
     """
     names = settings.get("columns")
+    refuse_pair_options(str(checkpoint), settings.get("estimator"), options)
+    if reads_pairs(settings.get("estimator")):
+        bitext = open_bitext(data, options, verbose)
+        return bitext, bitext.n_pairs, {}
     if reads_documents(settings.get("estimator")):
         refuse_table_options(str(checkpoint), options)
         corpus = open_corpus(data, names, verbose)
@@ -285,7 +325,8 @@ def _report(
 ) -> None:
     if out is not None:
         model.save(out)
-    what = "documents" if reads_documents(type(model).__name__) else "rows"
+    name = type(model).__name__
+    what = "documents" if reads_documents(name) else "pairs" if reads_pairs(name) else "rows"
     found = {
         **facts(model),
         f"n_{what}": n_rows,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["MODELS", "ModelEntry", "reads_documents"]
+__all__ = ["MODELS", "ModelEntry", "reads_documents", "reads_pairs"]
 
 
 @dataclass(frozen=True)
 class ModelEntry:
     """A model that `fit` knows.
 
-    estimator : its public name. options : names in ESTIMATOR or TOPICS. defaults : texts for
-    options whose default differs.
-    reads : "rows", "sequences" (ordered rows, of one or several sequences) or "documents"
+    estimator : its public name. options : names in ESTIMATOR, TOPICS or ALIGNERS. defaults :
+    texts for options whose default differs.
+    reads : "rows", "sequences" (ordered rows, of one or several sequences), "documents" or "pairs"
+    (of sentences)
     """
 
     name: str
@@ -59,6 +60,16 @@ TOPIC_OPTIONS = (
     "n_components", "concentration", "word_concentration", "learn_prior", "restarts", "init",
     "random_state", "n_init", "n_jobs",
 )  # fmt: skip
+
+ALIGNER_OPTIONS = (
+    "directions", "word_concentration", "null", "lowercase", "max_length", "random_state", "n_jobs",
+)  # fmt: skip
+ALIGNER_DEFAULTS = {
+    "directions": "both",
+    "word_concentration": "0.01",
+    "null": "learned",
+    "max_length": "500",
+}
 
 MODELS = (
     ModelEntry(
@@ -170,9 +181,43 @@ MODELS = (
         },
         reads="documents",
     ),
+    ModelEntry(
+        "ibm1",
+        "IBM1",
+        "Fit IBM model 1, which links the words of sentence pairs, to a bitext.",
+        (
+            "stickbreak example --bitext pairs.txt",
+            "stickbreak fit ibm1 pairs.txt --out pairs.stickbreak",
+        ),
+        ALIGNER_OPTIONS,
+        ALIGNER_DEFAULTS,
+        reads="pairs",
+    ),
+    ModelEntry(
+        "hmm-aligner",
+        "HMMAligner",
+        "Fit the HMM word aligner to a bitext; it begins with laps of IBM model 1.",
+        (
+            "stickbreak example --bitext pairs.txt",
+            "stickbreak fit hmm-aligner pairs.txt --out pairs.stickbreak",
+            "stickbreak predict pairs.stickbreak pairs.txt --out links.txt",
+        ),
+        (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps"),
+        {**ALIGNER_DEFAULTS, "jumps": "open", "jump_concentration": "1", "ibm1_laps": "5"},
+        reads="pairs",
+    ),
 )
 
 
 def reads_documents(estimator: str | None) -> bool:
     """Whether an estimator, given by its public name, is a model of documents."""
-    return any(entry.estimator == estimator and entry.reads == "documents" for entry in MODELS)
+    return _reads(estimator) == "documents"
+
+
+def reads_pairs(estimator: str | None) -> bool:
+    """Whether an estimator, given by its public name, is a model of sentence pairs."""
+    return _reads(estimator) == "pairs"
+
+
+def _reads(estimator: str | None) -> str | None:
+    return next((entry.reads for entry in MODELS if entry.estimator == estimator), None)

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "RESUME", "SEQUENCES", "TOPICS", "TOPIC_ENGINE", "USE",
-    "VOCABULARY", "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "RESUME",
+    "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY", "Option", "Stopped",
+    "with_options",
 ]  # fmt: skip
 
 
@@ -140,6 +141,59 @@ TOPIC_ENGINE = {
     "batch_size": Option(int, "Documents of a step of stochastic inference. Default 256."),
 }
 
+ALIGNERS = {
+    "directions": Option(
+        str, 'What to fit: "both" directions, which predict joins, or "forward" alone'
+    ),
+    "word_concentration": Option(
+        float, "Prior count of each target word in the translations of a source word"
+    ),
+    "null": Option(str, 'Share of target words without a counterpart: a number, or "learned"'),
+    "jumps": Option(
+        str, 'Jumps of the position: "open", with a bound, or "renormalised" for each length'
+    ),
+    "jump_concentration": Option(float, "Prior count of each width of a jump"),
+    "ibm1_laps": Option(int, "Laps of model 1 to begin with"),
+    "lowercase": Option(
+        bool,
+        "Whether capitals become small letters, here and in later calls. Default no.",
+        ("--no-lowercase",),
+    ),
+    "max_length": Option(int, "Words of a sentence; pairs with more are left out"),
+    **{name: ESTIMATOR[name] for name in ("random_state", "n_jobs")},
+}
+
+ALIGNER_ENGINE = {
+    **{name: ENGINE[name] for name in ("checkpoint", "checkpoint_every", "temperature")},
+    "inference": Option(
+        str,
+        "Algorithm: batch, memoized, stochastic, collapsed, stochastic-collapsed, em, hard-em or "
+        "collapsed-gibbs. Default collapsed.",
+    ),
+    "max_iter": Option(int, "Laps (passes over the data). Default 5."),
+    "tol": ENGINE["tol"],
+    "n_batches": Option(int, "Batches of memoized inference. Default: about 20,000 words each."),
+    "batch_size": Option(int, "Pairs of a step of stochastic inference."),
+}
+
+BITEXT = {
+    "target": Option(
+        Path,
+        "Target sentences, one on each line, if the first file has the source sentences alone.",
+        metavar="FILE",
+    ),
+    "encoding": Option(str, "Of the text of sentence pairs, such as latin-1. Default utf-8."),
+}
+
+SYMMETRIZE = {
+    "symmetrize": Option(
+        str,
+        "How an aligner joins its two directions: intersection, union, grow-diag, grow-diag-final, "
+        "grow-diag-final-and; or forward, reverse for one. Default grow-diag-final-and.",
+        metavar="RULE",
+    )
+}
+
 VOCABULARY = {
     "words": Option(
         Path,
@@ -179,6 +233,7 @@ RESUME = {
     **SEQUENCES,
     "array": DATA["array"],
     "header": DATA["header"],
+    **BITEXT,
 }
 
 USE = {

@@ -12,7 +12,8 @@ from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
-from .models import reads_documents
+from .bitexts import aligner_facts, aligner_lines
+from .models import reads_documents, reads_pairs
 from .output import format_table, print_json, print_lines
 from .topic_words import topic_lines, topics
 
@@ -22,23 +23,40 @@ MOST_COLUMNS, MOST_COMPONENTS = 8, 50  # in a table for people; JSON has all
 TOP_WORDS = 10
 
 
-def show_model(path: Path, top_words: int | None, options: dict[str, Any]) -> None:
+def show_model(
+    path: Path, top_words: int | None, word: str | None, options: dict[str, Any]
+) -> None:
     """Print components, bound and settings."""
     model = sb.load(path)
-    if top_words is not None and not reads_documents(type(model).__name__):
-        raise ValueError(f"--top-words is for topic models; {path} holds a {type(model).__name__}")
+    name = type(model).__name__
+    if top_words is not None and not reads_documents(name) and not reads_pairs(name):
+        raise ValueError(f"--top-words is for topic models and aligners; {path} holds a {name}")
+    if word is not None and not reads_pairs(name):
+        raise ValueError(f"--word is for aligners; {path} holds a {name}")
     n = TOP_WORDS if top_words is None else top_words
     require_whole(top_words=n)
+    if reads_pairs(name):
+        if options["json"]:
+            print_json({**aligner_facts(model, n, word), "settings": settings(model)})
+        else:
+            print_lines([*aligner_lines(model, n, word), _setting_line(model)])
+        return
     if options["json"]:
         more = {} if reads_documents(type(model).__name__) else {"components": components(model)}
         print_json({**facts(model, n), "settings": settings(model), **more})
         return
+    print_lines([*component_lines(model, n), _setting_line(model)])
+
+
+def _setting_line(model: Any) -> str:
     shown = ", ".join(f"{name}={value}" for name, value in settings(model).items())
-    print_lines([*component_lines(model, n), f"settings: {shown}"])
+    return f"settings: {shown}"
 
 
 def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
     """Facts about the whole model; for topics also the n_words most probable words."""
+    if reads_pairs(type(model).__name__):
+        return aligner_facts(model, n_words)
     is_of_documents = reads_documents(type(model).__name__)
     return {
         "model": type(model).__name__,
@@ -116,6 +134,8 @@ def components(model: Any) -> list[dict[str, Any]]:
 
 def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
     """A table of the components that hold rows, the largest first; then the bound and the moves."""
+    if reads_pairs(type(model).__name__):
+        return aligner_lines(model, n_words)
     lines = (
         topic_lines(model, n_words, MOST_COMPONENTS)
         if reads_documents(type(model).__name__)

@@ -17,8 +17,9 @@ from stickbreak.progress import Phase
 from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
 
-from .fitting import find_sequences, open_corpus, refuse_table_options
-from .models import reads_documents
+from .bitexts import open_bitext, predict_links, score_pairs
+from .fitting import find_sequences, open_corpus, refuse_pair_options, refuse_table_options
+from .models import reads_documents, reads_pairs
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 
 __all__ = ["predict_rows", "score_rows"]
@@ -31,10 +32,17 @@ SUFFIXES = (".csv", ".npy")
 def predict_rows(
     path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]
 ) -> None:
-    """Labels or probabilities of all rows; largest topics or all shares of documents."""
-    check_target(out, SUFFIXES)
+    """Labels or probabilities of all rows; topics of documents; links of sentence pairs."""
     verbose = configure_logs(options)
     model = _load(path, options)
+    if reads_pairs(type(model).__name__):
+        check_target(out)
+        if proba:
+            raise ValueError("--proba is not for aligners, which write links; see predict_proba")
+        bitext = open_bitext(data, options, verbose)
+        predict_links(model, bitext, options["symmetrize"], out, options)
+        return
+    check_target(out, SUFFIXES)
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)
@@ -65,17 +73,27 @@ def predict_rows(
 
 
 def score_rows(
-    path: Path, data: Path, per_row: bool, out: Path | None, options: dict[str, Any]
+    path: Path,
+    data: Path,
+    per_row: bool,
+    gold: Path | None,
+    out: Path | None,
+    options: dict[str, Any],
 ) -> None:
     """The mean log density, or that of each row.
 
-    For documents, that of a word, or a lower bound for each document.
+    For documents, that of a word, or a lower bound for each document; for sentence pairs, that of a
+    target word, or of each target sentence.
     """
     check_target(out, SUFFIXES)
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
-    model = _load(path, options)
+    model = _load(path, {**options, "gold": gold})
+    if reads_pairs(type(model).__name__):
+        bitext = open_bitext(data, options, verbose)
+        score_pairs(model, bitext, per_row, gold, out, options)
+        return
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)
         parts = _document_parts(model.score_samples, counts, "scoring", verbose)
@@ -112,6 +130,7 @@ def _score_documents(model: Any, counts: Any, options: dict[str, Any]) -> None:
 
 def _load(path: Path, options: dict[str, Any]) -> Any:
     model = sb.load(path)
+    refuse_pair_options(str(path), type(model).__name__, options)
     model.verbose = 0
     if options["n_jobs"] is not None:
         model.n_jobs = options["n_jobs"]

@@ -1,33 +1,41 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
 from .batches import Batch, Companion, Windows
+from .bitext import Bitext, Side, number_pairs, read_bitext
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
+from .links import Gold, Links, as_links, read_gold, read_links, symmetrize
 from .readers import FileTable, open_like, open_table, read_names, read_pieces, read_runs
 from .runs import Runs, find_runs, join_runs
 from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
-from .spool import scratch
+from .spool import GrowingColumn, scratch
 from .table import Table, compact, is_on_disk, is_sparse
 from .words import WordsError
 
 __all__ = [
     "Batch",
+    "Bitext",
     "Companion",
     "Corpus",
     "Documents",
     "FileTable",
+    "Gold",
+    "GrowingColumn",
+    "Links",
     "Runs",
     "Scale",
     "Sequences",
     "Shelf",
+    "Side",
     "Spill",
     "Spilled",
     "Table",
     "Windows",
     "WordsError",
+    "as_links",
     "check_table",
     "compact",
     "find_runs",
@@ -37,13 +45,18 @@ __all__ = [
     "lag_rows",
     "measure",
     "name_columns",
+    "number_pairs",
     "open_like",
     "open_table",
+    "read_bitext",
     "read_corpus",
+    "read_gold",
+    "read_links",
     "read_names",
     "read_pieces",
     "read_runs",
     "read_words",
     "scratch",
     "span_rows",
+    "symmetrize",
 ]  # fmt: skip

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Companion", "Windows"]
+__all__ = [
+    "LANE_ROWS",
+    "MAX_LANES",
+    "Batch",
+    "Companion",
+    "Windows",
+    "span_offsets",
+    "span_rows",
+]
 
 Array = npt.NDArray[Any]
 
@@ -24,6 +32,19 @@ LANE_UNITS = 32  # sequences are inferred side by side, so a lane with few of th
 MAX_LANES = 16  # limits the number of useful workers in a batch
 # Sequences of so many rows on average are inferred one by one, in pieces: each may be a lane.
 LONG_ROWS, MAX_LONG_LANES = 32_768, 64
+
+
+def span_offsets(begins: Array, ends: Array) -> Array:
+    """(S + 1,) offsets of the spans begins[s]:ends[s] when placed one after another."""
+    offsets = np.zeros(len(begins) + 1, dtype=np.int64)
+    np.cumsum(ends - begins, out=offsets[1:])
+    return offsets
+
+
+def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
+    """All positions in the spans begins[s]:ends[s], and offsets (S + 1,) of the spans in them."""
+    offsets = span_offsets(begins, ends)
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], ends - begins), offsets
 
 
 class Windows(NamedTuple):
@@ -78,10 +99,18 @@ class Companion(NamedTuple):
 
     rows (m, ...) : any array
     offsets (S + 1,) : starts at 0
+    links : for bitexts, what a lexicon says of every row of a unit with each of its companion's
+        rows, and with none; see `Lexicon.link`. None if it is looked up when it is needed
+    link_offsets (S + 1,) : the links of each unit; starts at 0
+    row_at, link_at : where this part starts inside the batch it was cut from
     """
 
     rows: Array
     offsets: Array
+    links: Array | None = None
+    link_offsets: Array | None = None
+    row_at: int = 0
+    link_at: int = 0
 
     def of(self, unit: int) -> Array:
         """The rows of one unit."""
@@ -90,7 +119,41 @@ class Companion(NamedTuple):
     def part(self, lo: int, hi: int) -> Companion:
         """The companion of units lo:hi, as a view."""
         a, b = int(self.offsets[lo]), int(self.offsets[hi])
-        return Companion(self.rows[a:b], self.offsets[lo : hi + 1] - a)
+        part = Companion(self.rows[a:b], self.offsets[lo : hi + 1] - a, row_at=self.row_at + a)
+        if self.link_offsets is None:
+            return part
+        begin, end = int(self.link_offsets[lo]), int(self.link_offsets[hi])
+        return part._replace(
+            links=None if self.links is None else self.links[begin:end],
+            link_offsets=self.link_offsets[lo : hi + 1] - begin,
+            link_at=self.link_at + begin,
+        )
+
+    def linked(self, offsets: Array, links: Array | None = None) -> Companion:
+        """The same with room for links: a row of a unit has one to each row here, and to none.
+
+        offsets (S + 1,) : rows of the units, each of which has offsets[u + 1] - offsets[u]
+        """
+        sizes = (np.diff(self.offsets) + 1) * np.diff(offsets)
+        return self._replace(links=links, link_offsets=np.r_[0, np.cumsum(sizes)])
+
+    def take(self, units: Array) -> Companion:
+        """The companion of some units, one after another."""
+        at, offsets = span_rows(self.offsets[units], self.offsets[units + 1])
+        taken = Companion(self.rows[at], offsets)
+        if self.link_offsets is None:
+            return taken
+        at, offsets = span_rows(self.link_offsets[units], self.link_offsets[units + 1])
+        links = None if self.links is None else self.links[at]
+        return taken._replace(links=links, link_offsets=offsets)
+
+    @property
+    def cut(self) -> dict[str, slice]:
+        """Slices of this part in the batch's warm-start fields."""
+        slices = {"companion": slice(self.row_at, self.row_at + len(self.rows))}
+        if self.link_offsets is not None:
+            slices["link"] = slice(self.link_at, self.link_at + int(self.link_offsets[-1]))
+        return slices
 
 
 @dataclass(frozen=True)
@@ -152,6 +215,7 @@ class Batch:
         return {
             "row": slice(self.row_at, self.row_at + self.n_rows),
             "unit": slice(self.unit_at, self.unit_at + self.n_spans),
+            **({} if self.companion is None else self.companion.cut),
         }
 
     def repeats_or_ones(self) -> Array:
@@ -160,7 +224,8 @@ class Batch:
 
     def alone(self) -> Batch:
         """The same part as a batch of its own."""
-        return self._with(row_at=0, unit_at=0)
+        companion = None if self.companion is None else self.companion._replace(row_at=0, link_at=0)
+        return self._with(row_at=0, unit_at=0, companion=companion)
 
     def with_rows(self, rows: Any) -> Batch:
         """The same part with its rows in another form (prepared by a family)."""

@@ -21,7 +21,7 @@ from .document_formats import (
 from .limits import limit, refusal
 from .lines import LineReader, Report
 
-__all__ = ["Corpus", "read_corpus", "read_words"]
+__all__ = ["Corpus", "open_file", "read_corpus", "read_words", "require_file"]
 
 LDAC_LINE = re.compile(rb"\s*(\d{1,18})((?:\s+\d+:\d+)+)\s*")
 
@@ -77,12 +77,12 @@ def read_corpus(
     >>> sb.read_corpus(path).counts.toarray().astype(int).tolist()
     [[1, 0, 0, 2], [0, 5, 0, 0]]
     """
-    path = _require_file(path)
+    path = require_file(path)
     known = _read_known(words)
     if known is not None and n_words is not None and len(known) != n_words:
         raise ValueError(f"n_words={n_words} but {_name_list(words)} has {len(known)} words")
     try:
-        with _open(path) as file:
+        with open_file(path) as file:
             head = LineReader(path, file).first(4)
             file.seek(0)
             if _holds_words(path, head):
@@ -97,9 +97,9 @@ def read_corpus(
 
 def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Words of a vocabulary file, one per line."""
-    path = _require_file(path)
+    path = require_file(path)
     try:
-        with _open(path) as file:
+        with open_file(path) as file:
             pieces, n_words = [], 0
             for _, piece in LineReader(path, file).pieces():
                 pieces.append(piece)
@@ -114,7 +114,8 @@ def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split("\n"))
 
 
-def _require_file(path: str | os.PathLike[str]) -> Path:
+def require_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
@@ -155,5 +156,6 @@ def _holds_words(path: Path, head: list[bytes]) -> bool:
     ]
 
 
-def _open(path: Path) -> Any:
+def open_file(path: Path) -> Any:
+    """The bytes of a file, decompressed if its name ends in `.gz`."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")

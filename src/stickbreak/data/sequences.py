@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .batches import Batch, Companion, Windows
+from .batches import Batch, Companion, Windows, span_offsets, span_rows
 from .table import BATCH_ROWS, Table
 
 __all__ = ["Sequences", "span_rows"]
@@ -22,19 +22,6 @@ BATCH_UNITS = 64
 LONG = 32
 # default size of a step of stochastic inference: whichever limit is reached first
 STEP_SEQUENCES, STEP_ROWS = 64, 8192
-
-
-def span_offsets(begins: Array, ends: Array) -> Array:
-    """(S + 1,) offsets of the spans begins[s]:ends[s] when placed one after another."""
-    offsets = np.zeros(len(begins) + 1, dtype=np.int64)
-    np.cumsum(ends - begins, out=offsets[1:])
-    return offsets
-
-
-def span_rows(begins: Array, ends: Array) -> tuple[Array, Array]:
-    """All positions in the spans begins[s]:ends[s], and offsets (S + 1,) of the spans in them."""
-    offsets = span_offsets(begins, ends)
-    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], ends - begins), offsets
 
 
 def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
@@ -121,10 +108,7 @@ class Sequences(Table):
 
     def _companion_of(self, units: Array) -> Companion | None:
         """The companion of some sequences, one after another."""
-        if self.companion is None:
-            return None
-        at, offsets = span_rows(self.companion.offsets[units], self.companion.offsets[units + 1])
-        return Companion(self.companion.rows[at], offsets)
+        return None if self.companion is None else self.companion.take(units)
 
     def some_of(self, units: Array, size: int, rng: np.random.Generator) -> Batch:
         """Random ones of some sequences, of about `size` rows at most."""

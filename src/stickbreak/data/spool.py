@@ -21,11 +21,12 @@ from .room import (
     write_all,
 )
 
-__all__ = ["require_room", "scratch", "spool", "spool_folder"]
+__all__ = ["GrowingColumn", "require_room", "scratch", "spool", "spool_folder"]
 
 Array = npt.NDArray[Any]
 
 ZEROS = 1 << 20  # bytes written at once
+HELD = 1 << 26  # bytes that a growing column holds in memory
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # file systems that cannot set blocks aside
 
 
@@ -39,12 +40,16 @@ def spool(pieces: Iterable[Array], n_columns: int) -> Array:
                 n_rows += len(piece)
             return _mapped(file, "r", (n_rows, n_columns), np.float64)
     except OSError as error:
-        if not is_full(error):
-            raise
-        raise ValueError(
-            f"no space left for a temporary table in {spool_folder()}: set TMPDIR "
-            "to a folder with more"
-        ) from None
+        raise _no_space(error) from None
+
+
+def _no_space(error: OSError) -> Exception:
+    """A full disk in words; any other error as it is."""
+    if not is_full(error):
+        return error
+    return ValueError(
+        f"no space left for a temporary table in {spool_folder()}: set TMPDIR to a folder with more"
+    )
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -83,3 +88,39 @@ def _mapped(file: IO[bytes], mode: Any, shape: tuple[int, ...], dtype: Any) -> A
     if 0 in shape:
         return np.zeros(shape, dtype)
     return np.memmap(file, dtype=dtype, mode=mode, shape=shape)
+
+
+class GrowingColumn:
+    """A column of numbers that grows: in memory, or in a temporary file once it is large."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype, self._n_rows, self._n_bytes = np.dtype(dtype), 0, 0
+        self._pieces: list[Array] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, piece: Array) -> None:
+        """Put numbers (n,) at the end."""
+        self._pieces.append(np.ascontiguousarray(piece, dtype=self._dtype))
+        self._n_rows += len(piece)
+        self._n_bytes += self._pieces[-1].nbytes
+        if self._n_bytes > HELD:
+            self._flush()
+
+    def whole(self) -> Array:
+        """(n,) all numbers; read-only if they are in a file."""
+        if self._file is None:
+            return np.concatenate([np.zeros(0, self._dtype), *self._pieces])
+        self._flush()
+        with self._file as file:
+            return _mapped(file, "r", (self._n_rows,), self._dtype)
+
+    def _flush(self) -> None:
+        """Write what is held to the file."""
+        try:
+            if self._file is None:
+                self._file = open_temporary()
+            for piece in self._pieces:
+                write_all(self._file, piece)
+        except OSError as error:
+            raise _no_space(error) from None
+        self._pieces, self._n_bytes = [], 0

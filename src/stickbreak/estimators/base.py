@@ -71,6 +71,7 @@ class Estimator(Learned):
     _is_unbounded = False
     _noun = "component"
     _row_noun = "row"
+    _has_labels = True  # whether components are labels of rows
     _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int

@@ -220,6 +220,8 @@ def _finish(estimator: Estimator, result: Result, engine: Engine, task: Task, po
     fitted = Fitted.from_result(result, engine, task.schema)
     if isinstance(task.table, Stack):
         fitted = replace(fitted, shape=task.table.shape)
+    if not estimator._has_labels:
+        return fitted
     if task.is_on_disk:
         return replace(fitted, data=task.table)
     batch = task.table.whole()

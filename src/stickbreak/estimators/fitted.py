@@ -38,6 +38,7 @@ class Fitted:
     shape : how sequences were given; None for other data
     labels : (n,) best component of each training row; None if not kept
     data : training rows that stay on disk; None for rows in memory
+    reverse : of sentence pairs, the same with their sides exchanged; None if there is none
     """
 
     model: Model
@@ -54,6 +55,7 @@ class Fitted:
     shape: Shape | None = None
     labels: Array | None = None
     data: Table | None = None
+    reverse: Fitted | None = None
 
     @classmethod
     def from_result(cls, result: Result, engine: Engine, schema: Schema) -> Fitted:

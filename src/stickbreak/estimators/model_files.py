@@ -53,6 +53,7 @@ LEFT_OUT = {"callbacks", "checkpoint"}
 # Settings that may differ between a fit and its resumption.
 NOT_IDENTITY = {"checkpoint", "checkpoint_every", "callbacks"}
 NOT_FIT = {"verbose", "n_jobs", "max_iter", "tol"}  # the engine has the last two
+REVERSE = "reverse/"  # before the names of arrays of the model of the other direction
 NUMBERS = ("local_bound", "log_z", "n_units")  # of a Summary, beside its arrays
 
 
@@ -209,7 +210,33 @@ def _pack(fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]) ->
         "n_features_in": schema.n_features,
         "feature_names_in": None if schema.names is None else [str(n) for n in schema.names],
         "categories": [[column, list(values)] for column, values in schema.categories.items()],
+        **_pack_sides(fitted, prior, arrays),
     }
+
+
+def _pack_sides(
+    fitted: Fitted, prior: Mapping[str, Any], arrays: dict[str, Array]
+) -> dict[str, Any]:
+    """What only models of sentence pairs have: source words, and a model of the other direction."""
+    found: dict[str, Any] = {}
+    if fitted.schema.source_names is not None:
+        found["source_names_in"] = list(fitted.schema.source_names)
+    if fitted.reverse is not None:
+        own: dict[str, Array] = {}
+        found["reverse"] = _pack(fitted.reverse, prior, own)
+        arrays.update({f"{REVERSE}{name}": array for name, array in own.items()})
+    return found
+
+
+def _unpack_reverse(
+    estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> Fitted | None:
+    if saved.get("reverse") is None:
+        return None
+    if saved["reverse"].get("reverse") is not None:
+        raise ValueError("the model of the other direction has a model of the other direction")
+    own = {n.removeprefix(REVERSE): a for n, a in arrays.items() if n.startswith(REVERSE)}
+    return _unpack(estimator, saved["reverse"], own)
 
 
 def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Fitted:
@@ -240,7 +267,8 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
         float(saved["lower_bound"]),
         bool(saved["converged"]),
         engine,
-        Schema(n_features, None if names is None else tuple(names), categories),
+        Schema(n_features, None if names is None else tuple(names), categories, _sources(saved)),
+        reverse=_unpack_reverse(estimator, saved, arrays),
     )
     check_columns(fitted, estimator._family_columns(fitted))
     check_categories(categories, names, n_features)
@@ -248,6 +276,14 @@ def _unpack(estimator: Estimator, saved: Mapping[str, Any], arrays: Mapping[str,
         check_arrays(fitted)
         try_out(fitted)
     return fitted
+
+
+def _sources(saved: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Words of the source language."""
+    names = saved.get("source_names_in")
+    if names is not None and not all(isinstance(name, str) for name in names):
+        raise ValueError("the source words are not text")
+    return None if names is None else tuple(names)
 
 
 # ------------------------------------------------------------------------------------ checkpoints

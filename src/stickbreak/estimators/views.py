@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .topic_fits import TopicEstimator
 
 __all__ = [
-    "Labeled", "make_dataset", "plot_chain", "plot_mixture", "plot_topics", "summary_values",
-    "top_words",
+    "Labeled", "draw_view", "make_dataset", "make_view", "plot_chain", "plot_mixture",
+    "plot_topics", "summary_values", "top_words",
 ]  # fmt: skip
 
 MAX_DOCUMENTS = 60  # in a picture; more columns cannot be told apart
@@ -97,13 +97,13 @@ def plot_mixture(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax, columns)
+    view = make_view(self, fitted, panel, ax, columns)
     if X is not None:
         table = self._use(self._given(X))[1]
         rows = table.rows[choose_rows(table.n_rows)]
         labels = fitted.model.decode(fitted.potentials(), Table(rows).whole())
         view = replace(view, rows=rows, labels=labels)
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
 def plot_chain(
@@ -143,7 +143,7 @@ def plot_chain(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax, columns)
+    view = make_view(self, fitted, panel, ax, columns)
     view = replace(view, transition=self.transmat_, durations=self.durations_)
     shape, states = fitted.shape, fitted.labels
     if X is not None:
@@ -154,7 +154,7 @@ def plot_chain(
         view = replace(view, rows=table.rows[chosen], labels=states[chosen])
     if shape is not None and states is not None:
         view = replace(view, paths=replace(shape, is_list=True).answer(states))
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
 def plot_topics(
@@ -197,7 +197,7 @@ def plot_topics(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax)
+    view = make_view(self, fitted, panel, ax)
     require_whole(n_words=n_words)
     view = replace(view, n_words=int(n_words), unit="word")
     if X is not None:
@@ -207,10 +207,10 @@ def plot_topics(
         potentials = self._with_legal(fitted, fitted.potentials())
         shares = fitted.model.unit_shares(potentials, batch)
         view = replace(view, shares=shares, documents=chosen, n_documents=documents.n_spans)
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
-def _make_view(
+def make_view(
     estimator: Estimator,
     fitted: Fitted,
     panel: str | None,
@@ -241,7 +241,8 @@ def _make_view(
     )
 
 
-def _draw(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
+def draw_view(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
+    """One panel, or the figure of all."""
     from stickbreak import plots
 
     return plots.draw_figure(view) if panel is None else plots.draw_panel(view, panel, ax)

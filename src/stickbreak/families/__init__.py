@@ -6,6 +6,7 @@ from .categorical import Categorical
 from .diagonal import DiagonalGaussian
 from .fixedvariance import FixedVarianceGaussian
 from .gaussian import Gaussian
+from .lexicon import Lexicon
 from .multinomial import Multinomial
 from .poisson import Poisson
 from .product import Product
@@ -18,6 +19,7 @@ __all__ = [
     "DiagonalGaussian",
     "FixedVarianceGaussian",
     "Gaussian",
+    "Lexicon",
     "Multinomial",
     "Poisson",
     "Product",

@@ -112,6 +112,11 @@ class BaseFamily(Parameters):
         return 0
 
     @property
+    def n_named(self) -> int | None:
+        """Number of components, where the data name them; None for any number."""
+        return None
+
+    @property
     def n_columns(self) -> int:
         """Columns of a row, once resolved."""
         raise NotImplementedError

@@ -140,7 +140,7 @@ class ExcludeOwn(BaseRule):
 
     def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
         """Counts of a batch whose units have these own counts."""
-        empty = model.zeros(own.size(model.axis)).restrict(batch.symbols)
+        empty = model.zeros(model.n_held(own)).restrict(batch.symbols)
         how = Sweep(self._granularity(model), is_part=False, moves=False)
         return _sweep(model, empty, params, batch, own, how, pool)
 

@@ -43,11 +43,13 @@ class FixedBatches:
         """Cut the values of all units into those of each batch."""
         if warm is None:
             return {}
-        found, unit, row = {}, 0, 0
+        found: dict[int, Fields] = {}
+        ends: dict[str, int] = {}
         for b in self.batches:
-            of_batch = {"unit": slice(unit, unit + b.n_spans), "row": slice(row, row + b.n_rows)}
-            found[b.id] = warm.cut(**of_batch)
-            unit, row = unit + b.n_spans, row + b.n_rows
+            sizes = {axis: part.stop - part.start for axis, part in b.cut.items()}
+            begins = {axis: ends.get(axis, 0) for axis in sizes}
+            ends = {axis: begins[axis] + size for axis, size in sizes.items()}
+            found[b.id] = warm.cut(**{axis: slice(begins[axis], ends[axis]) for axis in sizes})
         return found
 
 

@@ -1,5 +1,6 @@
 """Starts of fits."""
 
+from .alignment import after_bag, even_links_start
 from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
@@ -25,12 +26,14 @@ __all__ = [
     "N_PATHS",
     "N_SYMBOLS",
     "SMOOTHING",
+    "after_bag",
     "better_start",
     "choose_blocks",
     "choose_plusplus",
     "choose_random",
     "choose_scalable",
     "count_labels",
+    "even_links_start",
     "from_blocks",
     "from_collapsed",
     "from_documents",

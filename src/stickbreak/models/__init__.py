@@ -1,5 +1,6 @@
 """Models: the one Model class, and the lines that name their parts."""
 
+from .alignment import fertile_aligner, hmm_aligner, ibm1
 from .base import Model, ModelPotentials
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
@@ -9,10 +10,13 @@ __all__ = [
     "Model",
     "ModelPotentials",
     "dp_mixture",
+    "fertile_aligner",
     "finite_hmm",
     "finite_mixture",
     "hdp_hmm",
     "hdp_rows",
     "hdp_topics",
+    "hmm_aligner",
+    "ibm1",
     "lda",
 ]

@@ -23,7 +23,7 @@ from . import lanes
 __all__ = ["Model", "ModelPotentials"]
 
 EXPECTED = Expected()
-RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair"}
+RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair", "companion", "link"}
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,11 @@ class Model:
     def block_rows(self, n_components: int) -> int:
         """Rows of a block, chosen to keep features and evidence near the cache."""
         return self.structure.block_rows(self.family.width() + n_components)
+
+    def n_held(self, own: Fields) -> int:
+        """Number of components of units with these own counts, or of a family that names them."""
+        named = self.family.n_named
+        return own.size(self.axis) if named is None else named
 
     def n_used(self, total: Summary) -> int:
         """Components that hold at least one row."""

@@ -5,6 +5,7 @@ A structure says which panels its models have (`panels_of`). A family says how i
 `functools.singledispatch`, with which a new structure or family can register.
 """
 
+from .alignment_panels import AlignedPair, draw_arcs, draw_jumps, draw_links
 from .chain_panels import draw_durations, draw_strips, draw_transitions
 from .components import draw_components, draw_members
 from .figure import draw_figure, draw_panel
@@ -15,14 +16,18 @@ from .topic_panels import draw_documents, draw_topics
 from .view import View
 
 __all__ = [
+    "AlignedPair",
     "GaussianShape",
     "Grid",
     "Panel",
     "View",
+    "draw_arcs",
     "draw_components",
     "draw_documents",
     "draw_durations",
     "draw_figure",
+    "draw_jumps",
+    "draw_links",
     "draw_members",
     "draw_panel",
     "draw_strips",

@@ -35,6 +35,7 @@ class View:
     shares : (m, K) of the components in some documents, which are at positions documents (m,) of
         n_documents
     n_words : how many words of a topic to draw
+    pair : of aligners, an AlignedPair. jumps : widths, and their probabilities
     """
 
     structure: Any
@@ -58,6 +59,8 @@ class View:
     documents: Array | None = None
     n_documents: int = 0
     n_words: int = 10
+    pair: Any = None
+    jumps: tuple[Array, Array] | None = None
 
     @cached_property
     def shown(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from stickbreak.data import Corpus, FileTable
+from stickbreak.data import Bitext, Corpus, FileTable
 from stickbreak.stats import Array
 
 __all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
@@ -20,7 +20,7 @@ __all__ = ["Categories", "Given", "Rows", "Schema", "Values"]
 Categories = dict[Any, list[Any]]
 """Column name (or position, without names) to its categories: number v stands for the v-th."""
 
-Rows = ArrayLike | os.PathLike[str] | FileTable | Corpus | sparse.sparray | sparse.spmatrix
+Rows = ArrayLike | os.PathLike[str] | FileTable | Corpus | Bitext | sparse.sparray | sparse.spmatrix
 """Arrays, data frames, CSR matrices, lists of them, files."""
 
 Values = ArrayLike | None
@@ -34,11 +34,13 @@ class Schema:
     n_features : columns of a table; words of a vocabulary
     names : of the columns, or the words; None if the data have none
     categories : of columns that held strings, categories or booleans
+    source_names : words of the source language, for sentence pairs; `names` are the target's
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
     categories: Categories = field(default_factory=dict)
+    source_names: tuple[str, ...] | None = None
 
     @cached_property
     def name_array(self) -> Array:
@@ -56,7 +58,7 @@ class Schema:
     def with_names(self, names: Iterable[str]) -> Schema:
         """The schema with more columns at the end."""
         joined = (*(self.names or ()), *names)
-        return Schema(len(joined), joined, self.categories)
+        return replace(self, n_features=len(joined), names=joined)
 
 
 @dataclass(frozen=True)

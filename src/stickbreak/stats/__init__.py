@@ -18,6 +18,7 @@ from .edits import (
     adopt,
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .link_shares import LinkShares
 from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
 from .shares import Shares, SparseShares, rows_first, weigh
@@ -39,6 +40,7 @@ __all__ = [
     "Forget",
     "Insert",
     "LinearFiller",
+    "LinkShares",
     "Merge",
     "Permute",
     "Reanchor",

@@ -11,6 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from stickbreak.kernels.sparse import add_sparse, transpose
 
 from .fields import Array
+from .link_shares import LinkShares
 from .word_shares import WordShares
 
 __all__ = ["Shares", "SparseShares", "rows_first", "weigh"]
@@ -105,7 +106,7 @@ class SparseShares(NDArrayOperatorsMixin):
         )
 
 
-Shares = Array | SparseShares | WordShares
+Shares = Array | SparseShares | WordShares | LinkShares
 
 
 def weigh(shares: Shares, table: Array, out: Array, skip: list[int] | None = None) -> None:

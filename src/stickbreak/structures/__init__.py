@@ -1,5 +1,6 @@
 """Latent structures: from potentials and one block of units to expected counts."""
 
+from .alignment import BagAlignment, ChainAlignment
 from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain, TableChain
 from .document import Document
@@ -8,6 +9,6 @@ from .long_units import LongUnit
 from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
-    "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
+    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Division", "Document", "Drawn", "Expected", "Independent",
     "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
 ]  # fmt: skip

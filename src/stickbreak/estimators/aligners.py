@@ -1,0 +1,168 @@
+"""Word aligners: IBM model 1, and the hidden Markov model of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Sequences
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import Engine, Start, run
+from stickbreak.initialize.alignment import after_bag
+from stickbreak.models import Model, hmm_aligner, ibm1
+from stickbreak.parameters import require_prior_count, require_whole
+from stickbreak.progress import Phase, PhaseLaps
+from stickbreak.protocols import Pool
+from stickbreak.stats import Array
+
+from .alignment_fits import LAPS, AlignerEstimator
+from .base import RandomState
+from .engine_choice import suit_engine
+from .engine_runs import Task, make_seed
+from .model_files import register
+
+__all__ = ["IBM1", "HMMAligner"]
+
+
+@register
+class IBM1(AlignerEstimator):
+    """IBM model 1: each target word translates a word of the source sentence, or NULL.
+
+    Every position of the source sentence is as likely as any other. Translations of a source word
+    have a Dirichlet prior over the target vocabulary, and the share of NULL is learned.
+
+    Parameters
+    ----------
+    directions : "both" fits a second model with the sides exchanged, which `align` joins with the
+        first; "forward" fits one.
+    inference : engine, by name ("collapsed", "batch", "memoized", "stochastic", "em", ...) or as
+        an object. Default `CollapsedVB`, sentence by sentence, which aligns best.
+    word_concentration : prior count of each target word in the translations of a source word.
+    null : share of target words that are linked to NULL: "learned", or a number to fix it;
+        "position" makes NULL one more position of the source sentence.
+    null_prior : prior counts of target words with and without NULL, for a learned share.
+    max_iter : laps. Default 5, or those of an engine object.
+    lowercase : turn capitals into small letters, here and in later calls.
+    max_length : pairs with more words on a side are left out of the fit, and get no links.
+    random_state : seed, for engines that draw.
+    n_jobs : threads; results do not depend on it.
+    verbose : show progress.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> pairs = [("the house", "das Haus"), ("the book", "das Buch"), ("a book", "ein Buch")]
+    >>> model = sb.IBM1().fit(pairs)
+    >>> list(model.align([("a house", "ein Haus")]).lines())
+    ['0-0 1-1']
+    """
+
+    PRIOR = ("null", "null_prior")
+
+    def __init__(
+        self,
+        *,
+        directions: str = "both",
+        inference: str | Engine | None = None,
+        word_concentration: float = 0.01,
+        null: str | float = "learned",
+        null_prior: Sequence[float] = (1.0, 4.0),
+        max_iter: int | None = None,
+        lowercase: bool = False,
+        max_length: int = 500,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        return ibm1(family, **prior)
+
+
+@register
+class HMMAligner(AlignerEstimator):
+    """The HMM aligner: where a target word is linked depends on where the word before it was.
+
+    As `IBM1`, with which it begins; then source positions are a chain, in which the width of a jump
+    has a learned distribution. A word that is linked to NULL keeps the position of the one before.
+
+    Parameters
+    ----------
+    directions, inference, word_concentration, null, null_prior, max_iter, lowercase, max_length,
+        random_state, n_jobs, verbose : as in `IBM1`.
+    jumps : "open" lets jumps leave the sentence, so that their probabilities need not be
+        normalized for each length: conjugate, with a bound. "renormalised", as in the literature,
+        divides by the mass inside the sentence; it has no bound.
+    jump_concentration : prior count of each width of a jump.
+    ibm1_laps : laps of model 1 to begin with.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> pairs = [("the house", "das Haus"), ("the book", "das Buch"), ("a book", "ein Buch")]
+    >>> sb.HMMAligner().fit(pairs).top_translations("book", 1)[0][0]
+    'Buch'
+    """
+
+    PRIOR = ("jumps", "jump_concentration", "null", "null_prior")
+
+    def __init__(
+        self,
+        *,
+        directions: str = "both",
+        inference: str | Engine | None = None,
+        word_concentration: float = 0.01,
+        null: str | float = "learned",
+        null_prior: Sequence[float] = (1.0, 4.0),
+        jumps: str = "open",
+        jump_concentration: float = 1.0,
+        ibm1_laps: int = LAPS,
+        max_iter: int | None = None,
+        lowercase: bool = False,
+        max_length: int = 500,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _check_arguments(self) -> None:
+        require_prior_count(jump_concentration=self.jump_concentration)
+        require_whole(ibm1_laps=self.ibm1_laps)
+        super()._check_arguments()
+
+    def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        return hmm_aligner(family, **prior)
+
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        """Where laps of model 1 end."""
+        n_laps = int(self.ibm1_laps)
+        engine = replace(self._engine(task.is_on_disk), max_iter=n_laps, checkpoint=None)
+        prior = self._prior_of(self)
+        first = suit_engine(
+            ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR}), engine
+        )
+        with Phase("model 1", bool(self.verbose)) as phase:
+            watched = replace(engine, callbacks=(PhaseLaps(phase, n_laps),))
+            begin = super()._seed(first, task, rng, pool)
+            found = run(first, watched, task.table, begin, seed=make_seed(rng), pool=pool)
+        assert isinstance(task.table, Sequences)
+        return after_bag(model, found.counts, found.warm(), task.table)
+
+    def _jumps_drawn(self) -> tuple[Array, Array] | None:
+        return self.jumps_
+
+    @property
+    def jumps_(self) -> tuple[Array, Array]:
+        """Widths (2 W + 1,) of jumps, and their posterior mean probabilities.
+
+        The first and the last width stand for all wider ones.
+        """
+        fitted = self._require_fitted()
+        counts = np.asarray(fitted.counts["jump"]) + float(self.jump_concentration)
+        half = len(counts) // 2
+        return np.arange(-half, half + 1), counts / counts.sum()

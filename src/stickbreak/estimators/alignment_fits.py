@@ -1,0 +1,228 @@
+"""Estimators of sentence pairs: fits in one or both directions, links, translations."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from stickbreak.data import Bitext, Sequences
+from stickbreak.errors import DataWarning, NumericalError
+from stickbreak.families import Lexicon
+from stickbreak.families.base import BaseFamily
+from stickbreak.inference import CollapsedVB, Engine, Start, count_workers
+from stickbreak.initialize.alignment import even_links_start
+from stickbreak.models import Model
+from stickbreak.parameters import require_prior_count, require_whole
+from stickbreak.protocols import Pool
+from stickbreak.reading import Given, Rows, Schema, open_pairs
+
+from .alignment_answers import AlignerAnswers
+from .engine_choice import pick_engine
+from .engine_runs import Task, fit_from_starts, resume_fit, stream
+from .fitted import Fitted
+
+__all__ = ["LAPS", "AlignerEstimator"]
+
+LAPS = 5  # of each model; published systems use as many, and more make rare words worse under EM
+DIRECTIONS = ("both", "forward")
+
+
+@dataclass(frozen=True)
+class AlignmentTask(Task):
+    """Sentence pairs to fit a model to. lexicon : cells of the words that occur together."""
+
+    lexicon: Lexicon | None = None
+
+
+class AlignerEstimator(AlignerAnswers):
+    """fit, align and score for sentence pairs."""
+
+    INITS = ("uniform",)
+    _noun = "source word"
+    _row_noun = "word"
+    _has_labels = False
+    # what other estimators let the user choose
+    n_components = n_init = 1
+    init = "uniform"
+    learn_prior = warm_start = False
+    tol = None
+
+    directions: str
+    word_concentration: float
+    lowercase: bool
+    max_length: int
+
+    # ------------------------------------------------------------------------------------ settings
+
+    def _check_arguments(self) -> None:
+        if self.directions not in DIRECTIONS:
+            raise ValueError(
+                f"directions must be one of {', '.join(DIRECTIONS)}; got {self.directions!r}"
+            )
+        if not isinstance(self.lowercase, bool):
+            raise ValueError(f"lowercase must be True or False; got {self.lowercase!r}")
+        require_prior_count(word_concentration=self.word_concentration)
+        require_whole(max_length=self.max_length)
+        if self.max_iter is not None:
+            require_whole(max_iter=self.max_iter)
+        count_workers(self.n_jobs)
+        engine = self._engine(False)
+        engine.check()
+        if engine.checkpoint is not None and self.directions == "both":
+            raise ValueError(
+                "a checkpoint holds one model: use directions='forward' with checkpoint=, and a "
+                "second aligner for the pairs with their sides exchanged"
+            )
+        self._make_model(self._make_family(), self._prior_of(self))
+
+    def _make_family(self) -> Lexicon:
+        """A lexicon without words."""
+        none = np.zeros(0, dtype=np.int32)
+        return Lexicon(float(self.word_concentration), 2, 1, np.zeros(3, dtype=np.int64), none)
+
+    def _default_engine(self, on_disk: bool) -> Engine:
+        return CollapsedVB()
+
+    def _engine(self, on_disk: bool) -> Engine:
+        """The engine; without laps of its own or of the estimator it makes five."""
+        engine = pick_engine(self, on_disk)
+        if self.max_iter is None and not isinstance(self.inference, Engine):
+            return replace(engine, max_iter=LAPS)
+        return engine
+
+    # ---------------------------------------------------------------------------------------- fits
+
+    def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
+        self._check_arguments()
+        pairs, schema = self._number(given.X, previous, grows=True)
+        table = pairs.table
+        assert table.companion is not None
+        sizes = {"n_words": len(schema.source_names or ()) + 2, "n_symbols": schema.n_features + 1}
+        parts = table.rows, table.offsets, table.companion
+        if previous is None:
+            lexicon, companion = Lexicon.of_data(
+                *parts, **sizes, concentration=float(self.word_concentration)
+            )
+        else:
+            old = previous.model.family
+            assert isinstance(old, Lexicon)
+            lexicon, companion = old.grown(*parts, **sizes)
+            previous = _with_cells(previous, lexicon, schema)
+        table = replace(table, companion=companion)
+        return AlignmentTask(table, schema, lexicon.n_words, previous=previous, lexicon=lexicon)
+
+    def _resolve(self, task: Task) -> BaseFamily:
+        assert isinstance(task, AlignmentTask)
+        assert task.lexicon is not None
+        return task.lexicon
+
+    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+        """All links of a target word alike."""
+        assert isinstance(task.table, Sequences)
+        return even_links_start(model, task.table, task.n_components, pool)
+
+    def _fit(self, given: Given) -> Self:
+        bitext = open_pairs(given.X, self.verbose)
+        forward, reverse = self._both(given, bitext)
+        fitted, is_interrupted = fit_from_starts(self, self._prepare(forward, None))
+        if reverse is not None and not is_interrupted:
+            with warnings.catch_warnings():  # what is left out was said already
+                warnings.simplefilter("ignore", DataWarning)
+                task = self._prepare(reverse, None)
+            other, is_interrupted = fit_from_starts(self, task)
+            fitted = replace(fitted, reverse=other)
+        return self._keep(fitted, is_interrupted)
+
+    def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
+        """Arguments with the bitext, and with its sides exchanged if that is asked for."""
+        turned = replace(given, X=bitext.swapped()) if self.directions == "both" else None
+        return replace(given, X=bitext), turned
+
+    def _stream(self, given: Given, total_samples: float | None) -> Self:
+        old = self._fitted
+        forward, reverse = self._both(given, open_pairs(given.X, self.verbose))
+        fitted = stream(self, self._prepare(forward, old), total_samples)
+        if reverse is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                task = self._prepare(reverse, None if old is None else old.reverse)
+            fitted = replace(fitted, reverse=stream(self, task, total_samples))
+        self._fitted = fitted
+        return self
+
+    def _resume(self, given: Given) -> Self:
+        saved, self._saved = self._saved, None
+        return self._keep(*resume_fit(self, self._prepare(given, None), saved))
+
+    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
+        """Keep the result. How many laps there are is a setting, so that none is warned about."""
+        self._fitted = fitted
+        if is_interrupted:
+            raise KeyboardInterrupt
+        if not np.isfinite(fitted.counts.log_z):
+            raise NumericalError(f"the fit ended with a log_z of {fitted.counts.log_z}")
+        return self
+
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Fit to sentence pairs.
+
+        Parameters
+        ----------
+        X : a list of pairs (source, target), each side a list of words or a text, split at blanks;
+            or the path of a file with `source ||| target` on each line, or what
+            `stickbreak.read_bitext` gives. Pairs that are empty on one side, or longer than
+            `max_length`, are left out, with a warning that names them.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(self._given(X))
+
+    def resume(self, X: Rows, y: object = None) -> Self:
+        """Continue an interrupted fit from `inference.checkpoint`; refuses other data."""
+        return self._resume(self._given(X))
+
+    def partial_fit(self, X: Rows, y: object = None, *, total_samples: float | None = None) -> Self:
+        """Update the model with more pairs, which may bring new words; returns self.
+
+        Parameters
+        ----------
+        X, y : as in `fit`.
+        total_samples : pairs of the whole bitext; each call then is a step of stochastic inference.
+        """
+        return self._stream(self._given(X), total_samples)
+
+    def _read(self, given: Given, family: BaseFamily, schema: Schema | None) -> Any:
+        raise NotImplementedError
+
+    def _open(self, X: Rows, names: Any) -> Rows:
+        return open_pairs(X, self.verbose)
+
+    def _family_columns(self, fitted: Fitted) -> int:
+        family, schema = fitted.model.family, fitted.schema
+        assert isinstance(family, Lexicon)
+        own, said = (
+            (family.n_words, family.n_symbols),
+            (
+                len(schema.source_names or ()) + 2,
+                schema.n_features + 1,
+            ),
+        )
+        if own != said:
+            raise ValueError(f"the model says {said} words, its lexicon has {own}")
+        return 1
+
+
+def _with_cells(fitted: Fitted, lexicon: Lexicon, schema: Schema) -> Fitted:
+    """The same fit with more words and cells, which have no counts."""
+    old = fitted.model.family
+    assert isinstance(old, Lexicon)
+    ids = tuple(range(lexicon.n_words))
+    model = replace(fitted.model, family=lexicon)
+    counts = old.carry(fitted.counts, lexicon)
+    return replace(fitted, model=model, counts=counts, ids=ids, next_id=len(ids), schema=schema)

@@ -1,0 +1,105 @@
+"""Collapsed sweeps of alignments: what sentence pairs keep, and how they are visited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stickbreak.data import Batch, Companion
+from stickbreak.errors import NumericalError
+from stickbreak.kernels.alignment.sweeps import LiveLexicon, Tables, count_pairs, sweep_pairs
+from stickbreak.protocols import Array, SweptLane
+from stickbreak.stats import Field, Fields
+
+__all__ = ["even_links", "no_links", "sweep_links", "zero_places"]
+
+KEPT = np.float32
+
+
+def no_links(batch: Batch, has_jumps: bool) -> Fields:
+    """Links (L,) and jumps (m, 2) of nothing."""
+    companion = batch.companion
+    if companion is None or companion.link_offsets is None:
+        raise ValueError(
+            "collapsed inference keeps the links of sentence pairs; give Sequences whose companion "
+            "has link_offsets, by Lexicon.of_data, Lexicon.link or Companion.linked"
+        )
+    layout, arrays = {"links": Field(("link",))}, {}
+    arrays["links"] = np.zeros(int(companion.link_offsets[-1]), KEPT)
+    if has_jumps:
+        layout["jumps"] = Field(("companion", None))
+        arrays["jumps"] = np.zeros((len(companion.rows), 2), KEPT)
+    return Fields(layout, arrays)
+
+
+def even_links(batch: Batch, has_jumps: bool) -> Fields:
+    """Links of rows that are shared evenly among NULL and all positions; no jumps."""
+    own = no_links(batch, has_jumps)
+    assert batch.companion is not None
+    widths = np.diff(batch.companion.offsets) + 1
+    assert batch.companion.link_offsets is not None
+    shares = (1.0 / widths).astype(KEPT)
+    own["links"][...] = np.repeat(shares, np.diff(batch.companion.link_offsets))
+    return own
+
+
+def zero_places(batch: Batch) -> Fields:
+    """Positions (n,) that are not drawn yet."""
+    return Fields(
+        {"places": Field(("row",), nonnegative=False)},
+        {"places": np.full(batch.n_rows, -1, dtype=np.int32)},
+    )
+
+
+def sweep_links(lane: SweptLane) -> tuple[float, float]:
+    """See `BaseStructure.sweep`."""
+    sides, how, out = _sides(lane), lane.how, lane.out
+    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
+    if not how.moves:
+        count_pairs(*sides, *_own(lane), lane.out_live, out["null"], jump, fertility)
+        return 0.0, 0.0
+    found = np.zeros(2)
+    flags = how.is_part, how.is_measured
+    outs = lane.out_live, out["null"], jump, fertility, found
+    bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *outs, how.in_place)
+    if bad >= 0:
+        raise NumericalError(
+            f"sentence pair {lane.batch.unit_at + bad} has no possible alignment; check the priors"
+        )
+    return float(found[0]), float(found[1])
+
+
+def _own(lane: SweptLane) -> tuple[Array, Array]:
+    """Links and jumps that pairs keep; room for none in a bag."""
+    own = lane.own.arrays
+    return own["links"], own.get("jumps", np.zeros((0, 2), KEPT))
+
+
+def _sides(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
+    """Links, source words and both offsets."""
+    batch, live = lane.batch, lane.live
+    companion = batch.companion
+    assert isinstance(companion, Companion)
+    assert isinstance(live, LiveLexicon)
+    links: Any = companion.links
+    words = np.ascontiguousarray(companion.rows)
+    if links is None:
+        from stickbreak.kernels.alignment.cells import find_links
+
+        links = np.empty(len(lane.own["links"]), dtype=np.int32)
+        rows = np.ascontiguousarray(np.ravel(batch.rows))
+        spans = words, companion.offsets, rows, batch.offsets
+        find_links(live.starts, live.targets, *spans, links)
+    assert batch.offsets is not None
+    return links, words, companion.offsets, batch.offsets
+
+
+def _fertility(lane: SweptLane) -> Array:
+    return lane.tables.get("fertility", np.zeros((0, 0)))
+
+
+def _tables(lane: SweptLane) -> Tables:
+    pseudo, tables = lane.pseudo, lane.tables
+    counts = tables["null"], tables.get("jump", np.zeros(0)), _fertility(lane)
+    return Tables(*counts, *pseudo)

@@ -1,0 +1,209 @@
+"""Links of target words to the source words of their sentence, or to NULL.
+
+A unit is a sentence pair and a row a target word; the companion holds the source words. Components
+are the source vocabulary, NULL first, but a row may use the words of its own sentence only, so no
+array has an entry for each row and component. Weights, posteriors and own counts are those of
+links: the first of a row is to NULL, the others to the positions of its source sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stickbreak.data import Batch, Companion
+from stickbreak.families.lexicon import LexiconScores
+from stickbreak.kernels.alignment import posteriors
+from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
+from stickbreak.stats import Fields, LinkShares
+
+from ..base import BaseStructure
+from .collapsed import even_links, no_links, sweep_links, zero_places
+
+__all__ = ["BagAlignment", "ChainAlignment"]
+
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class BagAlignment(BaseStructure):
+    """Every target word is linked by itself, to all positions alike: IBM model 1.
+
+    Its labels are positions of the source sentence from 0 on, -1 for NULL.
+    """
+
+    has_best = names_components = sweeps_in_place = True
+    granularities = ("sequence", "token")
+    drawn_granularity = "token"
+
+    @property
+    def has_jumps(self) -> bool:
+        """Whether links depend on each other."""
+        return False
+
+    def block_rows(self, width: int) -> int:
+        """By links, of which a row has few: not by the number of components."""
+        return BLOCK_ROWS
+
+    # ------------------------------------------------------------------------------ local step
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+        """Posteriors of all links."""
+        shares, found, log_z = _infer(potentials, block)
+        for name, counts in found.items():
+            out[name] += counts
+        return Local(float(log_z.sum()), shares)
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
+    ) -> Local:
+        """The best alignment of each pair."""
+        places, log_z, links = _best(potentials, block)
+        companion, offsets = _sides(block)
+        shares = np.zeros(len(links))
+        jump = out["jump"] if self.has_jumps else np.zeros(0)
+        spans = companion.offsets, offsets
+        posteriors.count_places(places, *spans, shares, out["null"], jump)
+        return Local(float(log_z.sum()), _shares(shares, links, block, potentials))
+
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
+        """Links to NULL and to words, and jumps, of positions (n,); all of them are known."""
+        companion, offsets = _sides(block)
+        room = companion.linked(offsets)
+        assert room.link_offsets is not None
+        jump = out["jump"] if self.has_jumps else np.zeros(0)
+        places, shares = np.asarray(labels) + 1, np.zeros(int(room.link_offsets[-1]))
+        spans = companion.offsets, offsets
+        posteriors.count_places(places, *spans, shares, out["null"], jump)
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(units,) log normalizers."""
+        return _infer(potentials, block)[2]
+
+    # ------------------------------------------------------------------------------ links
+
+    def link_posteriors(self, potentials: Potentials, block: Batch) -> Array:
+        """(L,) posteriors of links, unit after unit and row after row, NULL first."""
+        rows = block.with_rows(np.ravel(block.rows))
+        return _infer(potentials, rows)[0].values
+
+    def decode(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) position with the largest posterior, -1 for NULL; ties go to the first."""
+        return _largest(self.link_posteriors(potentials, block), block) - 1
+
+    align = decode
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) positions of the best alignment of each pair, -1 for NULL."""
+        return _best(potentials, block.with_rows(np.ravel(block.rows)))[0] - 1
+
+    # ------------------------------------------------------------------------------ sweeps
+
+    def own_counts(
+        self, batch: Batch, n_components: int, axis: str, granularity: str = ""
+    ) -> Fields:
+        """Links (L,), and jumps (m, 2) of source words, those of a pair one after another."""
+        return no_links(batch, self.has_jumps)
+
+    def own_labels(self, batch: Batch, n_components: int, axis: str) -> Fields:
+        """Positions (n,) from 1 on, 0 for NULL, -1 before the first draw."""
+        return zero_places(batch)
+
+    def even_own(self, batch: Batch) -> Fields:
+        """Own counts of links that are all alike."""
+        return even_links(batch, self.has_jumps)
+
+    def own_after(self, batch: Batch, own: Fields | None) -> Fields | None:
+        """Own counts from those of a fit with another structure: its links, and jumps if any."""
+        if own is None or "links" not in own.arrays:
+            return own
+        found = no_links(batch, self.has_jumps)
+        for name, array in found.arrays.items():
+            if name in own.arrays:
+                array[...] = own[name]
+        return found
+
+    def places_of(self, batch: Batch, own: Fields) -> Array:
+        """(n,) positions that units keep, -1 for NULL: drawn ones, or those of most posterior.
+
+        Posteriors given all other pairs, as kept by sweeps, align better than those of `decode`
+        under counts that include the pair itself.
+        """
+        if "places" in own.arrays:
+            return np.asarray(own["places"], dtype=np.int64) - 1
+        return _largest(own["links"], batch) - 1
+
+    def sweep(self, lane: SweptLane) -> tuple[float, float]:
+        """Every pair, or every target word, given all others."""
+        return sweep_links(lane)
+
+
+@dataclass(frozen=True)
+class ChainAlignment(BagAlignment):
+    """Positions follow each other by jumps; a word linked to NULL keeps the last: HMM aligner."""
+
+    @property
+    def has_jumps(self) -> bool:
+        """They do."""
+        return True
+
+
+def _sides(block: Batch) -> tuple[Companion, Array]:
+    """The source words of a block's units, and the offsets of its target words."""
+    if block.companion is None or block.offsets is None:
+        raise ValueError("alignment needs sentence pairs: Sequences with a Companion")
+    if block.repeats is not None:
+        raise ValueError("sentence pairs have no weights; repeat pairs instead")
+    return block.companion, block.offsets
+
+
+def _largest(values: Array, block: Batch) -> Array:
+    """(n,) position of the largest of the values (L,) of a row's links, 0 for NULL."""
+    companion, offsets = _sides(block)
+    places = np.empty(block.n_rows, dtype=np.int64)
+    posteriors.largest_places(values, companion.offsets, offsets, places)
+    return places
+
+
+def _tables(potentials: Potentials, block: Batch) -> tuple[Array, ...]:
+    """What kernels read: log weights of cells, links, both sides, and weights of positions."""
+    companion, offsets = _sides(block)
+    scores = potentials.scores
+    assert isinstance(scores, LexiconScores)
+    if companion.links is None:
+        companion = scores.lexicon.link(block.rows, offsets, companion)
+    assert companion.links is not None
+    tables = potentials.tables  # type: ignore[attr-defined]
+    jump = np.exp(tables["jump"]) if "jump" in tables else np.zeros(0)
+    words = np.ascontiguousarray(companion.rows)
+    sides = companion.links, words, companion.offsets, offsets
+    positions = np.exp(tables["chance"]), jump, bool(tables.get("is_open", True))
+    return scores.log_cells, scores.log_absent, *sides, *positions
+
+
+def _infer(potentials: Potentials, block: Batch) -> tuple[LinkShares, dict[str, Array], Array]:
+    """Posteriors of links, counts of the prior, and log normalizers (units,)."""
+    tables = _tables(potentials, block)
+    links, jump = tables[2], tables[7]
+    shares, log_z = np.empty(len(links)), np.empty(block.n_spans)
+    null, jumps = np.zeros(2), np.zeros(len(jump))
+    posteriors.infer_pairs(*tables, shares, null, jumps, log_z)
+    counts = {"null": null, "jump": jumps} if len(jump) else {"null": null}
+    return _shares(shares, links, block, potentials), counts, log_z
+
+
+def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
+    """Positions (n,) from 1 on, 0 for NULL, of the best alignments, their log weights, links."""
+    tables = _tables(potentials, block)
+    places, log_z = np.empty(block.n_rows, dtype=np.int64), np.empty(block.n_spans)
+    posteriors.best_pairs(*tables, places, log_z)
+    return places, log_z, tables[2]
+
+
+def _shares(values: Array, links: Array, block: Batch, potentials: Potentials) -> LinkShares:
+    companion, offsets = _sides(block)
+    scores = potentials.scores
+    assert isinstance(scores, LexiconScores)
+    sides = np.ascontiguousarray(companion.rows), companion.offsets, offsets
+    return LinkShares(values, links, *sides, len(scores.log_absent))

@@ -1,0 +1,195 @@
+"""Aligners: links of tiny bitexts, both directions, new words, streams, files, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import stickbreak as sb
+from stickbreak.cli.example import make_pairs
+from stickbreak.data import number_pairs
+from stickbreak.errors import DataWarning
+from stickbreak.metrics import alignment_scores
+
+MADE = make_pairs(120, np.random.default_rng(0))
+PAIRS, GOLD = [(e, f) for e, f, _ in MADE], [links for _, _, links in MADE]
+ALIGNERS = [sb.IBM1, sb.HMMAligner]
+NEW = [("we have sold the house", "wir haben das Haus verkauft")]
+
+
+@pytest.fixture(scope="module", params=ALIGNERS, ids=lambda cls: cls.__name__)
+def fitted(request):
+    return request.param(random_state=0).fit(PAIRS)
+
+
+def test_links_of_words_in_another_order_are_found(fitted):
+    scores = alignment_scores(fitted.align(PAIRS), GOLD)
+    assert scores.aer < 0.1
+    for rule in ("intersection", "forward", "reverse"):
+        assert alignment_scores(fitted.align(PAIRS, symmetrize=rule), GOLD).aer < 0.2
+
+
+def test_answers_agree_with_each_other(fitted):
+    positions, posterior = fitted.predict(PAIRS[:5]), fitted.predict_proba(PAIRS[:5])
+    links = fitted.align(PAIRS[:5], symmetrize="forward")
+    for (source, target), found, shares, linked in zip(
+        PAIRS[:5], positions, posterior, links, strict=True
+    ):
+        assert shares.shape == (len(target), len(source) + 1)
+        np.testing.assert_allclose(shares.sum(1), 1.0, rtol=1e-12)
+        np.testing.assert_array_equal(found, shares.argmax(1) - 1)
+        assert linked == sorted((i, j) for j, i in enumerate(found.tolist()) if i >= 0)
+    samples = fitted.score_samples(PAIRS[:5])
+    n_words = sum(len(target) for _, target in PAIRS[:5])
+    assert fitted.score(PAIRS[:5]) == pytest.approx(samples.sum() / n_words, rel=1e-12)
+    assert (samples < 0).all()
+
+
+def test_joined_links_are_those_of_the_two_directions(fitted):
+    forward = fitted.align(PAIRS, symmetrize="forward")
+    reverse = fitted.align(PAIRS, symmetrize="reverse")
+    for rule in ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"):
+        found = fitted.align(PAIRS, symmetrize=rule)
+        assert list(found) == list(sb.symmetrize(forward, reverse, rule))
+    assert list(fitted.align(PAIRS)) == list(found)
+
+
+def test_translations_are_probabilities(fitted):
+    table = fitted.translations_
+    assert sparse.issparse(table)
+    assert table.shape == (len(fitted.source_words_), len(fitted.target_words_))
+    sums = np.asarray(table.sum(1)).ravel()
+    assert (sums <= 1 + 1e-12).all()
+    assert fitted.top_translations("house", 1)[0][0] == "Haus"
+    word, share = fitted.top_translations("book", 3)[0]
+    row = fitted.source_words_.tolist().index("book")
+    column = fitted.target_words_.tolist().index(word)
+    assert table[row, column] == share
+    assert len(fitted.top_translations(None, 2)) == 2
+    with pytest.raises(ValueError, match=r"'cat' is not in the source vocabulary of .* words"):
+        fitted.top_translations("cat")
+    assert 0 <= fitted.null_share_ < 0.5
+
+
+def test_a_trained_aligner_is_used_on_new_text_with_unknown_words(fitted):
+    assert fitted.align(NEW)[0] == [(0, 0), (1, 1), (2, 4), (3, 2), (4, 3)]
+    unknown = [("we have sold the zebra", "wir haben das Zebra verkauft"), ("x y", "z")]
+    for shares in fitted.predict_proba(unknown):
+        assert np.isfinite(shares).all()
+        np.testing.assert_allclose(shares.sum(1), 1.0, rtol=1e-12)
+    assert np.isfinite(fitted.score(unknown))
+    assert {(0, 0), (1, 1), (2, 4), (3, 2)} <= set(fitted.align(unknown)[0])
+
+
+def test_pairs_that_are_left_out_keep_their_place(fitted):
+    pairs = [PAIRS[0], ("", "das"), PAIRS[1]]
+    with pytest.warns(DataWarning, match="pair 1"):
+        found = fitted.align(pairs)
+    assert list(found) == [fitted.align(PAIRS[:2])[0], [], fitted.align(PAIRS[:2])[1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        assert fitted.predict(pairs)[1].tolist() == [-1]
+        assert fitted.predict_proba(pairs)[1].shape == (1, 1)
+        assert np.isnan(fitted.score_samples(pairs)[1])
+        assert list(fitted.align([("", "")])) == [[]]
+
+
+def test_files_keep_the_model(fitted, tmp_path):
+    path = tmp_path / "model.stickbreak"
+    fitted.save(path)
+    loaded = sb.load(path)
+    assert list(loaded.align(PAIRS)) == list(fitted.align(PAIRS))
+    assert loaded.score(NEW) == fitted.score(NEW)
+    assert loaded.top_translations("house") == fitted.top_translations("house")
+    assert loaded.source_words_.tolist() == fitted.source_words_.tolist()
+
+
+def test_one_direction_has_no_joined_links():
+    model = sb.IBM1(directions="forward").fit(PAIRS[:20])
+    assert list(model.align(PAIRS[:20])) == list(model.align(PAIRS[:20], symmetrize="forward"))
+    with pytest.raises(ValueError, match="this aligner has one direction"):
+        model.align(PAIRS, symmetrize="union")
+    with pytest.raises(ValueError, match="unknown symmetrization 'all'"):
+        model.align(PAIRS, symmetrize="all")
+
+
+@pytest.mark.parametrize("cls", ALIGNERS)
+def test_the_reverse_is_a_model_of_exchanged_sides(cls):
+    both = cls().fit(PAIRS[:30])
+    turned = cls(directions="forward").fit([(f, e) for e, f in PAIRS[:30]])
+    found = turned.align([(f, e) for e, f in PAIRS[:30]]).swapped()
+    assert list(both.align(PAIRS[:30], symmetrize="reverse")) == list(found)
+
+
+@pytest.mark.parametrize("cls", ALIGNERS)
+def test_threads_do_not_change_links(cls):
+    one = cls().fit(PAIRS)
+    two = cls(n_jobs=2).fit(PAIRS)
+    assert list(one.align(PAIRS)) == list(two.align(PAIRS))
+    assert one.score(PAIRS) == two.score(PAIRS)
+
+
+@pytest.mark.parametrize("cls", ALIGNERS)
+def test_a_stream_brings_new_words(cls):
+    model = cls(inference=sb.MemoizedVB())
+    for lo in range(0, 120, 40):
+        model.partial_fit(PAIRS[lo : lo + 40])
+    n_source = len(model.source_words_)
+    model.partial_fit([("the zebra", "das Zebra")] * 5)
+    assert len(model.source_words_) == n_source + 1
+    assert model.top_translations("zebra", 1)[0][0] == "Zebra"
+    assert alignment_scores(model.align(PAIRS), GOLD).aer < 0.4
+
+
+def test_small_letters_are_remembered(tmp_path):
+    model = sb.IBM1(lowercase=True).fit([("The House", "Das Haus"), ("the book", "das Buch")])
+    assert "the" in model.source_words_
+    assert model.top_translations("HOUSE") == model.top_translations("house")
+    model.save(tmp_path / "m.stickbreak")
+    loaded = sb.load(tmp_path / "m.stickbreak")
+    assert list(loaded.align([("THE", "DAS")])) == list(loaded.align([("the", "das")]))
+
+
+def test_lists_files_and_bitexts_are_the_same(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("".join(f"{' '.join(e)} ||| {' '.join(f)}\n" for e, f in PAIRS[:20]))
+    expected = sb.IBM1().fit(PAIRS[:20]).score(PAIRS[:20])
+    assert sb.IBM1().fit(path).score(str(path)) == expected
+    assert sb.IBM1().fit(number_pairs(PAIRS[:20])).score(sb.read_bitext(path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"directions": "back"}, "directions must be one of both, forward; got 'back'"),
+        ({"word_concentration": 0.0}, "word_concentration"),
+        ({"max_length": 0}, "max_length"),
+        ({"lowercase": "yes"}, "lowercase must be True or False"),
+        ({"inference": "magic"}, "unknown inference 'magic'"),
+        ({"null": "never"}, "null"),
+        ({"null": 1.5}, "null"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"inference": sb.EM(checkpoint="x")}, "a checkpoint holds one model"),
+    ],
+)
+def test_bad_settings_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sb.IBM1(**arguments).fit(PAIRS[:3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"jumps": "wide"}, "jumps"), ({"jump_concentration": -1.0}, "jump_concentration"),
+     ({"ibm1_laps": 0}, "ibm1_laps")],
+)  # fmt: skip
+def test_bad_settings_of_jumps_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sb.HMMAligner(**arguments).fit(PAIRS[:3])
+
+
+def test_a_model_that_is_not_fitted_says_so():
+    with pytest.raises(ValueError, match="not fitted yet"):
+        sb.IBM1().align(PAIRS)
