@@ -1,6 +1,7 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
-from .batches import Batch, Companion, Windows
+from .batches import Batch, Companion, Windows, join_companions
+from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
@@ -16,6 +17,7 @@ from .words import WordsError
 __all__ = [
     "Batch",
     "Companion",
+    "ConlluSentence",
     "Corpus",
     "Documents",
     "FileTable",
@@ -28,17 +30,21 @@ __all__ = [
     "Table",
     "Windows",
     "WordsError",
+    "check_heads",
     "check_table",
     "compact",
     "find_runs",
     "is_on_disk",
     "is_sparse",
+    "iter_conllu",
+    "join_companions",
     "join_runs",
     "lag_rows",
     "measure",
     "name_columns",
     "open_like",
     "open_table",
+    "read_conllu",
     "read_corpus",
     "read_names",
     "read_pieces",
@@ -46,4 +52,5 @@ __all__ = [
     "read_words",
     "scratch",
     "span_rows",
+    "write_conllu",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ block bounds memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Companion", "Windows"]
+__all__ = ["LANE_ROWS", "MAX_LANES", "Batch", "Companion", "Windows", "join_companions"]
 
 Array = npt.NDArray[Any]
 
@@ -89,6 +90,14 @@ class Companion(NamedTuple):
         """The companion of units lo:hi, as a view."""
         a, b = int(self.offsets[lo]), int(self.offsets[hi])
         return Companion(self.rows[a:b], self.offsets[lo : hi + 1] - a)
+
+
+def join_companions(parts: Sequence[Companion]) -> Companion:
+    """The companions of several batches, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    return Companion(np.concatenate([part.rows for part in parts]), np.r_[0, np.cumsum(sizes)])
 
 
 @dataclass(frozen=True)
@@ -213,8 +222,13 @@ class Batch:
         part.__dict__.update(self.__dict__, **changed)
         return part
 
-    def lanes(self, count: int | None = None) -> list[Batch]:
-        """Nearly equal parts; by default as many as pay for this number of rows."""
+    def lanes(self, count: int | None = None, work: Array | None = None) -> list[Batch]:
+        """Nearly equal parts; by default as many as pay for this number of rows.
+
+        work (units,) : what each unit costs, in rows, if that is not their number
+        """
+        if work is not None:
+            return self._lanes_by_work(count, work)
         if count is None:
             count = self.n_rows // LANE_ROWS
             if self.offsets is not None:
@@ -225,6 +239,16 @@ class Batch:
         return (
             [self] if count == 1 else self._cut_near(np.linspace(0, self.n_rows, count + 1)[1:-1])
         )
+
+    def _lanes_by_work(self, count: int | None, work: Array) -> list[Batch]:
+        done = np.cumsum(work)
+        if count is None:
+            count = min(MAX_LANES, max(1, int(done[-1]) // ORDERED_ROWS))
+            count -= count % 2 if count > 1 else 0
+        if count == 1:
+            return [self]
+        where = np.searchsorted(done, np.linspace(0, done[-1], count + 1)[1:-1])
+        return self._cut_at(where)
 
     def blocks(self, max_rows: int) -> list[Batch]:
         """Parts of about max_rows rows; units are never split."""
@@ -238,5 +262,8 @@ class Batch:
         where = (
             targets.astype(int) if self.offsets is None else np.searchsorted(self.offsets, targets)
         )
-        cuts = np.unique(np.r_[0, where, self.n_spans])
+        return self._cut_at(where)
+
+    def _cut_at(self, units: Array) -> list[Batch]:
+        cuts = np.unique(np.r_[0, units, self.n_spans])
         return [self.part(int(lo), int(hi)) for lo, hi in pairwise(cuts)]

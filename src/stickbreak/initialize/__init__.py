@@ -4,6 +4,7 @@ from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
 from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
+from .guessed import from_guess
 from .ladder import LADDER_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -33,6 +34,7 @@ __all__ = [
     "from_collapsed",
     "from_documents",
     "from_drawn",
+    "from_guess",
     "from_labels",
     "from_ladder",
     "from_local",

@@ -1,6 +1,7 @@
 """Models: the one Model class, and the lines that name their parts."""
 
 from .base import Model, ModelPotentials
+from .grammars import dependency_model
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
@@ -8,6 +9,7 @@ from .topics import hdp_topics, lda
 __all__ = [
     "Model",
     "ModelPotentials",
+    "dependency_model",
     "dp_mixture",
     "finite_hmm",
     "finite_mixture",

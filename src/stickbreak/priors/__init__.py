@@ -19,16 +19,18 @@ from .root import (
     linear_term,
     truncated_slope,
 )
+from .rule_tables import RuleTables
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
+from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
     "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
-    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
+    "RowTable", "RuleTables", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
     "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "WeakLimitTopics", "linear_term",
+    "TopicPseudo", "UncertainConcentration", "ValenceRows", "WeakLimitRows", "WeakLimitTopics", "linear_term",
     "truncated_slope",
 ]  # fmt: skip

@@ -2,12 +2,13 @@
 
 from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain, TableChain
+from .dependency import Dependency
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
 from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
-    "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
+    "BaseStructure", "Best", "Chain", "Dependency", "Division", "Document", "Drawn", "Expected", "Independent",
     "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
 ]  # fmt: skip
