@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import lag_rows, open_table, read_corpus, read_pieces
+    from .data import (
+        ConlluSentence,
+        lag_rows,
+        open_table,
+        read_conllu,
+        read_corpus,
+        read_pieces,
+        write_conllu,
+    )
     from .errors import (
         CheckpointError,
         ConvergenceWarning,
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
         StickbreakWarning,
     )
     from .estimators import (
+        DMV,
         HDPHMM,
         HMM,
         Comparison,
@@ -67,13 +76,16 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "data": ("lag_rows", "open_table", "read_corpus", "read_pieces"),
+    "data": (
+        "ConlluSentence", "lag_rows", "open_table", "read_conllu", "read_corpus", "read_pieces",
+        "write_conllu",
+    ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
+        "DMV", "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
         "LatentDirichletAllocation", "Mixture",
         "OnlineFilter", "compare", "load", "resume",
     ),
@@ -107,6 +119,7 @@ _SUBMODULES = {
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "DMV",
     "EM",
     "HDPHMM",
     "HMM",
@@ -120,6 +133,7 @@ __all__ = [
     "CollapsedGibbs",
     "CollapsedVB",
     "Comparison",
+    "ConlluSentence",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
@@ -154,9 +168,11 @@ __all__ = [
     "lag_rows",
     "load",
     "open_table",
+    "read_conllu",
     "read_corpus",
     "read_pieces",
     "resume",
+    "write_conllu",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from stickbreak.comparison import ComparedModel, Comparison, compare
 
+from .dependencies import DMV
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
@@ -9,7 +10,7 @@ from .model_files import load, register, register_part, resume
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
-    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
+    "DMV", "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
     "HDPTopicModel", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load",
     "register", "register_part", "resume",
 ]  # fmt: skip

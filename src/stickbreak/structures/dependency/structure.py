@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stickbreak.data import Batch, Companion
+from stickbreak.kernels.dependency.charts import Charts, Weights
+from stickbreak.kernels.dependency.logs import join_trees, pick_tree
 from stickbreak.kernels.dependency.sentences import (
     Tables,
     count_heads,
@@ -27,7 +29,7 @@ from ..base import one_hot
 from ..tree_units import require_trees, unit_times
 from .collapsed import SweptDependency, known_heads
 
-__all__ = ["Dependency"]
+__all__ = ["Dependency", "most_expected_heads"]
 
 NAMES = ("root", "stop", "attach")
 WORK = 1 / 14  # of n^3, in rows of a chain: measured
@@ -148,3 +150,14 @@ def _words(block: Batch) -> tuple[Array, Array, Array]:
     """Tags (n,), offsets (units + 1,) and known heads (n,), or (0,)."""
     assert block.offsets is not None
     return block.rows, block.offsets, known_heads(block)
+
+
+def most_expected_heads(shares: Array) -> Array:
+    """(n,) heads of the projective tree with the largest sum of posteriors (n, n + 1)."""
+    n, free = len(shares), np.zeros((len(shares), 2, 2, 2))
+    root, attach = np.ascontiguousarray(shares[:, 0]), np.ascontiguousarray(shares[:, 1:].T)
+    weights, heads = Weights(root, attach, free), np.zeros(n, dtype=np.int64)
+    charts = Charts(*(np.empty(size) for size in ((n, n), (2, n, n), (2, n, n), (n, n))))
+    join_trees(weights, n, True, charts)
+    pick_tree(weights, n, charts, np.full(2 * n, -1.0), heads)
+    return heads
