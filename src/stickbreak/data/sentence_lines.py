@@ -38,7 +38,9 @@ def iter_lines(
     is_zip = path.suffix.lower() == ".zip"
     if (member is not None) != is_zip:
         remedy = "name one with member=" if is_zip else "leave member= out"
-        raise ValueError(f"{path} {'has' if is_zip else 'is not a .zip and has no'} members; {remedy}")
+        raise ValueError(
+            f"{path} {'has' if is_zip else 'is not a .zip and has no'} members; {remedy}"
+        )
     try:
         if member is None:
             opened = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")

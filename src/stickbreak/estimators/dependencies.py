@@ -338,4 +338,3 @@ class DMV(TreeEstimator):
 
     def _given(self, X: Rows, y: Values = None, **more: Any) -> Given:
         return super()._given(X, None, **more)
-

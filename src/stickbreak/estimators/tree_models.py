@@ -140,4 +140,3 @@ class TreeEstimator(Estimator):
         if name == "partial_fit":
             return self._stream(asked, total)
         return self._fit(asked) if name == "fit" else self._resume(asked)
-

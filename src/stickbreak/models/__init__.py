@@ -1,7 +1,7 @@
 """Models: the one Model class, and the lines that name their parts."""
 
 from .base import Model, ModelPotentials
-from .grammars import dependency_model
+from .grammars import dependency_model, finite_grammar
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
@@ -11,6 +11,7 @@ __all__ = [
     "ModelPotentials",
     "dependency_model",
     "dp_mixture",
+    "finite_grammar",
     "finite_hmm",
     "finite_mixture",
     "hdp_hmm",

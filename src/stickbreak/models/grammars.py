@@ -1,18 +1,23 @@
-"""Models of trees: dependency trees over valence tables."""
+"""Models of trees: grammars over tables of rules, dependency trees over valence tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import ValenceRows
-from stickbreak.structures import Dependency
+from stickbreak.priors import DirichletRules, ValenceRows
+from stickbreak.structures import Dependency, Tree
 
 from .base import Model
 
-__all__ = ["dependency_model"]
+__all__ = ["dependency_model", "finite_grammar"]
 
 
 def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:
     """The dependency model with valence over given tags; keywords are those of ValenceRows."""
     return Model(Dependency(max_length), family, ValenceRows(**rows), "tag")
+
+
+def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
+    """Rules ~ Dirichlet; keywords are those of DirichletRules."""
+    return Model(Tree(), family, DirichletRules(**rules), "category")

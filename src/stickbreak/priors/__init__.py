@@ -20,6 +20,7 @@ from .root import (
     truncated_slope,
 )
 from .rule_tables import RuleTables
+from .rules import DirichletRules
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
@@ -27,10 +28,11 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules", "DirichletTopics",
     "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
     "RowTable", "RuleTables", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
     "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "ValenceRows", "WeakLimitRows", "WeakLimitTopics", "linear_term",
+    "TopicPseudo", "UncertainConcentration", "ValenceRows", "WeakLimitRows", "WeakLimitTopics",
+    "linear_term",
     "truncated_slope",
 ]  # fmt: skip

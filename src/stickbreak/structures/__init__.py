@@ -7,8 +7,9 @@ from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
 from .steps import Best, Drawn, Expected, LocalStep
+from .tree import Tree
 
 __all__ = [
-    "BaseStructure", "Best", "Chain", "Dependency", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
+    "BaseStructure", "Best", "Chain", "Dependency", "Division", "Document", "Drawn", "Expected",
+    "Independent", "LocalStep", "LongUnit", "Piece", "TableChain", "Tree", "row_evidence",
 ]  # fmt: skip
