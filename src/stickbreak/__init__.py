@@ -14,12 +14,15 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .data import (
         ConlluSentence,
+        ConstituentTree,
         lag_rows,
         open_table,
         read_conllu,
         read_corpus,
         read_pieces,
+        read_trees,
         write_conllu,
+        write_trees,
     )
     from .errors import (
         CheckpointError,
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from .estimators import (
         DMV,
         HDPHMM,
+        HDPPCFG,
         HMM,
+        PCFG,
         Comparison,
         DPMixture,
         Forecast,
@@ -77,15 +82,15 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": (
-        "ConlluSentence", "lag_rows", "open_table", "read_conllu", "read_corpus", "read_pieces",
-        "write_conllu",
+        "ConlluSentence", "ConstituentTree", "lag_rows", "open_table", "read_conllu",
+        "read_corpus", "read_pieces", "read_trees", "write_conllu", "write_trees",
     ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "DMV", "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
+        "DMV", "HDPHMM", "HDPPCFG", "HMM", "PCFG", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
         "LatentDirichletAllocation", "Mixture",
         "OnlineFilter", "compare", "load", "resume",
     ),
@@ -122,7 +127,9 @@ __all__ = [
     "DMV",
     "EM",
     "HDPHMM",
+    "HDPPCFG",
     "HMM",
+    "PCFG",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -134,6 +141,7 @@ __all__ = [
     "CollapsedVB",
     "Comparison",
     "ConlluSentence",
+    "ConstituentTree",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
@@ -171,8 +179,10 @@ __all__ = [
     "read_conllu",
     "read_corpus",
     "read_pieces",
+    "read_trees",
     "resume",
     "write_conllu",
+    "write_trees",
 ]
 
 

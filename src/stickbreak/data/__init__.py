@@ -1,6 +1,7 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
 from .batches import Batch, Companion, Windows, join_companions
+from .brackets import ConstituentTree, iter_trees, parse_brackets, read_trees, write_trees
 from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
@@ -18,6 +19,7 @@ __all__ = [
     "Batch",
     "Companion",
     "ConlluSentence",
+    "ConstituentTree",
     "Corpus",
     "Documents",
     "FileTable",
@@ -37,6 +39,7 @@ __all__ = [
     "is_on_disk",
     "is_sparse",
     "iter_conllu",
+    "iter_trees",
     "join_companions",
     "join_runs",
     "lag_rows",
@@ -44,13 +47,16 @@ __all__ = [
     "name_columns",
     "open_like",
     "open_table",
+    "parse_brackets",
     "read_conllu",
     "read_corpus",
     "read_names",
     "read_pieces",
     "read_runs",
+    "read_trees",
     "read_words",
     "scratch",
     "span_rows",
     "write_conllu",
+    "write_trees",
 ]  # fmt: skip

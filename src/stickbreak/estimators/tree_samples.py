@@ -9,7 +9,7 @@ import numpy as np
 
 from stickbreak.stats import Array
 
-__all__ = ["draw_dependencies"]
+__all__ = ["draw_constituents", "draw_dependencies"]
 
 MOST_TRIES = 1000
 
@@ -76,3 +76,45 @@ def _in_order(sides: list[tuple[list[int], list[int]]]) -> Array:
         todo.append((word, True))
         todo += [(child, False) for child in left]
     return np.array(found, dtype=np.int64)
+
+
+def draw_constituents(
+    tables: Mapping[str, Array], max_length: int, rng: np.random.Generator
+) -> Array:
+    """Nodes (2 n - 1, 4) of one tree, see `structures/tree`.
+
+    tables : probabilities root, kind and binary_rule
+    """
+    return np.asarray(try_until(lambda: _draw_nodes(tables, max_length, rng), max_length))
+
+
+def _draw_nodes(
+    tables: Mapping[str, Array], max_length: int, rng: np.random.Generator
+) -> list[list[int]] | None:
+    """One tree in preorder, or None if it becomes too long."""
+    K = len(tables["root"])
+    nodes: list[list[int]] = []
+    ends: list[int] = []  # open nodes, whose right child is still to come
+    todo, n_words = [int(rng.choice(K, p=_share(tables["root"])))], 0
+    while todo:
+        category = todo.pop()
+        node = [n_words, -1, -1, category]
+        nodes.append(node)
+        if rng.random() * tables["kind"][category].sum() < tables["kind"][category, 1]:
+            if len(todo) + n_words + 2 > max_length:
+                return None
+            pair = int(rng.choice(K * K, p=_share(tables["binary_rule"][category].ravel())))
+            todo += [pair % K, pair // K]
+            ends.append(len(nodes) - 1)
+            continue
+        n_words += 1
+        node[1] = n_words
+        while ends and nodes[ends[-1]][2] >= 0:
+            nodes[ends.pop()][1] = n_words
+        if ends:
+            nodes[ends[-1]][2] = n_words
+    return nodes
+
+
+def _share(weights: Array) -> Array:
+    return np.asarray(weights / weights.sum())

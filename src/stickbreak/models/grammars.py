@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import DirichletRules, ValenceRows
+from stickbreak.priors import DirichletRules, HDPRules, ValenceRows
 from stickbreak.structures import Dependency, Tree
 
 from .base import Model
 
-__all__ = ["dependency_model", "finite_grammar"]
+__all__ = ["dependency_model", "finite_grammar", "hdp_grammar"]
 
 
 def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:
@@ -21,3 +21,8 @@ def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -
 def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
     """Rules ~ Dirichlet; keywords are those of DirichletRules."""
     return Model(Tree(), family, DirichletRules(**rules), "category")
+
+
+def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
+    """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
+    return Model(Tree(), family, HDPRules(**rules), "category")

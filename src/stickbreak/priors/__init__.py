@@ -5,6 +5,7 @@ from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
+from .hdp_rules import HDPRules
 from .hdp_transitions import HDPRows
 from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .root import (
@@ -29,7 +30,7 @@ from .weak_limit import WeakLimitRows
 
 __all__ = [
     "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules", "DirichletTopics",
-    "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
+    "GammaPrior", "HDPRows", "HDPRules", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
     "RowTable", "RuleTables", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
     "TableRows", "Term", "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "ValenceRows", "WeakLimitRows", "WeakLimitTopics",
