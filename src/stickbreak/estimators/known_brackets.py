@@ -21,7 +21,9 @@ def read_brackets(given: Any, table: Stack) -> Companion:
         n = len(given) if isinstance(given, list | tuple) else type(given).__name__
         raise ValueError(f"brackets must be a list with an entry for each of {len(sizes)} sentences; "
                          f"got {n}")  # fmt: skip
-    found = [_of_sentence(one, int(n), s) for s, (one, n) in enumerate(zip(given, sizes, strict=True))]
+    found = [
+        _of_sentence(one, int(n), s) for s, (one, n) in enumerate(zip(given, sizes, strict=True))
+    ]
     ends = np.r_[0, np.cumsum([len(one) for one in found])]
     return Companion(np.concatenate(found), ends)
 
