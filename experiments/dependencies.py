@@ -87,10 +87,10 @@ def wsj_rows(name: str, train: Sequence[Parsed], test: Sequence[Parsed]) -> list
             fits = [fit(train, test, made, alpha, seed) for seed in seeds(N_SEEDS)]
             text = (
                 f"{spread([f.directed for f in fits])}; undirected "
-                f"{spread([f.undirected for f in fits])}; {np.median([f.lap for f in fits]):.1f} ms "
-                "a lap"
+                f"{spread([f.undirected for f in fits])}; {np.median([f.lap for f in fits]):.1f} "
+                "ms a lap"
             )
-            published = PUBLISHED.get(engine) if alpha < 1 and train is test else None
+            published = PUBLISHED.get(engine, "") if alpha < 1 and train is test else ""
             rows.append(Row(f"{name}, alpha {alpha:g}, {engine}", text, published))
             if engine == "batch" and train is test:
                 text = spread([f.bound for f in fits])
@@ -128,12 +128,13 @@ def run() -> Experiment:
         "Dependency grammar induction: WSJ10 and Universal Dependencies",
         f"Sentences of up to 10 words of the dependency treebank without punctuation ({len(short)} "
         f"sentences, {n_words:,} words), tags as words, no heads seen; scored on the same "
-        f"sentences: percent of words with the right head, best tree, mean (sd) of {N_SEEDS} seeds. "
-        f"Harmonic start, each count times U(0.5, 1.5); {LAPS} laps, collapsed until its predictive "
-        "no longer rises; potentials of the fitted rule. Published: Klein and Manning 2004, Cohen "
-        "et al. 2008, on all of WSJ10.",
+        "sentences: percent of words with the right head, best tree, mean (sd) of "
+        f"{N_SEEDS} seeds. Harmonic start, each count times U(0.5, 1.5); {LAPS} laps, collapsed "
+        "until its predictive no longer rises; potentials of the fitted rule. Published: Klein and "
+        "Manning 2004, Cohen et al. 2008, on all of WSJ10.",
         rows,
-        "Collapsed sweeps are the best and the steadiest of the three, and where they end is a far "
-        "better start for variational Bayes than its own, by hundreds of nats. On UD the rule that "
-        "the next word is the head beats the model where content words are heads.",
+        "With alpha 0.1 collapsed sweeps are best in the mean, by about a point, and vary less than "
+        "variational Bayes; where they end is a far better start for it than its own, by 380 nats. "
+        "With alpha 1 neither holds. On UD, where content words are heads, the rule that the next "
+        "word is the head beats the model in English, French and Turkish.",
     )

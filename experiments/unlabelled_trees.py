@@ -31,7 +31,7 @@ def run() -> Experiment:
     """PCFG of ten categories, variational and collapsed, beside what needs no model."""
     trees = read_constituents(10)
     tags, rng, rows = [tree.tags for tree in trees], np.random.default_rng(0), []
-    for side, published in (("right", "61.7"), ("left", "28.7"), ("random", None)):
+    for side, published in (("right", "61.7"), ("left", "28.7"), ("random", "")):
         guess = [branching(tree, side, rng) for tree in trees]
         f1 = 100 * sb.metrics.span_scores(trees, guess).f1
         rows.append(Row(f"{side} branching", f"{f1:.2f}", published))
@@ -48,11 +48,11 @@ def run() -> Experiment:
     n_scored = sum(len(tree.words) > 1 for tree in trees)
     return Experiment(
         "Grammar induction: unlabelled brackets of WSJ10",
-        f"Sentences of up to 10 words of the treebank without punctuation and traces ({len(trees)}, "
-        f"of which {n_scored} of two words and more are scored), tags as words, `PCFG` of {K} "
-        f"categories, {LAPS} laps from local starts, mean (sd) of {N_SEEDS} seeds: percent F1 of "
-        "spans of two words and more, that of the whole sentence included; alpha is the prior count "
-        "of every table. Published: branching on all of WSJ10.",
+        "Sentences of up to 10 words of the treebank without punctuation and traces "
+        f"({len(trees)}, of which {n_scored} of two words and more are scored), tags as words, "
+        f"`PCFG` of {K} categories, {LAPS} laps from local starts, mean (sd) of {N_SEEDS} seeds: "
+        "percent F1 of spans of two words and more, that of the whole sentence included; alpha is "
+        "the prior count of every table. Published: branching on all of WSJ10.",
         rows,
         "None of these grammars is a parser: trees that always branch to the right are far better. "
         "What the rows show is how the engines compare from equal starts.",

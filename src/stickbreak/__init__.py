@@ -90,8 +90,8 @@ _HOMES = {
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "DMV", "HDPHMM", "HDPPCFG", "HMM", "PCFG", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
-        "LatentDirichletAllocation", "Mixture",
+        "DMV", "HDPHMM", "HDPPCFG", "HMM", "PCFG", "Comparison", "DPMixture", "Forecast",
+        "HDPTopicModel", "LatentDirichletAllocation", "Mixture",
         "OnlineFilter", "compare", "load", "resume",
     ),
     "families": (

@@ -18,6 +18,7 @@ from .options import (
     ESTIMATOR,
     OUTPUT,
     RESUME,
+    SENTENCES,
     SEQUENCES,
     TOPIC_ENGINE,
     TOPICS,
@@ -72,13 +73,22 @@ CorpusFile = Annotated[
         "its words; also .gz.",
     ),
 ]
+SentenceFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SENTENCES",
+        show_default=False,
+        help="A .txt with a sentence on each line, blanks between its words; a .conllu file; or "
+        "brackets (.mrg, .ptb); also .gz.",
+    ),
+]
 AnyFile = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
         show_default=False,
         help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or "
-        ".txt file.",
+        ".txt file; for grammars .txt, .conllu or brackets.",
     ),
 ]
 ModelFile = Annotated[
@@ -90,7 +100,10 @@ SaveTo = Annotated[
 WriteTo = Annotated[
     Path | None,
     typer.Option(
-        "--out", show_default=False, help="Write to this .csv or .npy file instead of stdout."
+        "--out",
+        show_default=False,
+        help="Write to this .csv or .npy file instead of stdout; "
+        "heads to a .conllu file, trees to .mrg or .txt.",
     ),
 ]
 
@@ -121,9 +134,12 @@ def _top(
 def _add_fit(entry: ModelEntry) -> None:
     table = TOPICS if entry.reads == "documents" else ESTIMATOR
     own = {name: table[name] for name in entry.options}
-    command, tables = {"rows": _fit_rows, "sequences": _fit_sequences, "documents": _fit_documents}[
-        entry.reads
-    ](entry)
+    command, tables = {
+        "rows": _fit_rows,
+        "sequences": _fit_sequences,
+        "documents": _fit_documents,
+        "sentences": _fit_sentences,
+    }[entry.reads](entry)
     made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
 
@@ -157,6 +173,15 @@ def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
         fit_documents(entry, corpus, out, options)
 
     return command, (TOPIC_ENGINE, VOCABULARY)
+
+
+def _fit_sentences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def command(sentences: SentenceFile, out: SaveTo = None, **options: Any) -> None:
+        from .sentences import fit_sentences
+
+        fit_sentences(entry, sentences, out, options)
+
+    return command, (ENGINE, SENTENCES)
 
 
 _Stream = Annotated[
@@ -206,7 +231,8 @@ def predict(
 ) -> None:
     """The most probable component of each row, or the largest topic of each document.
 
-    Columns are found by name where the file has names, and so are words.
+    Of sentences, the best tree: heads as CoNLL-U, constituents in brackets. Columns are found by
+    name where the file has names, and so are words.
     """
     from .using import predict_rows
 
@@ -316,14 +342,19 @@ def example(
             help="Documents, of Python's own help pages, and a vocabulary .vocab.txt beside FILE.",
         ),
     ] = False,
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="Sentences of tags, one on each line of a .txt.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """Write a small table with three groups to try things on; or sequences, or documents."""
-    from .example import write_documents, write_example
+    """Write a small table with three groups to try things on; or other kinds of data."""
+    from .example import write_documents, write_example, write_sentences
 
-    if sequences and documents:
-        raise ValueError("--sequences and --documents contradict each other")
+    if sequences + documents + sentences > 1:
+        raise ValueError("--sequences, --documents and --sentences contradict each other")
     if documents:
         write_documents(out, options)
+    elif sentences:
+        write_sentences(out, options)
     else:
         write_example(out, sequences, options)

@@ -18,8 +18,9 @@ from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
 
 from .fitting import find_sequences, open_corpus, refuse_table_options
-from .models import reads_documents
+from .models import reads_documents, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
+from .sentences import predict_sentences, score_sentences
 
 __all__ = ["predict_rows", "score_rows"]
 
@@ -32,9 +33,14 @@ def predict_rows(
     path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]
 ) -> None:
     """Labels or probabilities of all rows; largest topics or all shares of documents."""
-    check_target(out, SUFFIXES)
     verbose = configure_logs(options)
     model = _load(path, options)
+    if reads_sentences(type(model).__name__):
+        if proba:
+            raise ValueError("--proba is not for trees; see parse_proba in Python")
+        predict_sentences(model, data, out, options)
+        return
+    check_target(out, SUFFIXES)
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)
@@ -76,6 +82,9 @@ def score_rows(
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
     model = _load(path, options)
+    if reads_sentences(type(model).__name__):
+        score_sentences(model, data, per_row, options)
+        return
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)
         parts = _document_parts(model.score_samples, counts, "scoring", verbose)

@@ -160,6 +160,6 @@ def _refuse_crossing(heads: npt.NDArray[np.int64], name: str) -> None:
         crosses = any(lo < a < hi < b or a < lo < b < hi for a, b in arcs)
         if crosses or any(lo < root < hi for root in roots):
             raise ValueError(
-                f"{name} is not projective: the arc between words {lo + 1} and {hi + 1} is crossed; "
-                "leave the sentence out, or set heads to -1"
+                f"{name} is not projective: the arc between words {lo + 1} and {hi + 1} is "
+                "crossed; leave the sentence out, or set heads to -1"
             )

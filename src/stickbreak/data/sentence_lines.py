@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
 from stickbreak.errors import in_one_line
 
@@ -43,8 +43,8 @@ def iter_lines(
         )
     try:
         if member is None:
-            opened = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
-            with opened as file:
+            is_packed = path.suffix.lower() == ".gz"
+            with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
                 yield from _lines(path, str(path), file, encoding)
             return
         with zipfile.ZipFile(path) as archive:
@@ -58,7 +58,7 @@ def iter_lines(
         raise ValueError(f"{path} is damaged: {in_one_line(error)}") from None
 
 
-def _lines(path: Path, name: str, file: IO[bytes], encoding: str) -> Iterator[Line]:
+def _lines(path: Path, name: str, file: Any, encoding: str) -> Iterator[Line]:
     for first, piece in LineReader(path, file).pieces():
         for number, raw in enumerate(piece.split(b"\n"), first):
             where = f"{name}, line {number}"

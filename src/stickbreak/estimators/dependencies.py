@@ -25,7 +25,7 @@ from .base import RandomState
 from .engine_runs import Task
 from .fitted import Fitted
 from .model_files import register
-from .tree_models import TreeEstimator
+from .tree_models import Rule, TreeEstimator
 from .tree_samples import draw_dependencies
 
 __all__ = ["DMV"]
@@ -81,7 +81,8 @@ class DMV(TreeEstimator):
     PRIOR = ("concentration", "stop_concentration")
     INITS = ("auto", "harmonic", "collapsed")
     METHODS = ("viterbi", "posterior")
-    _noun = "tag"
+    finds_heads = True
+    _noun, _plural = "tag", "tags"
     n_components = 1  # the data name the tags
     learn_prior = False
     family = "tags"
@@ -323,17 +324,17 @@ class DMV(TreeEstimator):
         """(V, 2, 2) of stopping, given tag, side, and whether there is a child (no, yes)."""
         return self._mean_table("stop")[..., 0]
 
-    def top_rules(self, n: int = 10) -> list[tuple[str, float]]:
-        """The n arcs most often expected in the training sentences, with how often.
+    def top_rules(self, n: int = 10) -> list[Rule]:
+        """The n arcs most often expected in the training sentences.
 
         An arc is written with the head's tag, an arrow to the side, and the child's tag.
         """
-        counts, tags = self._require_fitted().counts["attach"], self.tags_
+        counts, chances, tags = self._require_fitted().counts["attach"], self.attach_, self.tags_
         order = np.argsort(-counts, axis=None, kind="stable")[: int(n)]
         found = []
         for h, side, a in zip(*np.unravel_index(order, counts.shape), strict=True):
             text = f"{tags[a]} <- {tags[h]}" if side == 0 else f"{tags[h]} -> {tags[a]}"
-            found.append((text, float(counts[h, side, a])))
+            found.append(Rule(text, float(chances[h, side, a]), float(counts[h, side, a])))
         return found
 
     def _given(self, X: Rows, y: Values = None, **more: Any) -> Given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,24 +28,12 @@ from .engine_runs import Task
 from .fitted import Fitted
 from .known_brackets import read_brackets
 from .model_files import register
-from .tree_models import TreeEstimator
+from .tree_models import Rule, TreeEstimator
 from .tree_samples import draw_constituents
 
-__all__ = ["HDPPCFG", "PCFG", "Rule"]
+__all__ = ["HDPPCFG", "PCFG"]
 
 N_SWEEPS = 20  # collapsed sweeps of a start
-
-
-class Rule(NamedTuple):
-    """A rule: its category, its two children or its word, its probability, and expected uses."""
-
-    parent: int
-    children: tuple[Any, ...]
-    probability: float
-    count: float
-
-    def __str__(self) -> str:
-        return f"{self.parent} -> {' '.join(map(str, self.children))}"
 
 
 class GrammarEstimator(TreeEstimator):
@@ -281,7 +269,7 @@ class GrammarEstimator(TreeEstimator):
         order = np.argsort(-counts, axis=None, kind="stable")[: int(n)]
         found = zip(*np.unravel_index(order, counts.shape), strict=True)
         return [
-            Rule(int(a), (int(b), int(c)), float(chances[a, b, c]), float(counts[a, b, c]))
+            Rule(f"{a} -> {b} {c}", float(chances[a, b, c]), float(counts[a, b, c]))
             for a, b, c in found
         ]
 
@@ -297,8 +285,8 @@ class PCFG(GrammarEstimator):
     Parameters
     ----------
     n_components : number of categories.
-    family : likelihood of a word given the category above it, by name or as an object; "categorical"
-        for words.
+    family : likelihood of a word given the category above it, by name or as an object;
+        "categorical" for words.
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em",
         "gibbs") or as an object; default `CollapsedVB`, sentence by sentence. It keeps K^3 numbers
         in single precision for each sentence.

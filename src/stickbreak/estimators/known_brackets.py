@@ -19,8 +19,9 @@ def read_brackets(given: Any, table: Stack) -> Companion:
     sizes = np.diff(table.offsets)
     if not isinstance(given, list | tuple) or len(given) != len(sizes):
         n = len(given) if isinstance(given, list | tuple) else type(given).__name__
-        raise ValueError(f"brackets must be a list with an entry for each of {len(sizes)} sentences; "
-                         f"got {n}")  # fmt: skip
+        raise ValueError(
+            f"brackets must be a list with an entry for each of {len(sizes)} sentences; got {n}"
+        )
     found = [
         _of_sentence(one, int(n), s) for s, (one, n) in enumerate(zip(given, sizes, strict=True))
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -20,9 +20,20 @@ from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
 
-__all__ = ["TreeEstimator"]
+__all__ = ["Rule", "TreeEstimator"]
 
 SUMMARIES = ("fitted", "mean")
+
+
+class Rule(NamedTuple):
+    """A rule of a grammar: its text, its posterior mean probability, and expected uses."""
+
+    text: str
+    probability: float
+    times: float
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class TreeEstimator(Estimator):
@@ -32,6 +43,9 @@ class TreeEstimator(Estimator):
     """
 
     METHODS: ClassVar[tuple[str, ...]] = ("viterbi",)
+    finds_heads: ClassVar[bool] = False
+    """Whether trees are heads of words, told by their tags; else brackets."""
+    _plural = "categories"
     _row_noun = "word"
     max_length: int
 

@@ -21,7 +21,8 @@ def try_until(draw: Callable[[], Any], max_length: int) -> Any:
         if found is not None:
             return found
     raise ValueError(
-        f"{MOST_TRIES} sentences in succession had more than max_length={max_length} words; raise it"
+        f"{MOST_TRIES} sentences in succession had more than max_length={max_length} words; "
+        "raise it"
     )
 
 

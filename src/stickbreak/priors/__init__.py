@@ -29,11 +29,10 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules", "DirichletTopics",
-    "GammaPrior", "HDPRows", "HDPRules", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
-    "RowTable", "RuleTables", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
-    "TableRows", "Term", "TopicGroups",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules",
+    "DirichletTopics", "GammaPrior", "HDPRows", "HDPRules", "HDPTopics", "LabeledTopics",
+    "PointRoot", "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "Sticks",
+    "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "ValenceRows", "WeakLimitRows", "WeakLimitTopics",
-    "linear_term",
-    "truncated_slope",
+    "linear_term", "truncated_slope",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ def room_for(n):
 
 @kernel
 def gather(tables, tags, known, lo, n, none, w):
-    """Weights of the sentence of words lo to lo + n; `none` (0, or -inf) where a head is another."""
+    """Weights of words lo to lo + n; `none` (0, or -inf) where a head is known to be another."""
     for a in range(n):
         tag, head = tags[lo + a], known[lo + a] if known.shape[0] > 0 else -1
         w.root[a] = tables.root[tag] if head <= 0 else none
@@ -106,7 +106,7 @@ def infer_sentences(tables, logs, tags, offsets, known, times, out, out_heads, o
 @kernel
 def sum_sentences(logs, tags, offsets, known, out_log_z):
     """out_log_z (S,) = logs of the sums over all trees."""
-    w, c, d, found = room_for(longest_of(offsets))
+    w, c, _, _ = room_for(longest_of(offsets))
     for s in range(offsets.shape[0] - 1):
         lo, n = offsets[s], offsets[s + 1] - offsets[s]
         gather(logs, tags, known, lo, n, -np.inf, w)
@@ -120,7 +120,7 @@ def pick_sentences(logs, tags, offsets, known, uniforms, out_heads, out_log_z):
     out_log_z (S,) : = log of the sum over all trees, or of the best tree
     """
     longest, is_best = longest_of(offsets), uniforms.shape[0] == 0
-    w, c, d, found = room_for(longest)
+    w, c, _, _ = room_for(longest)
     drawn = np.full(2 * longest, -1.0)
     for s in range(offsets.shape[0] - 1):
         lo, n = offsets[s], offsets[s + 1] - offsets[s]

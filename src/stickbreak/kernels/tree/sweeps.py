@@ -152,7 +152,7 @@ def log_of(values):
 
 @kernel
 def infer_unit(grammar, evidence, units, s, n, room, gather):
-    """log Z of scaled evidence; expected counts of rules in gather (K, K K)."""
+    """Log Z of scaled evidence; expected counts of rules in gather (K, K K)."""
     brackets, lo, hi = units.brackets, units.ends[s], units.ends[s + 1]
     fill(gather.reshape(-1), 0.0)
     log_z = infer_sentence(grammar, evidence, brackets, lo, hi, n, 1.0, room, gather)

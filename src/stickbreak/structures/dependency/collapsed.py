@@ -1,7 +1,8 @@
 """Collapsed sweeps of dependency trees: what sentences keep, and their counts without each other's.
 
-Own counts, of each word: `heads` (n, max_length + 1), the posterior of its head; and `choice` (n, 2, 2, 2), its decisions to stop or go on. They are float32:
-what is added is what was kept, so that what leaves is what was added.
+Own counts, of each word: `heads` (n, max_length + 1), the posterior of its head; and `choice`
+(n, 2, 2, 2), its decisions to stop or go on. They are float32: what is added is what was kept, so
+that what leaves is what was added.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class SweptDependency(BaseStructure):
         """Harmonic guesses: near words are heads rather than far ones."""
         own = self.own_counts(batch, n_components, axis)
         guess_trees(batch.offsets, known_heads(batch), Own(own["heads"], own["choice"]))
-        is_used = np.repeat(unit_times(batch) > 0, np.diff(batch.offsets))  # type: ignore[arg-type]
+        assert batch.offsets is not None
+        is_used = np.repeat(unit_times(batch) > 0, np.diff(batch.offsets))
         for array in own.arrays.values():
             array *= rng.uniform(1.0 - jitter, 1.0 + jitter, array.shape)
             array[~is_used] = 0.0

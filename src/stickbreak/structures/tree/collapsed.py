@@ -44,7 +44,7 @@ class SweptTree(BaseStructure):
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
         """Categories of words, roots and rules of every sentence; none yet."""
-        K, S = n_components, batch.n_spans
+        K, n_units = n_components, batch.n_spans
         layout = {
             "rows": Field(("row", axis)),
             "roots": Field(("unit", axis)),
@@ -52,8 +52,8 @@ class SweptTree(BaseStructure):
         }
         arrays = {
             "rows": np.zeros((batch.n_rows, K), KEPT),
-            "roots": np.zeros((S, K), KEPT),
-            "rules": np.zeros((S, K, K, K), KEPT),
+            "roots": np.zeros((n_units, K), KEPT),
+            "rules": np.zeros((n_units, K, K, K), KEPT),
         }
         return Fields(layout, arrays)
 
@@ -119,8 +119,8 @@ def _units(batch: Batch, words: Array, legal: Array | None, width: int) -> TreeU
 
 
 def _own(own: Fields) -> TreeOwn:
-    S, K = own["roots"].shape
-    return TreeOwn(own["rows"], own["roots"], own["rules"].reshape(S, K, K * K))
+    n_units, K = own["roots"].shape
+    return TreeOwn(own["rows"], own["roots"], own["rules"].reshape(n_units, K, K * K))
 
 
 def _counts(arrays: Out) -> TreeCounts:

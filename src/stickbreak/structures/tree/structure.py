@@ -121,7 +121,7 @@ class Tree(SweptTree):
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Labels of words say nothing of the tree above them: emissions only."""
         known = labels >= 0
-        np.add.at(out["kind"], (labels[known], EMIT), block.repeats_or_ones()[known])
+        np.add.at(out["kind"][:, EMIT], labels[known], block.repeats_or_ones()[known])
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over all trees."""
