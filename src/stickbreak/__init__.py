@@ -13,14 +13,20 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .data import (
+        ConlluSentence,
+        ConstituentTree,
         lag_rows,
         open_table,
         read_bitext,
+        read_conllu,
         read_corpus,
         read_gold,
         read_links,
         read_pieces,
+        read_trees,
         symmetrize,
+        write_conllu,
+        write_trees,
     )
     from .errors import (
         CheckpointError,
@@ -32,9 +38,12 @@ if TYPE_CHECKING:
         StickbreakWarning,
     )
     from .estimators import (
+        DMV,
         HDPHMM,
+        HDPPCFG,
         HMM,
         IBM1,
+        PCFG,
         Comparison,
         DPMixture,
         Forecast,
@@ -79,16 +88,18 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": (
-        "lag_rows", "open_table", "read_bitext", "read_corpus", "read_gold", "read_links",
-        "read_pieces", "symmetrize",
+        "ConlluSentence", "ConstituentTree", "lag_rows", "open_table", "read_bitext",
+        "read_conllu", "read_corpus", "read_gold", "read_links", "read_pieces", "read_trees",
+        "symmetrize", "write_conllu", "write_trees",
     ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "HDPHMM", "HMM", "IBM1", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
-        "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "resume",
+        "DMV", "HDPHMM", "HDPPCFG", "HMM", "IBM1", "PCFG", "Comparison", "DPMixture", "Forecast",
+        "HDPTopicModel", "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter",
+        "compare", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -120,10 +131,13 @@ _SUBMODULES = {
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "DMV",
     "EM",
     "HDPHMM",
+    "HDPPCFG",
     "HMM",
     "IBM1",
+    "PCFG",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -134,6 +148,8 @@ __all__ = [
     "CollapsedGibbs",
     "CollapsedVB",
     "Comparison",
+    "ConlluSentence",
+    "ConstituentTree",
     "ConvergenceWarning",
     "DPMixture",
     "DataWarning",
@@ -171,12 +187,16 @@ __all__ = [
     "load",
     "open_table",
     "read_bitext",
+    "read_conllu",
     "read_corpus",
     "read_gold",
     "read_links",
     "read_pieces",
+    "read_trees",
     "resume",
     "symmetrize",
+    "write_conllu",
+    "write_trees",
 ]
 
 

@@ -148,7 +148,9 @@ def _check_labels(model: Model, potentials: Any, block: Batch) -> None:
 
 
 def _check_drawn(model: Model, potentials: Any, block: Batch) -> None:
-    uniforms, out = np.random.default_rng(0).random(block.n_rows), potentials.empty.empty().arrays
+    size = (block.n_rows, model.structure.n_uniforms)
+    uniforms, out = np.random.default_rng(0).random(size), potentials.empty.empty().arrays
+    uniforms = uniforms[:, 0] if size[1] == 1 else uniforms
     local = model.structure.infer_drawn(potentials, block, uniforms, dict(out))
     shares, repeats = np.asarray(local.shares), block.repeats_or_ones()
     if model.structure.labels_repeats:

@@ -21,6 +21,7 @@ from .options import (
     ESTIMATOR,
     OUTPUT,
     RESUME,
+    SENTENCES,
     SEQUENCES,
     SYMMETRIZE,
     TOPIC_ENGINE,
@@ -83,13 +84,22 @@ BitextFile = Annotated[
         help="A file with `source ||| target` on each line, blanks between words; also .gz.",
     ),
 ]
+SentenceFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SENTENCES",
+        show_default=False,
+        help="A .txt with a sentence on each line, blanks between its words; a .conllu file; or "
+        "brackets (.mrg, .ptb); also .gz.",
+    ),
+]
 AnyFile = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
         show_default=False,
         help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or "
-        ".txt file; for aligners a bitext.",
+        ".txt file; for aligners a bitext; for grammars .txt, .conllu or brackets.",
     ),
 ]
 ModelFile = Annotated[
@@ -101,7 +111,10 @@ SaveTo = Annotated[
 WriteTo = Annotated[
     Path | None,
     typer.Option(
-        "--out", show_default=False, help="Write to this .csv or .npy file instead of stdout."
+        "--out",
+        show_default=False,
+        help="Write to this .csv or .npy file instead of stdout; "
+        "heads to a .conllu file, trees to .mrg or .txt.",
     ),
 ]
 
@@ -137,6 +150,7 @@ def _add_fit(entry: ModelEntry) -> None:
         "sequences": _fit_sequences,
         "documents": _fit_documents,
         "pairs": _fit_pairs,
+        "sentences": _fit_sentences,
     }[entry.reads](entry)
     made = with_options(command, (own, *tables, OUTPUT), entry.defaults)
     fit.command(entry.name, help=entry.help, epilog=teach(*entry.example))(made)
@@ -180,6 +194,15 @@ def _fit_pairs(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]
         fit_pairs(entry, bitext, out, options)
 
     return command, (ALIGNER_ENGINE, BITEXT)
+
+
+def _fit_sentences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def command(sentences: SentenceFile, out: SaveTo = None, **options: Any) -> None:
+        from .sentences import fit_sentences
+
+        fit_sentences(entry, sentences, out, options)
+
+    return command, (ENGINE, SENTENCES)
 
 
 _Stream = Annotated[
@@ -229,8 +252,9 @@ def predict(
 ) -> None:
     """The most probable component of each row, or the largest topic of each document.
 
-    Columns are found by name where the file has names, and so are words. Of an aligner: the links
-    of each sentence pair as a Pharaoh line, such as 0-0 1-2.
+    Of an aligner: the links of each sentence pair as a Pharaoh line, such as 0-0 1-2. Of sentences:
+    the best tree, heads as CoNLL-U, constituents in brackets. Columns are found by name where the
+    file has names, and so are words.
     """
     from .using import predict_rows
 
@@ -365,16 +389,21 @@ def example(
     bitext: Annotated[
         bool, typer.Option("--bitext", help="Sentence pairs, English and a made-up language.")
     ] = False,
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="Sentences of tags, one on each line of a .txt.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """Write a small table with three groups; or sequences, documents, or sentence pairs."""
-    from .example import write_bitext, write_documents, write_example
+    """Write a small table with three groups to try things on; or other kinds of data."""
+    from .example import write_bitext, write_documents, write_example, write_sentences
 
-    if sequences + documents + bitext > 1:
-        raise ValueError("--sequences, --documents and --bitext contradict each other")
+    if sequences + documents + bitext + sentences > 1:
+        raise ValueError("--sequences, --documents, --bitext and --sentences contradict each other")
     if bitext:
         write_bitext(out, options)
     elif documents:
         write_documents(out, options)
+    elif sentences:
+        write_sentences(out, options)
     else:
         write_example(out, sequences, options)

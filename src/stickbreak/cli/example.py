@@ -13,7 +13,7 @@ from stickbreak.targets import replacing
 
 from .output import check_target, print_json, print_lines
 
-__all__ = ["make_pairs", "write_bitext", "write_documents", "write_example"]
+__all__ = ["make_pairs", "write_bitext", "write_documents", "write_example", "write_sentences"]
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
 MOST_WORDS, DOCUMENT_WORDS = 300, 100  # words of a help page, and of a document
@@ -102,6 +102,24 @@ def write_documents(path: Path, options: dict[str, Any]) -> None:
         print_lines(
             [f"{len(lines)} documents written to {path}, their {len(words)} words to {beside}"]
         )
+
+
+def write_sentences(path: Path, options: dict[str, Any]) -> None:
+    """120 sentences of tags: noun phrases around verbs."""
+    check_target(path, (".txt",))
+    rng = np.random.default_rng(0)
+    nouns = ("DET NOUN", "DET ADJ NOUN", "NOUN", "PRON")
+    lines = []
+    for _ in range(120):
+        first, second = (nouns[i] for i in rng.choice(4, 2, p=(0.5, 0.2, 0.15, 0.15)))
+        ending = "" if rng.random() < 0.3 else f" {second}"
+        lines.append(f"{first} VERB{ending}" + (" ADP DET NOUN" if rng.random() < 0.25 else ""))
+    with replacing(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    if options["json"]:
+        print_json({"out": str(path), "n_sentences": len(lines)})
+    else:
+        print_lines([f"{len(lines)} sentences written to {path}"])
 
 
 def _help_pages() -> list[list[str]]:

@@ -19,9 +19,10 @@ from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs, open_words
 
 from .bitexts import open_bitext
-from .models import ModelEntry, reads_documents, reads_pairs
+from .models import ModelEntry, reads, reads_documents, reads_pairs, reads_sentences
 from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
+from .sentences import read_file
 from .showing import component_lines, facts
 
 __all__ = [
@@ -29,10 +30,13 @@ __all__ = [
     "fit_documents",
     "fit_model",
     "fit_pairs",
+    "interruptible",
+    "make_model",
     "open_corpus",
     "open_data",
     "refuse_pair_options",
     "refuse_table_options",
+    "report",
     "resume_model",
 ]
 
@@ -105,9 +109,9 @@ def split_columns(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def make_engine(options: dict[str, Any]) -> Any:
+def make_engine(options: dict[str, Any], default: str = "memoized") -> Any:
     """The engine that the options describe; an option that it does not have is refused."""
-    name = options["inference"] or "memoized"
+    name = options["inference"] or default
     if name not in ENGINES:
         raise ValueError(f"unknown inference {name!r}; choose one of {', '.join(sorted(ENGINES))}")
     given = {key: options.get(key) for key in ENGINE if key != "inference"}
@@ -166,7 +170,7 @@ def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
         arguments["family"] = read_product(arguments["family"])
     # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
-    engine = make_engine(options)
+    engine = make_engine(options, entry.engine)
     model = getattr(sb, entry.estimator)(**arguments, inference=engine, verbose=verbose)
     model._check_arguments()
     return model
@@ -187,8 +191,8 @@ def fit_model(
         columns, where = find_sequences(data, columns, identity, options)
         table = open_data(data, columns, model._make_family(), options, verbose)
         n_rows = table.n_rows
-        _interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
-    _report(model, n_rows, time.monotonic() - began, out, options)
+        interruptible(lambda: model.fit(table, **where), options["checkpoint"], data, identity)
+    report(model, n_rows, time.monotonic() - began, out, options)
 
 
 def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
@@ -198,8 +202,8 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
     model = make_model(entry, options, verbose)
     began = time.monotonic()
     corpus = open_corpus(data, options["words"], verbose)
-    _interruptible(lambda: model.fit(corpus), options["checkpoint"], data, None)
-    _report(model, corpus.n_documents, time.monotonic() - began, out, options)
+    interruptible(lambda: model.fit(corpus), options["checkpoint"], data, None)
+    report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
 def fit_pairs(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
@@ -211,8 +215,8 @@ def fit_pairs(entry: ModelEntry, data: Path, out: Path | None, options: dict[str
     model = make_model(entry, {**options, **engine, "null": _read_null(options["null"])}, verbose)
     began = time.monotonic()
     bitext = open_bitext(data, options, verbose)
-    _interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
-    _report(model, bitext.n_pairs, time.monotonic() - began, out, options)
+    interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
+    report(model, bitext.n_pairs, time.monotonic() - began, out, options)
 
 
 def _read_null(text: str | None) -> str | float | None:
@@ -274,8 +278,8 @@ def resume_model(checkpoint: Path, data: Path, out: Path | None, options: dict[s
     resumed = lambda: continue_fit(
         checkpoint, saved, opened, where, n_jobs=options["n_jobs"], verbose=verbose
     )
-    _report(
-        _interruptible(resumed, checkpoint, data, options["sequence_id"]),
+    report(
+        interruptible(resumed, checkpoint, data, options["sequence_id"]),
         n_rows,
         time.monotonic() - began,
         out,
@@ -299,13 +303,17 @@ def _open_again(
         refuse_table_options(str(checkpoint), options)
         corpus = open_corpus(data, names, verbose)
         return corpus, corpus.n_documents, {}
+    if reads_sentences(settings.get("estimator")):
+        made = estimator_of(settings, checkpoint)
+        words = read_file(data, options["column"], made.finds_heads).words
+        return words, len(words), {}
     columns, where = find_sequences(data, names, options["sequence_id"], options)
     family = estimator_of(settings, checkpoint)._make_family()
     table = open_data(data, columns, family, options, verbose)
     return table, table.n_rows, where
 
 
-def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
+def interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str | None) -> Any:
     """Run `act`; Ctrl-C says how to go on."""
     try:
         return act()
@@ -320,13 +328,14 @@ def _interruptible(act: Any, checkpoint: Path | None, data: Path, identity: str 
         raise KeyboardInterrupt(message) from None
 
 
-def _report(
+def report(
     model: Any, n_rows: int, seconds: float, out: Path | None, options: dict[str, Any]
 ) -> None:
+    """Save the model, and say what was found."""
     if out is not None:
         model.save(out)
-    name = type(model).__name__
-    what = "documents" if reads_documents(name) else "pairs" if reads_pairs(name) else "rows"
+    what = reads(type(model).__name__)
+    what = what if what in ("documents", "pairs", "sentences") else "rows"
     found = {
         **facts(model),
         f"n_{what}": n_rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["MODELS", "ModelEntry", "reads_documents", "reads_pairs"]
+__all__ = ["MODELS", "ModelEntry", "reads", "reads_documents", "reads_pairs", "reads_sentences"]
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,9 @@ class ModelEntry:
 
     estimator : its public name. options : names in ESTIMATOR, TOPICS or ALIGNERS. defaults :
     texts for options whose default differs.
-    reads : "rows", "sequences" (ordered rows, of one or several sequences), "documents" or "pairs"
-    (of sentences)
+    reads : "rows", "sequences" (ordered rows, of one or several sequences), "documents", "pairs"
+        (of sentences) or "sentences"
+    engine : the algorithm, if none is named
     """
 
     name: str
@@ -24,6 +25,7 @@ class ModelEntry:
     options: tuple[str, ...]
     defaults: dict[str, str] = field(default_factory=dict)
     reads: str = "rows"
+    engine: str = "memoized"
 
 
 INITS = (
@@ -70,6 +72,15 @@ ALIGNER_DEFAULTS = {
     "null": "learned",
     "max_length": "500",
 }
+
+TREE_OPTIONS = ("max_length", "init", "random_state", "n_init", "n_jobs")
+GRAMMAR_OPTIONS = (
+    "n_components", "concentration", "kind_concentration", "root_concentration", *TREE_OPTIONS,
+)  # fmt: skip
+TREE_INITS = (
+    '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
+    "(sweeps from there) for all others"
+)
 
 MODELS = (
     ModelEntry(
@@ -206,18 +217,91 @@ MODELS = (
         {**ALIGNER_DEFAULTS, "jumps": "open", "jump_concentration": "1", "ibm1_laps": "5"},
         reads="pairs",
     ),
+    ModelEntry(
+        "dmv",
+        "DMV",
+        "Fit the dependency model with valence to sentences of tags: finds the heads of words.",
+        (
+            "stickbreak example --sentences tags.txt",
+            "stickbreak fit dmv tags.txt --seed 0 --out heads.stickbreak",
+            "stickbreak predict heads.stickbreak tags.txt --out heads.conllu",
+        ),
+        ("concentration", "stop_concentration", *TREE_OPTIONS),
+        {
+            "concentration": "0.1, of each tag",
+            "stop_concentration": "0.1",
+            "max_length": "60",
+            "moves": "no",
+            "init": '"auto": "harmonic" (near words are heads) for collapsed inference, '
+            '"collapsed" (sweeps from there) for all others',
+        },
+        reads="sentences",
+        engine="collapsed",
+    ),
+    ModelEntry(
+        "pcfg",
+        "PCFG",
+        "Fit a context-free grammar with a fixed number of categories to sentences.",
+        (
+            "stickbreak example --sentences tags.txt",
+            "stickbreak fit pcfg tags.txt --n-components 4 --seed 0 --out trees.stickbreak",
+            "stickbreak predict trees.stickbreak tags.txt --out trees.mrg",
+        ),
+        GRAMMAR_OPTIONS,
+        {
+            "n_components": "8",
+            "concentration": "0.1, of each pair of children",
+            "kind_concentration": "1",
+            "root_concentration": "1, of each category",
+            "max_length": "60",
+            "moves": "no",
+            "init": TREE_INITS,
+        },
+        reads="sentences",
+        engine="collapsed",
+    ),
+    ModelEntry(
+        "hdp-pcfg",
+        "HDPPCFG",
+        "Fit a grammar with a hierarchical Dirichlet process to sentences: finds the number of "
+        "categories.",
+        (
+            "stickbreak example --sentences tags.txt",
+            "stickbreak fit hdp-pcfg tags.txt --n-components 4 --seed 0 --max-iter 20 --out "
+            "trees.stickbreak",
+        ),
+        (*GRAMMAR_OPTIONS, "top_concentration", "root"),
+        {
+            "n_components": "12, to begin with",
+            "concentration": "1",
+            "kind_concentration": "1",
+            "root_concentration": "1",
+            "top_concentration": "1",
+            "root": '"beta"',
+            "max_length": "60",
+            "moves": "yes, unless --root point",
+            "init": TREE_INITS,
+        },
+        reads="sentences",
+    ),
 )
+
+
+def reads(estimator: str | None) -> str | None:
+    """What an estimator, given by its public name, is fitted to; see `ModelEntry`."""
+    return next((entry.reads for entry in MODELS if entry.estimator == estimator), None)
 
 
 def reads_documents(estimator: str | None) -> bool:
     """Whether an estimator, given by its public name, is a model of documents."""
-    return _reads(estimator) == "documents"
+    return reads(estimator) == "documents"
 
 
 def reads_pairs(estimator: str | None) -> bool:
     """Whether an estimator, given by its public name, is a model of sentence pairs."""
-    return _reads(estimator) == "pairs"
+    return reads(estimator) == "pairs"
 
 
-def _reads(estimator: str | None) -> str | None:
-    return next((entry.reads for entry in MODELS if entry.estimator == estimator), None)
+def reads_sentences(estimator: str | None) -> bool:
+    """Whether an estimator, given by its public name, is a model of sentences."""
+    return reads(estimator) == "sentences"

@@ -12,8 +12,8 @@ import typer
 
 __all__ = [
     "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "RESUME",
-    "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY", "Option", "Stopped",
-    "with_options",
+    "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY",
+    "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -44,7 +44,13 @@ FAMILIES = (
 ESTIMATOR = {
     "n_components": Option(int, "Number of components"),
     "family": Option(str, f"Likelihood: {FAMILIES}; or gaussian:x,y;poisson:*. Default gaussian."),
-    "concentration": Option(float, "Of the prior on the weights, or on the rows of transitions"),
+    "concentration": Option(
+        float, "Of the prior on the weights, on the rows of transitions, or on rules"
+    ),
+    "stop_concentration": Option(float, "Prior count of a head's stopping, and of its going on"),
+    "kind_concentration": Option(float, "Prior count of emitting a word, and of splitting"),
+    "root_concentration": Option(float, "Of the prior on the categories of whole sentences"),
+    "max_length": Option(int, "Most words of a sentence; longer ones are refused"),
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
@@ -228,9 +234,19 @@ SEQUENCES = {
     )
 }
 
+SENTENCES = {
+    "column": Option(
+        str,
+        "What to read of a CoNLL-U file (form, upos, xpos, ...) or of brackets (word, tag). "
+        "Default: tags for dmv, words for grammars.",
+        metavar="COLUMN",
+    )
+}
+
 RESUME = {
     "n_jobs": ESTIMATOR["n_jobs"],
     **SEQUENCES,
+    **SENTENCES,
     "array": DATA["array"],
     "header": DATA["header"],
     **BITEXT,

@@ -13,8 +13,9 @@ from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
 from .bitexts import aligner_facts, aligner_lines
-from .models import reads_documents, reads_pairs
+from .models import reads_documents, reads_pairs, reads_sentences
 from .output import format_table, print_json, print_lines
+from .sentences import MOST_RULES, rule_lines
 from .topic_words import topic_lines, topics
 
 __all__ = ["component_lines", "facts", "show_model"]
@@ -75,7 +76,15 @@ def facts(model: Any, n_words: int = TOP_WORDS) -> dict[str, Any]:
         "moves": _moves(model),
         **_chain_facts(model),
         **({"topics": topics(model, n_words)} if is_of_documents else {}),
+        **_rule_facts(model),
     }
+
+
+def _rule_facts(model: Any) -> dict[str, Any]:
+    """The rules most often used, for models of trees."""
+    if not reads_sentences(type(model).__name__):
+        return {}
+    return {"rules": [rule._asdict() for rule in model.top_rules(MOST_RULES)]}
 
 
 def _chain_facts(model: Any) -> dict[str, Any]:
@@ -134,13 +143,15 @@ def components(model: Any) -> list[dict[str, Any]]:
 
 def component_lines(model: Any, n_words: int = TOP_WORDS) -> list[str]:
     """A table of the components that hold rows, the largest first; then the bound and the moves."""
-    if reads_pairs(type(model).__name__):
+    name = type(model).__name__
+    if reads_pairs(name):
         return aligner_lines(model, n_words)
-    lines = (
-        topic_lines(model, n_words, MOST_COMPONENTS)
-        if reads_documents(type(model).__name__)
-        else _table_lines(model)
-    )
+    if reads_sentences(name):
+        lines = rule_lines(model)
+    elif reads_documents(name):
+        lines = topic_lines(model, n_words, MOST_COMPONENTS)
+    else:
+        lines = _table_lines(model)
     state = f"{'converged' if model.converged_ else 'not converged'} after {model.n_iter_} laps"
     if np.isfinite(model.lower_bound_):  # stochastic steps have no bound, streams no laps
         lines.append(f"bound {model.lower_bound_:.2f} nats{f', {state}' if model.n_iter_ else ''}")

@@ -19,8 +19,9 @@ from stickbreak.stats import Array
 
 from .bitexts import open_bitext, predict_links, score_pairs
 from .fitting import find_sequences, open_corpus, refuse_pair_options, refuse_table_options
-from .models import reads_documents, reads_pairs
+from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
+from .sentences import predict_sentences, score_sentences
 
 __all__ = ["predict_rows", "score_rows"]
 
@@ -32,7 +33,7 @@ SUFFIXES = (".csv", ".npy")
 def predict_rows(
     path: Path, data: Path, proba: bool, out: Path | None, options: dict[str, Any]
 ) -> None:
-    """Labels or probabilities of all rows; topics of documents; links of sentence pairs."""
+    """Labels of rows, topics of documents, links of sentence pairs, trees of sentences."""
     verbose = configure_logs(options)
     model = _load(path, options)
     if reads_pairs(type(model).__name__):
@@ -41,6 +42,11 @@ def predict_rows(
             raise ValueError("--proba is not for aligners, which write links; see predict_proba")
         bitext = open_bitext(data, options, verbose)
         predict_links(model, bitext, options["symmetrize"], out, options)
+        return
+    if reads_sentences(type(model).__name__):
+        if proba:
+            raise ValueError("--proba is not for trees; see parse_proba in Python")
+        predict_sentences(model, data, out, options)
         return
     check_target(out, SUFFIXES)
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
@@ -93,6 +99,9 @@ def score_rows(
     if reads_pairs(type(model).__name__):
         bitext = open_bitext(data, options, verbose)
         score_pairs(model, bitext, per_row, gold, out, options)
+        return
+    if reads_sentences(type(model).__name__):
+        score_sentences(model, data, per_row, options)
         return
     if reads_documents(type(model).__name__):
         counts = _open_documents(model, path, data, options, verbose)

@@ -1,7 +1,9 @@
 """Containers: tables cut into batches, lanes and blocks; files opened as tables."""
 
-from .batches import Batch, Companion, Windows
+from .batches import Batch, Companion, Windows, join_companions
 from .bitext import Bitext, Side, number_pairs, read_bitext
+from .brackets import ConstituentTree, iter_trees, parse_brackets, read_trees, write_trees
+from .conllu import ConlluSentence, check_heads, iter_conllu, read_conllu, write_conllu
 from .corpora import Corpus, read_corpus, read_words
 from .documents import Documents
 from .lags import lag_rows
@@ -19,6 +21,8 @@ __all__ = [
     "Batch",
     "Bitext",
     "Companion",
+    "ConlluSentence",
+    "ConstituentTree",
     "Corpus",
     "Documents",
     "FileTable",
@@ -36,11 +40,15 @@ __all__ = [
     "Windows",
     "WordsError",
     "as_links",
+    "check_heads",
     "check_table",
     "compact",
     "find_runs",
     "is_on_disk",
     "is_sparse",
+    "iter_conllu",
+    "iter_trees",
+    "join_companions",
     "join_runs",
     "lag_rows",
     "measure",
@@ -48,15 +56,20 @@ __all__ = [
     "number_pairs",
     "open_like",
     "open_table",
+    "parse_brackets",
     "read_bitext",
+    "read_conllu",
     "read_corpus",
     "read_gold",
     "read_links",
     "read_names",
     "read_pieces",
     "read_runs",
+    "read_trees",
     "read_words",
     "scratch",
     "span_rows",
     "symmetrize",
+    "write_conllu",
+    "write_trees",
 ]  # fmt: skip

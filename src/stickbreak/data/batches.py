@@ -6,6 +6,7 @@ block bounds memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ __all__ = [
     "Batch",
     "Companion",
     "Windows",
+    "join_companions",
     "span_offsets",
     "span_rows",
 ]
@@ -156,6 +158,14 @@ class Companion(NamedTuple):
         return slices
 
 
+def join_companions(parts: Sequence[Companion]) -> Companion:
+    """The companions of several batches, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    return Companion(np.concatenate([part.rows for part in parts]), np.r_[0, np.cumsum(sizes)])
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some units; unit u owns rows offsets[u]:offsets[u + 1]. Without offsets each row is a unit.
@@ -280,8 +290,13 @@ class Batch:
         part.__dict__.update(self.__dict__, **changed)
         return part
 
-    def lanes(self, count: int | None = None) -> list[Batch]:
-        """Nearly equal parts; by default as many as pay for this number of rows."""
+    def lanes(self, count: int | None = None, work: Array | None = None) -> list[Batch]:
+        """Nearly equal parts; by default as many as pay for this number of rows.
+
+        work (units,) : what each unit costs, in rows, if that is not their number
+        """
+        if work is not None:
+            return self._lanes_by_work(count, work)
         if count is None:
             count = min(MAX_LANES, max(1, self._n_lanes()))
             if self.offsets is not None and self.n_rows >= LONG_ROWS * max(1, self.n_spans):
@@ -297,6 +312,16 @@ class Batch:
         # with two workers, one would wait for the third lane
         return count - (count % 2 if count > 1 else 0)
 
+    def _lanes_by_work(self, count: int | None, work: Array) -> list[Batch]:
+        done = np.cumsum(work)
+        if count is None:
+            count = min(MAX_LANES, max(1, int(done[-1]) // ORDERED_ROWS))
+            count -= count % 2 if count > 1 else 0
+        if count == 1:
+            return [self]
+        where = np.searchsorted(done, np.linspace(0, done[-1], count + 1)[1:-1])
+        return self._cut_at(where)
+
     def blocks(self, max_rows: int) -> list[Batch]:
         """Parts of about max_rows rows; units are never split."""
         return (
@@ -309,5 +334,8 @@ class Batch:
         where = (
             targets.astype(int) if self.offsets is None else np.searchsorted(self.offsets, targets)
         )
-        cuts = np.unique(np.r_[0, where, self.n_spans])
+        return self._cut_at(where)
+
+    def _cut_at(self, units: Array) -> list[Batch]:
+        cuts = np.unique(np.r_[0, units, self.n_spans])
         return [self.part(int(lo), int(hi)) for lo, hi in pairwise(cuts)]

@@ -3,15 +3,36 @@
 from stickbreak.comparison import ComparedModel, Comparison, compare
 
 from .aligners import IBM1, HMMAligner
+from .dependencies import DMV
 from .forecasts import Filtered, Forecast, OnlineFilter
+from .grammars import HDPPCFG, PCFG
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
+from .tree_models import Rule
 
 __all__ = [
-    "HDPHMM", "HMM", "IBM1", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
-    "HDPTopicModel", "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter",
-    "compare", "load",
-    "register", "register_part", "resume",
+    "DMV",
+    "HDPHMM",
+    "HDPPCFG",
+    "HMM",
+    "IBM1",
+    "PCFG",
+    "ComparedModel",
+    "Comparison",
+    "DPMixture",
+    "Filtered",
+    "Forecast",
+    "HDPTopicModel",
+    "HMMAligner",
+    "LatentDirichletAllocation",
+    "Mixture",
+    "OnlineFilter",
+    "Rule",
+    "compare",
+    "load",
+    "register",
+    "register_part",
+    "resume",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from stickbreak import families, inference, moves
 from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_line
 from stickbreak.families.shared_symbols import SharedCategorical
+from stickbreak.families.tags import Tags
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
@@ -45,6 +46,7 @@ PARTS: dict[str, type[Any]] = {
         GammaPrior,
         SharedCategorical,
         TableRoot,
+        Tags,
     )
 }
 ESTIMATORS: dict[str, type[Any]] = {}

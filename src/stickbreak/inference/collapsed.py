@@ -90,7 +90,8 @@ class ExcludeOwn(BaseRule):
             return start
         batch = self.units(data.whole())
         own = model.structure.own_of(batch, start.warm, model.axis, granularity)
-        counts = self.count(model, start.params, batch, own, pool)
+        K = start.seed.size(model.axis)
+        counts = self.count(model, start.params, batch, own, pool, K)
         return replace(start, seed=counts, warm=own)
 
     def others(self, model: Model, counts: Summary, old: Summary | None) -> Summary:
@@ -138,9 +139,21 @@ class ExcludeOwn(BaseRule):
             guards=self.guards,
         )
 
-    def count(self, model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
-        """Counts of a batch whose units have these own counts."""
-        empty = model.zeros(model.n_held(own)).restrict(batch.symbols)
+    def count(
+        self,
+        model: Model,
+        params: Fields,
+        batch: Batch,
+        own: Fields,
+        pool: Pool,
+        n_components: int | None = None,
+    ) -> Summary:
+        """Counts of a batch whose units have these own counts.
+
+        n_components : if these do not tell it
+        """
+        n = model.n_held(own) if n_components is None else n_components
+        empty = model.zeros(n).restrict(batch.symbols)
         how = Sweep(self._granularity(model), is_part=False, moves=False)
         return _sweep(model, empty, params, batch, own, how, pool)
 
@@ -265,13 +278,12 @@ def _sweep(
     pool: Pool = map,
 ) -> Summary:
     """Counts of a batch after one sweep; its units' own counts are changed in place."""
-    n_lanes = max(1, min(MAX_LANES, batch.n_rows // SWEEP_ROWS))
-    if batch.windows is not None:  # neighbors see each other
-        n_lanes = 1
+    # neighbors among windows see each other
+    parts = [batch] if batch.windows is not None else model.lanes(batch, SWEEP_ROWS, MAX_LANES)
     is_known = how.is_part and counts.n_units == batch.n_units  # no other batch has counts
     if is_known and how.seeds is None and model.sweeps and model.structure.sweeps_in_place:
         how = how._replace(in_place=True)
-    jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in batch.lanes(n_lanes)]
+    jobs = [(lane.alone(), own.cut(**lane.cut), how.cut(lane)) for lane in parts]
     job = _sweep_lane if model.sweeps else partial(sweep_units, ExcludeOwn())
     found = list(pool(partial(job, model, counts, params), jobs))
     total = Tally.taking(_before(model, counts) if how.in_place else counts.empty())
@@ -339,6 +351,13 @@ def _distance(old: Array, new: Array) -> float:
     return 0.5 * float(sum(sums))
 
 
-def count_own(model: Model, params: Fields, batch: Batch, own: Fields, pool: Pool) -> Summary:
+def count_own(
+    model: Model,
+    params: Fields,
+    batch: Batch,
+    own: Fields,
+    pool: Pool,
+    n_components: int | None = None,
+) -> Summary:
     """Counts of a batch whose units have these own counts, of the structure's usual kind."""
-    return ExcludeOwn().count(model, params, batch, own, pool)
+    return ExcludeOwn().count(model, params, batch, own, pool, n_components)

@@ -5,6 +5,7 @@ from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
 from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
+from .guessed import from_guess
 from .ladder import N_RUNGS, RUNG_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -21,10 +22,10 @@ from .seeded_words import place_words
 from .settled import from_settled
 
 __all__ = [
-    "N_RUNGS",
-    "RUNG_LAPS",
     "N_PATHS",
+    "N_RUNGS",
     "N_SYMBOLS",
+    "RUNG_LAPS",
     "SMOOTHING",
     "after_bag",
     "better_start",
@@ -38,6 +39,7 @@ __all__ = [
     "from_collapsed",
     "from_documents",
     "from_drawn",
+    "from_guess",
     "from_labels",
     "from_ladder",
     "from_local",

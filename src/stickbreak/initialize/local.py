@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_SHARES = 1 << 27  # kept by the words of a collapsed start: half a gigabyte
 
-__all__ = ["from_collapsed", "from_local", "require_whole_run"]
+__all__ = ["from_collapsed", "from_local", "require_whole_run", "sweep_on"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -74,13 +74,26 @@ def from_collapsed(
     if isinstance(data, Documents):
         data = data.some(MOST_SHARES // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
+    start = sweep_on(model, data, start, n_sweeps, pool, callbacks)
+    seed = start.seed.scale(n_units / data.n_units)
+    return replace(start, seed=seed, warm=start.warm if data.n_spans == n_spans else None)
+
+
+def sweep_on(
+    model: Model,
+    data: Table,
+    start: Start,
+    n_sweeps: int,
+    pool: Pool,
+    callbacks: tuple[Callback, ...] = (),
+) -> Start:
+    """Where collapsed sweeps from a start end."""
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
     found = run(replace(model, learns=False), engine, data, start, pool=pool)
     require_whole_run(found)
-    own, warm = found.warm(), None
-    if own is not None and data.n_spans == n_spans:
-        warm = model.structure.warm_of(data.whole(), own, model.axis)
-    return Start(found.counts.scale(n_units / data.n_units), found.params, warm=warm)
+    own = found.warm()
+    warm = None if own is None else model.structure.warm_of(data.whole(), own, model.axis)
+    return Start(found.counts, found.params, warm=warm)
 
 
 def require_whole_run(found: Result) -> None:

@@ -1,4 +1,4 @@
-"""Scores of clusterings, topics and alignments that need no model: labels, words, links in.
+"""Scores that need no model, of clusterings, topics, alignments and trees.
 
 V-measure, adjusted Rand index and the like are scikit-learn's: `sklearn.metrics.v_measure_score`.
 """
@@ -7,14 +7,19 @@ from .agreement import many_to_one, one_to_one, variation_of_information
 from .alignment import AlignmentScores, alignment_error_rate, alignment_scores
 from .coherence import npmi_coherence
 from .completion import document_completion
+from .trees import Attachment, SpanScores, attachment, span_scores
 
 __all__ = [
     "AlignmentScores",
+    "Attachment",
+    "SpanScores",
     "alignment_error_rate",
     "alignment_scores",
+    "attachment",
     "document_completion",
     "many_to_one",
     "npmi_coherence",
     "one_to_one",
+    "span_scores",
     "variation_of_information",
 ]

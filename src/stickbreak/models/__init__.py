@@ -2,6 +2,7 @@
 
 from .alignment import fertile_aligner, hmm_aligner, ibm1
 from .base import Model, ModelPotentials
+from .grammars import dependency_model, finite_grammar, hdp_grammar
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
@@ -9,10 +10,13 @@ from .topics import hdp_topics, lda
 __all__ = [
     "Model",
     "ModelPotentials",
+    "dependency_model",
     "dp_mixture",
     "fertile_aligner",
+    "finite_grammar",
     "finite_hmm",
     "finite_mixture",
+    "hdp_grammar",
     "hdp_hmm",
     "hdp_rows",
     "hdp_topics",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Companion, join_companions
 from stickbreak.errors import CheckpointError
 from stickbreak.families.base import BaseFamily, BaseScores
 from stickbreak.kernels.rows import pairing
@@ -197,6 +197,18 @@ class Model:
         named = self.family.n_named
         return own.size(self.axis) if named is None else named
 
+    def lanes(self, batch: Batch, rows: int = 0, most: int = 1) -> list[Batch]:
+        """The batch in parallel parts of nearly equal work.
+
+        rows, most : one part for so many rows, or as much work, and at most so many; 0 for the
+            usual number
+        """
+        work = self.structure.unit_work(batch)
+        if not rows:
+            return batch.lanes(work=work)
+        total = batch.n_rows if work is None else int(work.sum())
+        return batch.lanes(max(1, min(most, total // rows)), work)
+
     def n_used(self, total: Summary) -> int:
         """Components that hold at least one row."""
         return int((self.prior.sizes(total) > 0.5).sum())
@@ -364,10 +376,27 @@ class Model:
         self, potentials: ModelPotentials, batch: Batch, pool: Pool = map
     ) -> tuple[Array, Array]:
         """Most probable labeling (n,) of each unit, and its log weight (units,): ordered rows."""
-        found = list(pool(partial(lanes.paths_lane, self, potentials), batch.lanes()))
+        found = list(pool(partial(lanes.paths_lane, self, potentials), self.lanes(batch)))
         paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lanes.require_finite(float(values.sum()), potentials)
         return paths, values
+
+    def parse(
+        self,
+        potentials: ModelPotentials,
+        batch: Batch,
+        pool: Pool = map,
+        uniforms: Array | None = None,
+    ) -> tuple[Companion, Array]:
+        """Best tree of each unit, or a drawn one, and the log (units,) of its weight."""
+        job = partial(lanes.parse_lane, self, potentials, uniforms)
+        found, values = zip(*pool(job, self.lanes(batch)), strict=True)
+        return join_companions(found), np.concatenate(values)
+
+    def tree_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Companion:
+        """Posterior of the parts that a tree of each unit may have."""
+        job = partial(lanes.tree_shares_lane, self, potentials)
+        return join_companions(list(pool(job, self.lanes(batch))))
 
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(units,) log normalizers: log predictive densities under predictive potentials."""
@@ -381,5 +410,5 @@ class Model:
         pool: Pool,
         *more: Any,
     ) -> Array:
-        found: Iterable[Array] = pool(partial(job, self, potentials, *more), batch.lanes())
+        found: Iterable[Array] = pool(partial(job, self, potentials, *more), self.lanes(batch))
         return np.concatenate(list(found))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Companion, join_companions
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Array, Local, Out, Pool, Watch
 from stickbreak.stats import Field, Fields, Summary, Tally, join
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "all_shares", "all_steps", "decode_lane", "evidence_lane", "filter_lane",
     "held_lane", "impute_lane", "infer_batch", "infer_lane", "inferred", "last_shares",
-    "paths_lane", "require_finite", "shares_lane", "unit_shares_lane",
+    "parse_lane", "paths_lane", "require_finite", "shares_lane", "tree_shares_lane",
+    "unit_shares_lane",
 ]  # fmt: skip
 
 Filtered = tuple[Array, Array]
@@ -85,7 +86,7 @@ def infer_batch(
     """A batch by a job for each lane: `infer_lane` or `held_lane`. Sums have a fixed order."""
     n_components = potentials.empty.size(model.axis)
     warm = model.step.start(model.structure, batch, n_components, model.axis, warm)
-    parts = batch.lanes()
+    parts = model.lanes(batch)
     jobs = [(lane.alone(), None if warm is None else warm.cut(**lane.cut)) for lane in parts]
     first: Summary | None = None
     total: Tally | None = None
@@ -275,6 +276,24 @@ def paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[
             found.append(model.structure.viterbi(potentials, block))
     paths, values = zip(*found, strict=True)
     return np.concatenate(paths), np.concatenate(values)
+
+
+def parse_lane(
+    model: Model, potentials: ModelPotentials, uniforms: Array | None, lane: Batch
+) -> tuple[Companion, Array]:
+    """Best or drawn tree of each unit, and the log (units,) of its weight."""
+    found = []
+    for block, prepared_block in prepared(model, potentials, lane):
+        drawn = None if uniforms is None else uniforms[block.cut["row"]]
+        found.append(model.structure.parse(potentials, prepared_block, drawn))
+    trees, values = zip(*found, strict=True)
+    return join_companions(trees), np.concatenate(values)
+
+
+def tree_shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Companion:
+    """Posterior of the parts that a tree of each unit may have."""
+    blocks = prepared(model, potentials, lane)
+    return join_companions([model.structure.tree_shares(potentials, b) for _, b in blocks])
 
 
 def impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:

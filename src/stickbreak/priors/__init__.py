@@ -5,6 +5,7 @@ from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
+from .hdp_rules import HDPRules
 from .hdp_transitions import HDPRows
 from .jumps import FertileJumps, Jumps, PositionPseudo, UniformPositions
 from .labeled_topics import LabeledTopics, WeakLimitTopics
@@ -20,17 +21,19 @@ from .root import (
     linear_term,
     truncated_slope,
 )
+from .rule_tables import RuleTables
+from .rules import DirichletRules
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
+from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "FertileJumps",
-    "GammaPrior", "HDPRows", "HDPTopics", "Jumps", "LabeledTopics", "PointRoot", "PositionPseudo",
-    "Root", "RowPseudo",
-    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
-    "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "UniformPositions", "WeakLimitRows", "WeakLimitTopics", "linear_term",
-    "truncated_slope",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules",
+    "DirichletTopics", "FertileJumps", "GammaPrior", "HDPRows", "HDPRules", "HDPTopics", "Jumps",
+    "LabeledTopics", "PointRoot", "PositionPseudo", "Root", "RowPseudo", "RowTable", "RuleTables",
+    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term",
+    "TopicGroups", "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows",
+    "WeakLimitRows", "WeakLimitTopics", "linear_term", "truncated_slope",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from .frame_columns import check_categories, read_row, read_text
 from .legal_components import Dictionary, Names, legal_sets, make_dictionary, words_of_topics
 from .schema import Categories, Given, Rows, Schema, Values
 from .sentence_pairs import SentencePairs, open_pairs, read_pairs
+from .sentences import read_sentences, split_sentences
 from .sequence_ids import offsets_of_runs
 from .sequence_rows import Shape, Stack, lagged_names, read_sequences, stack_values
 from .table_rows import check_weights, open_rows, open_words, read_table
@@ -17,6 +18,7 @@ __all__ = [
     "Categories", "Dictionary", "Given", "Names", "Rows", "Schema", "SentencePairs", "Shape",
     "Stack", "Values", "check_categories", "check_weights", "count_documents", "lagged_names",
     "legal_sets", "make_dictionary", "offsets_of_runs", "open_documents", "open_pairs",
-    "open_rows", "open_words", "read_documents", "read_pairs", "read_row", "read_sequences",
-    "read_table", "read_text", "stack_values", "words_of_topics",
+    "open_rows", "open_words", "read_documents", "read_pairs", "read_row", "read_sentences",
+    "read_sequences", "read_table", "read_text", "split_sentences", "stack_values",
+    "words_of_topics",
 ]  # fmt: skip

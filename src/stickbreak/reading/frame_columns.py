@@ -279,7 +279,8 @@ def warn_of_unknown(words: Sequence[Any]) -> None:
     """Warn of words that the fit has not seen."""
     shown = _shown(words[:3]) + (", ..." if len(words) > 3 else "")
     warnings.warn(
-        f"the fit has not seen {shown}; words that it does not know may have any state",
+        f"the fit has not seen {shown}; words that it does not know may have any state, or "
+        "any place in a tree",
         DataWarning,
         stacklevel=2,
     )

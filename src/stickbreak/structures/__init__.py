@@ -3,12 +3,15 @@
 from .alignment import BagAlignment, ChainAlignment
 from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain, TableChain
+from .dependency import Dependency
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
 from .steps import Best, Drawn, Expected, LocalStep
+from .tree import Tree
 
 __all__ = [
-    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
+    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency", "Division",
+    "Document", "Drawn", "Expected", "Independent", "LocalStep", "LongUnit", "Piece", "TableChain",
+    "Tree", "row_evidence",
 ]  # fmt: skip

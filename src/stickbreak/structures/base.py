@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Never
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Companion
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
 from stickbreak.stats import Edit, Fields, Regroup, Summary
 
@@ -136,6 +136,12 @@ class BaseStructure:
     names_components: ClassVar[bool] = False
     """Whether the data name the components, like words of a vocabulary. Then nothing edits them."""
 
+    has_trees: ClassVar[bool] = False
+    """Whether units have trees: `parse`, `tree_shares`, `count_trees`."""
+
+    n_uniforms: ClassVar[int] = 1
+    """Random numbers that a row needs for a draw: `infer_drawn` gets (n,), or (n, n_uniforms)."""
+
     births: ClassVar[tuple[Division, ...]] = (Division("rows"), Division("rows", 2, n_more=1))
     """How births divide a component: each failure moves on to the next entry."""
 
@@ -192,6 +198,13 @@ class BaseStructure:
     def block_rows(self, width: int) -> int:
         """Rows of a block, if the features and evidence of a row take `width` numbers."""
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
+
+    def unit_work(self, batch: Batch) -> Array | None:
+        """(units,) what each unit costs, in rows of a chain of a few states; None if it is rows.
+
+        Lanes are cut by it, so it must depend on the data alone.
+        """
+        return None
 
     # ------------------------------------------------------------------------------ labels, scores
 
@@ -329,6 +342,28 @@ class BaseStructure:
         """(n,) components of new units, drawn from the prior; offsets (units + 1,)."""
         self._refuse("drawing units", "a structure of ordered rows")
 
+    # ------------------------------------------------------------------------------ trees
+
+    def parse(
+        self, potentials: Potentials, block: Batch, uniforms: Array | None = None
+    ) -> tuple[Companion, Array]:
+        """Best tree of each unit, or a drawn one, and the log (units,) of its weight.
+
+        What a row of a tree says is the structure's own: the head of a word, a node. Known trees,
+        or parts of them, come in the same form as `block.companion`.
+
+        uniforms (n, ...) : for draws, as for `infer_drawn`; the logs are then those of the sums
+        """
+        self._refuse("parsing", "a grammar")
+
+    def tree_shares(self, potentials: Potentials, block: Batch) -> Companion:
+        """Posterior of the parts that a tree of each unit may have: heads of words, spans."""
+        self._refuse("parsing", "a grammar")
+
+    def count_trees(self, trees: Companion, block: Batch, out: Out) -> None:
+        """Add the prior's counts of given trees to `out`."""
+        self._refuse("counting trees", "a grammar")
+
     # ------------------------------------------------------------------------------ sweeps
 
     def random_own(
@@ -341,6 +376,15 @@ class BaseStructure:
     ) -> Fields:
         """Random posteriors of every unit, as own counts. legal : see `sweep`."""
         self._refuse("collapsed inference", "BatchVB")
+
+    def guess_own(
+        self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator, jitter: float
+    ) -> Fields:
+        """Own counts of a guess that needs no potentials, to begin a fit with.
+
+        Each is times a random number between 1 - jitter and 1 + jitter.
+        """
+        self._refuse("a guess", "another start")
 
     def own_counts(
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""

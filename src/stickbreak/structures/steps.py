@@ -60,7 +60,7 @@ class Best(Expected):
 class Drawn(Expected):
     """One labeling drawn from the posterior: Gibbs sampling.
 
-    The random numbers, one per row, are made before the batch is cut into lanes and travel like
+    The random numbers are made before the batch is cut into lanes and travel like
     warm starts, beside what units keep of their last draw. So the draws are the same for any number
     of workers.
     """
@@ -75,13 +75,13 @@ class Drawn(Expected):
         axis: str,
         kept: Fields | None = None,
     ) -> Fields:
-        """Uniform numbers (n,) in [0, 1), and what units keep."""
-        uniforms = self.rng.random(batch.n_rows)
+        """Uniform numbers in [0, 1), one or more for each row, and what units keep."""
+        m = structure.n_uniforms
+        uniforms = self.rng.random(batch.n_rows if m == 1 else (batch.n_rows, m))
         kept = structure.drawn_start(batch, n, axis) if kept is None else kept
         held = Fields({}, {}) if kept is None else kept
-        return Fields(
-            {**held.layout, "uniform": Field(("row",))}, {**held.arrays, "uniform": uniforms}
-        )
+        axes = ("row", None)[: uniforms.ndim]
+        return Fields({**held.layout, "uniform": Field(axes)}, {**held.arrays, "uniform": uniforms})
 
     @staticmethod
     def kept(warm: Fields) -> Fields | None:

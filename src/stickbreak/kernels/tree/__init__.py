@@ -1,0 +1,1 @@
+"""Binary trees with categories over sentences: sums over splits first, then one rule product."""

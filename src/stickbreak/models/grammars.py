@@ -1,0 +1,28 @@
+"""Models of trees: grammars over tables of rules, dependency trees over valence tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stickbreak.families.base import BaseFamily
+from stickbreak.priors import DirichletRules, HDPRules, ValenceRows
+from stickbreak.structures import Dependency, Tree
+
+from .base import Model
+
+__all__ = ["dependency_model", "finite_grammar", "hdp_grammar"]
+
+
+def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:
+    """The dependency model with valence over given tags; keywords are those of ValenceRows."""
+    return Model(Dependency(max_length), family, ValenceRows(**rows), "tag")
+
+
+def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
+    """Rules ~ Dirichlet; keywords are those of DirichletRules."""
+    return Model(Tree(), family, DirichletRules(**rules), "category")
+
+
+def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
+    """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
+    return Model(Tree(), family, HDPRules(**rules), "category")

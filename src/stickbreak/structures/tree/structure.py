@@ -1,0 +1,174 @@
+"""Trees of a context-free grammar: a unit is a sentence, a row a word, a component a category.
+
+Every category emits one word or splits into two categories. Shares of rows are those of the
+category above each word, so emissions are of any family. Brackets that are known come as the
+companion of the batch, rows (begin, end) of words, and no span may cross one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stickbreak.data import Batch, Companion
+from stickbreak.kernels.tree.charts import Grammar
+from stickbreak.kernels.tree.sentences import (
+    LogGrammar,
+    best_spans,
+    count_nodes,
+    infer_sentences,
+    pick_sentences,
+    sum_sentences,
+)
+from stickbreak.protocols import Array, Local, Out, Potentials
+from stickbreak.stats import Fields
+
+from ..base import one_hot, row_evidence
+from ..tree_units import require_trees, unit_times
+from .collapsed import EMIT, SPLIT, SweptTree, known_brackets
+
+__all__ = ["Tree", "most_expected_spans"]
+
+WORK = 1 / 2  # of n^3, in rows of a chain: measured with ten categories
+
+
+@dataclass(frozen=True)
+class Tree(SweptTree):
+    """q(tree) of every sentence by the inside-outside algorithm, n^3 K^2 + n^2 K^3."""
+
+    has_best = draws = has_trees = True
+    patience = np.inf
+
+    def unit_work(self, batch: Batch) -> Array:
+        """(units,) n^3 of each sentence, and its words."""
+        assert batch.offsets is not None
+        n = np.diff(batch.offsets).astype(float)
+        return n + WORK * n**3
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+        """Expected counts by inside and outside sums."""
+        return self._infer(potentials, block, out, np.zeros((0, len(potentials["root"]))))
+
+    def _infer(self, potentials: Potentials, block: Batch, out: Out, spans: Array) -> Local:
+        K, times, log_z = len(potentials["root"]), unit_times(block), np.empty(block.n_spans)
+        logs, rows = _logs(potentials), np.zeros((block.n_rows, K))
+        weights, gather, counts = _weights(logs), np.zeros((K, K * K)), np.zeros((K, K * K))
+        infer_sentences(
+            weights, logs, *_words(potentials, block), times, gather, counts, out["root"], rows,
+            spans, log_z,
+        )  # fmt: skip
+        require_trees(log_z, block)
+        counts += gather * weights.rule
+        out["kind"][:, EMIT] += rows.sum(0)
+        out["kind"][:, SPLIT] += counts.sum(1)
+        out["binary_rule"] += counts.reshape(K, K, K)
+        return Local(float(times @ log_z), np.asfortranarray(rows))
+
+    def infer_best(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
+    ) -> Local:
+        """Counts of the best tree of every sentence."""
+        return self._infer_one(potentials, block, None, out)
+
+    def infer_drawn(self, potentials: Potentials, block: Batch, uniforms: Array, out: Out) -> Local:
+        """Counts of a drawn tree of every sentence."""
+        return self._infer_one(potentials, block, uniforms, out)
+
+    def _infer_one(
+        self, potentials: Potentials, block: Batch, uniforms: Array | None, out: Out
+    ) -> Local:
+        trees, log_z = self.parse(potentials, block, uniforms)
+        self.count_trees(trees, block, out)
+        shares = one_hot(_categories(trees, block), len(potentials["root"]), block)
+        return Local(float(unit_times(block) @ log_z), shares)
+
+    # ------------------------------------------------------------------------------ trees
+
+    def parse(
+        self, potentials: Potentials, block: Batch, uniforms: Array | None = None
+    ) -> tuple[Companion, Array]:
+        """Best trees, or drawn ones, and the logs (units,) of their weights.
+
+        A tree of n words is 2 n - 1 nodes in preorder: begin, end, where its right child begins (-1
+        for a word) and category.
+        """
+        assert block.offsets is not None
+        ends = 2 * block.offsets - np.arange(len(block.offsets))
+        nodes, log_z = np.zeros((ends[-1], 4), dtype=np.int64), np.empty(block.n_spans)
+        drawn = np.zeros(0) if uniforms is None else np.ascontiguousarray(uniforms)
+        pick_sentences(_logs(potentials), *_words(potentials, block), drawn, nodes, log_z)
+        require_trees(log_z, block)
+        return Companion(nodes, ends), log_z
+
+    def tree_shares(self, potentials: Potentials, block: Batch) -> Companion:
+        """q(category) of every span: (n (n + 1) / 2, K) of each sentence, short spans first."""
+        assert block.offsets is not None
+        sizes = np.diff(block.offsets)
+        ends = np.r_[0, np.cumsum(sizes * (sizes + 1) // 2)]
+        spans = np.zeros((ends[-1], len(potentials["root"])))
+        self._infer(potentials, block, dict(potentials.empty.empty().arrays), spans)
+        return Companion(spans, ends)
+
+    def count_trees(self, trees: Companion, block: Batch, out: Out) -> None:
+        """Add the counts of given trees, see `parse`."""
+        nodes = np.ascontiguousarray(trees.rows, dtype=np.int64)
+        tables = out["root"], out["kind"], out["binary_rule"]
+        count_nodes(nodes, trees.offsets, unit_times(block), *tables)
+
+    # ------------------------------------------------------------------------------ labels, scores
+
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
+        """Labels of words say nothing of the tree above them: emissions only."""
+        known = labels >= 0
+        np.add.at(out["kind"][:, EMIT], labels[known], block.repeats_or_ones()[known])
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(units,) logs of the sums over all trees."""
+        log_z, logs = np.empty(block.n_spans), _logs(potentials)
+        sum_sentences(_weights(logs), logs, *_words(potentials, block), log_z)
+        return log_z
+
+    def best(self, potentials: Potentials, block: Batch) -> Array:
+        """(n,) category above each word in the best tree."""
+        return _categories(self.parse(potentials, block)[0], block)
+
+    def sample(self, potentials: Potentials, block: Batch, rng: np.random.Generator) -> Array:
+        """(n,) category above each word in a drawn tree."""
+        return _categories(self.parse(potentials, block, rng.random(block.n_rows))[0], block)
+
+
+def _logs(potentials: Potentials) -> LogGrammar:
+    """Log weights; those of splitting are joined with the rules."""
+    K = len(potentials["root"])
+    rule = potentials["binary_rule"] + potentials["kind"][:, SPLIT, None, None]
+    return LogGrammar(np.ascontiguousarray(potentials["root"]), rule.reshape(K, K * K))
+
+
+def _weights(logs: LogGrammar) -> Grammar:
+    rule = np.exp(logs.rule)
+    is_lossy = bool(((rule == 0.0) & (logs.rule > -np.inf)).any())
+    return Grammar(np.exp(logs.root), rule, np.ascontiguousarray(rule.T), is_lossy)
+
+
+def _words(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
+    """Log evidence (n, K) with that of emitting, offsets, known brackets and their offsets."""
+    assert block.offsets is not None
+    evidence = row_evidence(potentials, block) + potentials["kind"][:, EMIT]
+    return np.ascontiguousarray(evidence), block.offsets, *known_brackets(block)
+
+
+def _categories(trees: Companion, block: Batch) -> Array:
+    """(n,) category above each word: those of nodes without children, in order."""
+    return np.ascontiguousarray(trees.rows[trees.rows[:, 2] < 0, 3])
+
+
+def most_expected_spans(shares: Array, n: int) -> Array:
+    """Nodes (2 n - 1, 4) of the tree whose spans have the largest sum of posteriors (m, K).
+
+    Each node has its most probable category.
+    """
+    nodes = np.zeros((2 * n - 1, 4), dtype=np.int64)
+    best_spans(np.ascontiguousarray(shares.sum(1)), n, nodes)
+    nodes[:, 3] = shares[nodes[:, 3]].argmax(1)
+    return nodes
