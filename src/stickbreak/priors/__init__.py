@@ -5,6 +5,14 @@ from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
+from .durations import (
+    BaseDuration,
+    FreeDurations,
+    Geometric,
+    NegativeBinomial,
+    ShiftedPoisson,
+    make_duration,
+)
 from .hdp_transitions import HDPRows
 from .labeled_topics import LabeledTopics, WeakLimitTopics
 from .root import (
@@ -19,16 +27,18 @@ from .root import (
     linear_term,
     truncated_slope,
 )
+from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
-    "GammaPrior", "HDPRows", "HDPTopics", "LabeledTopics", "PointRoot", "Root", "RowPseudo",
-    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
-    "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "WeakLimitRows", "WeakLimitTopics", "linear_term",
-    "truncated_slope",
+    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
+    "DirichletSegments", "DirichletTopics", "FreeDurations", "GammaPrior", "Geometric", "HDPRows",
+    "HDPSegments", "HDPTopics", "LabeledTopics", "NegativeBinomial", "PointRoot", "Root",
+    "RowPseudo", "RowTable", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
+    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
+    "UncertainConcentration", "WeakLimitRows", "WeakLimitSegments", "WeakLimitTopics",
+    "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip
