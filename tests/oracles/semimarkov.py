@@ -56,14 +56,13 @@ def every_labeling(
     paths, weights, lengths = all_paths(T, K), [], []
     for path in paths:
         found = segments(path)
-        ends = [i in (0,) for i in range(len(found))], [i == len(found) - 1 for i in range(len(found))]
         of = [
-            complete_lengths(duration, state, seen, ends[0][i], ends[1][i], **censoring)
+            complete_lengths(duration, state, seen, i == 0, i == len(found) - 1, **censoring)
             for i, (state, seen) in enumerate(found)
         ]
         weight = start[path[0]] + evidence[np.arange(T), path].sum()
         weight += sum(logsumexp(w) for w in of)
-        weight += sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:]))
+        weight += sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:], strict=False))
         weights.append(weight)
         lengths.append(of)
     return paths, np.array(weights), lengths
@@ -84,7 +83,7 @@ def smooth(
         shares[np.arange(T), path] += chance
         first[path[0]] += chance
         found = segments(path)
-        for (a, _), (b, _) in zip(found, found[1:]):
+        for (a, _), (b, _) in zip(found, found[1:], strict=False):
             steps[a, b] += chance
         for (state, _), weights_of in zip(found, of, strict=True):
             out[state] += chance * np.exp(weights_of - logsumexp(weights_of))
@@ -92,14 +91,22 @@ def smooth(
 
 
 def best(
-    evidence: Array, start: Array, transition: Array, duration: Array, **censoring: bool
+    evidence: Array, start: Array, transition: Array, duration: Array, *, right: bool, left: bool
 ) -> tuple[Array, float]:
-    """The labeling whose most probable completion is best, and the log weight of that."""
-    paths, _, lengths = every_labeling(evidence, start, transition, duration, **censoring)
-    T = len(evidence)
-    values = []
-    for path, of in zip(paths, lengths, strict=True):
+    """The best labeling with the best complete lengths, and its log weight.
+
+    A segment that is cut on the left begins at one certain row.
+    """
+    (T, K), values = evidence.shape, []
+    paths, lengths = all_paths(T, K), np.arange(1, duration.shape[1] + 1)
+    for path in paths:
         found = segments(path)
-        value = start[path[0]] + evidence[np.arange(T), path].sum() + sum(w.max() for w in of)
-        values.append(value + sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:])))
+        value = start[path[0]] + evidence[np.arange(T), path].sum()
+        value += sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:], strict=False))
+        for i, (state, seen) in enumerate(found):
+            is_left, is_right = left and i == 0, right and i == len(found) - 1
+            possible = lengths >= seen if is_left or is_right else lengths == seen
+            weights = duration[state] - (np.log(lengths) if is_left else 0.0)
+            value += np.where(possible, weights, -np.inf).max()
+        values.append(value)
     return paths[int(np.argmax(values))], float(np.max(values))

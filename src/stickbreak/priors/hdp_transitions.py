@@ -64,6 +64,7 @@ class RowTerm:
 
     @staticmethod
     def make(total: Counts, groups: ChainGroups, rows: RowFunctions) -> RowTerm:
+        """The term of these counts."""
         K = len(total["start"])
         counts = np.zeros((K + 1, K + 1))
         counts[0, :-1], counts[1:, :-1] = total["start"], total["transition"]

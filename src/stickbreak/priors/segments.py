@@ -37,6 +37,7 @@ __all__ = [
     "DURATION_INFERENCES", "DirichletSegments", "HDPSegments", "WeakLimitSegments",
 ]  # fmt: skip
 
+DEFAULT_LAW = NegativeBinomial()
 DURATION_INFERENCES = ("exact", "embedded", "sampled")
 
 
@@ -180,7 +181,7 @@ class DirichletSegments(SegmentCounts, DirichletRows):
     duration, max_duration, duration_inference : see `SegmentCounts`
     """
 
-    duration: BaseDuration = NegativeBinomial()
+    duration: BaseDuration = DEFAULT_LAW
     max_duration: int | None = None
     duration_inference: str = "exact"
 
@@ -254,7 +255,7 @@ class HDPSegments(SegmentCounts, HDPRows):
     duration, max_duration, duration_inference : see `SegmentCounts`
     """
 
-    duration: BaseDuration = NegativeBinomial()
+    duration: BaseDuration = DEFAULT_LAW
     max_duration: int | None = None
     duration_inference: str = "exact"
 
@@ -296,7 +297,7 @@ class WeakLimitSegments(SegmentCounts, WeakLimitRows):
     which a Poisson number of additional tables, of mean -c b_j log w, makes conjugate.
     """
 
-    duration: BaseDuration = NegativeBinomial()
+    duration: BaseDuration = DEFAULT_LAW
     max_duration: int | None = None
     duration_inference: str = "exact"
 

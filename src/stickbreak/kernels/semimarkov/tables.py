@@ -57,19 +57,24 @@ class SegmentTables(NamedTuple):
 
 
 def segment_tables(
-    log_start, log_transition, log_duration, longest, *, right_censored=True, left_censored=False
-):
-    """Tables for sequences of at most `longest` rows; longer segments count in the tails only."""
+    log_start, log_transition, log_duration, longest, *, right_censored=True, left_censored=False,
+    is_best=False,
+):  # fmt: skip
+    """Tables for sequences of at most `longest` rows; longer segments count in the tails only.
+
+    is_best : whether a segment that is cut has the weight of its best completion, not of all
+    """
     K, D = log_duration.shape
     width = -(-K // EIGHT) * EIGHT
     inner = np.full((D, width), -np.inf)
     inner[:, :K] = log_duration.T
     with np.errstate(invalid="ignore"):
         residual = inner - np.log(np.arange(1, D + 1))[:, None] if left_censored else inner
-        first = _log_tails(residual) if left_censored else inner
-        last = _log_tails(inner) if right_censored else inner
-        whole = _log_tails(first) if left_censored and right_censored else first
-    whole = last if right_censored and not left_censored else whole
+        first = _log_tails(residual, is_best) if left_censored else inner
+        last = _log_tails(inner, is_best) if right_censored else inner
+        whole = last if right_censored else first
+        if left_censored and right_censored:
+            whole = _log_tails(first, is_best)
     seen = min(D, longest)
     logs = [np.ascontiguousarray(table[:seen]) for table in (inner, first, last, whole)]
     top = np.where(np.isfinite(inner.max(0)), inner.max(0), 0.0)
@@ -88,9 +93,10 @@ def segment_tables(
     )  # fmt: skip
 
 
-def _log_tails(table):
-    """Logs (D, W) of the sums over all lines from each one on."""
-    return np.ascontiguousarray(np.logaddexp.accumulate(table[::-1], axis=0)[::-1])
+def _log_tails(table, is_best=False):
+    """Logs (D, W) of the sums, or of the largest, over all lines from each one on."""
+    add = np.maximum if is_best else np.logaddexp
+    return np.ascontiguousarray(add.accumulate(table[::-1], axis=0)[::-1])
 
 
 def complete(tables, log_duration, inner, first, last, whole):

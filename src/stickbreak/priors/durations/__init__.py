@@ -9,5 +9,6 @@ from .shifted_poisson import ShiftedPoisson
 
 __all__ = [
     "DURATIONS", "BaseDuration", "CountedLengths", "CountedStages", "FreeDurations",
-    "Geometric", "NegativeBinomial", "ShiftedPoisson", "StagedDuration", "log_ways", "make_duration",
+    "Geometric", "NegativeBinomial", "ShiftedPoisson", "StagedDuration", "log_ways",
+    "make_duration",
 ]  # fmt: skip

@@ -105,8 +105,8 @@ class CountedStages:
 
     def _of(self, counts: Counts) -> StageCounts:
         # with r given, the ways are a constant of the local part
-        n, R = len(counts["segments"]), len(self.law.shapes)
-        ways = counts["log_ways"] if self.law.learns_shape else np.zeros((n, R))
+        none = np.zeros((len(counts["segments"]), len(self.law.shapes)))
+        ways = counts["log_ways"] if self.law.learns_shape else none
         return StageCounts(counts["stays"], counts["segments"], ways)
 
     def potentials(self, counts: Counts, rule: Rule) -> dict[str, Any]:
