@@ -15,6 +15,7 @@ again in logarithms; so there is no sequence for which the result is not exact.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,9 @@ from ..gamma import log_fast
 from ..rows import exp_fast
 from ..vectors import EIGHT, at_least, fill, fma, larger, load, store
 
-__all__ = ["Side", "load_sequence", "log_sum_ended", "scan"]
+__all__ = [
+    "Messages", "backward", "forward", "load_sequences", "log_sum_ended", "scan_sequences",
+]  # fmt: skip
 
 # Kept values are at most exp(HIGH) times their reference. Weights of lengths are flushed below
 # 1e-300 of the largest, so what is lost is below 1e-170; a sum from TINY on does not notice.
@@ -34,27 +37,77 @@ FAR = 200.0  # a reference that is so far above all that is in reach is set anew
 UNSEEN = 1e-18  # beginnings with less posterior weight count for no length
 
 
-@kernel
-def load_sequence(evidence_t, begin, out, out_back):
-    """Out (T, W) = evidence of rows from `begin` on minus its largest, out_back the same reversed.
+class Direction(NamedTuple):
+    """What a scan needs to know: forward or backward.
 
-    Returns the sum of what was subtracted: NaN if there is one, -inf if a row is impossible.
+    is_back : whether rows are read from the last to the first
+    log_open (W,) : begun[0]
+    inner, edge, log_inner, log_edge (D, W) : weights of lengths; `edge` of segments from the
+        scan's first row. shift (W,) : subtracted from the linear ones
+    transition, log_transition (W, W), step_shift : steps, in the direction of the scan
     """
-    K, (T, width) = evidence_t.shape[0], out.shape
-    whole = 0.0
-    for t in range(T):
-        top = -np.inf
-        for k in range(K):
-            value = evidence_t[k, begin + t]
-            top = value if value > top or value != value else top
-        whole += top
-        if not top > -np.inf:
-            return whole
-        for k in range(K):
-            out[t, k] = out_back[T - 1 - t, k] = evidence_t[k, begin + t] - top
-        for k in range(K, width):
-            out[t, k] = out_back[T - 1 - t, k] = 0.0
-    return whole
+
+    is_back: bool
+    log_open: np.ndarray
+    inner: np.ndarray
+    edge: np.ndarray
+    log_inner: np.ndarray
+    log_edge: np.ndarray
+    shift: np.ndarray
+    transition: np.ndarray
+    log_transition: np.ndarray
+    step_shift: float
+
+
+def forward(tables):
+    """The forward direction."""
+    return Direction(
+        False, tables.start, tables.inner, tables.first, tables.log_inner, tables.log_first,
+        tables.shift, tables.transition, tables.log_transition, tables.step_shift,
+    )  # fmt: skip
+
+
+def backward(tables):
+    """The backward direction: sequences end in any state."""
+    return Direction(
+        True, np.zeros_like(tables.start), tables.inner, tables.last, tables.log_inner,
+        tables.log_last, tables.shift, tables.transposed, tables.log_transposed, tables.step_shift,
+    )  # fmt: skip
+
+
+class Messages(NamedTuple):
+    """Messages of stacked sequences; sequence s has lines offsets[s] + s to offsets[s + 1] + s.
+
+    begun, total, ended (n + S, W) : see above, the last line of `begun` unused, the first of
+    `ended`, and the last, which is not known
+    """
+
+    begun: np.ndarray
+    total: np.ndarray
+    ended: np.ndarray
+
+
+@kernel
+def load_sequences(evidence_t, offsets, out, out_shift):
+    """Out (n, W) = evidence of each row minus its largest. out_shift (S,) : sums of the largest.
+
+    NaN if there is one, -inf if a row is impossible; the rows of that sequence are meaningless.
+    """
+    K, width = evidence_t.shape[0], out.shape[1]
+    for s in range(offsets.shape[0] - 1):
+        out_shift[s] = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            top = -np.inf
+            for k in range(K):
+                value = evidence_t[k, t]
+                top = value if value > top or value != value else top
+            out_shift[s] += top
+            if not top > -np.inf:
+                break
+            for k in range(K):
+                out[t, k] = evidence_t[k, t] - top
+            for k in range(K, width):
+                out[t, k] = 0.0
 
 
 @kernel
@@ -216,41 +269,30 @@ def count_ended(sums, reach, messages, logs, counts, end, oldest, K, known, log_
 
 
 @kernel
-def scan(
-    rows, is_free, is_back, log_open, tables, work, K, known, log_z, weight, begun, total, ended,
-    counts, out_chance,
-):  # fmt: skip
-    """Messages of one sequence, forward or backward.
-
-    rows (T, W) : log evidence, in the direction of the scan; is_free (T,) : whether a segment may
-        begin at a row of the sequence; log_open (W,) : begun[0]
-    tables : inner, edge, log_inner, log_edge, shift, transition, log_transition, step_shift
-    work : linear (T, W) and five lines (5, W)
-    known (T, W), log_z : the other direction's `begun`, to count lengths by; (0, W) for no counts.
-        weight : of the sequence, above zero
-    begun (T, W), total, ended (T + 1, W) : written; ended[T] is not known here
-    counts : inner, edge (D, W), still without their weights, and the same with weights
-    out_chance (T, W) : posterior that a segment begins at each row but the first
-    """
-    inner, edge, log_inner, log_edge, shift, transition, log_transition, step_shift = tables
+def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended, counts, chance):
+    """Messages of one sequence. See `scan_sequences`."""
     linear, lines = work
     reference, sums, scratch = lines[0], lines[1], lines[2:].reshape(-1)
-    (T, width), D = rows.shape, inner.shape[0]
+    (T, width), D = rows.shape, way.inner.shape[0]
     oldest = np.zeros(width, dtype=np.int64)
     for k in range(width):
-        reference[k], total[0, k], begun[0, k] = -np.inf, 0.0, log_open[k]
+        reference[k], total[0, k] = -np.inf, 0.0
+        begun[0, k] = way.log_open[k] if k < K else -np.inf
     for t in range(T):
         end = t + 1
         if t > 0:
-            if is_free[T - t if is_back else t]:
-                step_logs(ended[t], transition, log_transition, step_shift, K, scratch, begun[t])
+            if is_free[T - t if way.is_back else t]:
+                step_logs(
+                    ended[t], way.transition, way.log_transition, way.step_shift, K, scratch,
+                    begun[t],
+                )  # fmt: skip
             else:
                 for k in range(width):
                     begun[t, k] = -np.inf
         keep_linear(begun, total, linear, t, oldest, K, reference)
         for k in range(width):
             oldest[k] = max(oldest[k], end - D)
-            value = rows[t, k]
+            value = rows[T - end if way.is_back else t, k]
             if value == -np.inf:  # no segment passes through this row
                 for s in range(oldest[k], end):
                     linear[s, k] = 0.0
@@ -260,13 +302,15 @@ def scan(
             break
         first = max(0, end - D)
         for k in range(0, width, EIGHT):
-            x = sum_lengths(linear, inner, edge, end, first, k)
+            x = sum_lengths(linear, way.inner, way.edge, end, first, k)
             store(sums, k, x)
             y = log_fast(larger(x, LEAST)) + load(reference, k) + load(total, end * width + k)
-            store(ended, end * width + k, y + load(shift, k))
+            store(ended, end * width + k, y + load(way.shift, k))
         for k in range(K):
             if not sums[k] >= TINY:
-                value, high = log_sum_ended(begun, total, log_inner, log_edge, end, oldest[k], k)
+                value, high = log_sum_ended(
+                    begun, total, way.log_inner, way.log_edge, end, oldest[k], k
+                )
                 ended[end, k] = value
                 if high < reference[k] - FAR and high > -np.inf:
                     reference[k] = high
@@ -274,8 +318,32 @@ def scan(
         for k in range(K, width):
             ended[end, k] = -np.inf
         if known.shape[0] > 0:
-            messages, logs = (begun, total, ended, linear), (log_inner, log_edge)
+            messages, logs = (begun, total, ended, linear), (way.log_inner, way.log_edge)
             count_ended(
                 sums, first, messages, logs, counts, end, oldest, K, known[T - end], log_z, weight,
-                out_chance[T - end],
+                chance[T - end],
+            )  # fmt: skip
+
+
+@kernel
+def scan_sequences(rows, offsets, is_free, way, K, known, log_z, weights, out, counts, chance):
+    """Messages of every sequence whose log_z (S,) is finite and whose weight (S,) is not zero.
+
+    rows (n, W) : log evidence; is_free (n,) : whether a segment may begin at a row
+    known (n + S, W) : `begun` of the other direction, to count lengths by; (0, W) for no counts
+    out : Messages, written. counts : inner and edge (D, W), still without their weights, and the
+        same with weights. chance (n, W) : posterior that a segment begins at each row but the first
+    """
+    n, width = 0, rows.shape[1]
+    for s in range(offsets.shape[0] - 1):
+        n = max(n, offsets[s + 1] - offsets[s])
+    linear, lines = np.empty((n, width)), np.empty((5, width))
+    for s in range(offsets.shape[0] - 1):
+        lo, hi = offsets[s], offsets[s + 1]
+        if weights[s] > 0.0 and log_z[s] > -np.inf:
+            at, stop = lo + s, hi + s + 1
+            scan(
+                rows[lo:hi], is_free[lo:hi], way, (linear[: hi - lo], lines), K,
+                known[at : stop - 1] if known.shape[0] > 0 else known, log_z[s], weights[s],
+                out.begun[at:stop], out.total[at:stop], out.ended[at:stop], counts, chance[lo:hi],
             )  # fmt: skip

@@ -9,14 +9,13 @@ import math
 
 import numpy as np
 
-from ..chain.collapsed import longest_span
 from ..compile import kernel
 from ..rows import exp_fast
 from ..vectors import EIGHT, load, store
-from .messages import load_sequence, scan
+from .messages import Messages, backward, forward, load_sequences, scan_sequences
 from .tables import complete, segment_tables
 
-__all__ = ["smooth_segments"]
+__all__ = ["log_evidence", "scan_forward", "smooth_segments"]
 
 MOST = 550.0  # log of a factor below which what is lost of a step does not matter
 
@@ -134,71 +133,75 @@ def write_states(rows, begins, ended, after, log_z, weight, K, begin, out):
 
 
 @kernel
-def smooth_sequences(
-    evidence_t, offsets, weights, is_free, tables, out_log_z, out_states, out_start, out_steps,
-    out_lengths, past, future,
-):  # fmt: skip
-    """`smooth_segments` of every sequence.
-
-    out_lengths : seen lengths (D, W) of inner, last, first and whole segments, the first two
-    without their weights; then inner and last ones with weights.
-    """
-    K, width, n = evidence_t.shape[0], past.shape[1], longest_span(offsets)
-    D = tables.inner.shape[0]
-    rows, back, linear, lines = (
-        np.empty((n, width)), np.empty((n, width)), np.empty((n, width)), np.empty((5, width))
-    )  # fmt: skip
-    begun, before, ended = np.empty((n, width)), np.empty((n + 1, width)), np.empty((n + 1, width))
-    after, behind, coming = np.empty((n, width)), np.empty((n + 1, width)), np.empty((n + 1, width))
-    begins, zeros = np.zeros((n, width)), np.full(width, -np.inf)
-    none, oldest = np.empty((0, width)), np.empty(width, dtype=np.int64)
-    for k in range(K):
-        zeros[k] = 0.0
-    steps = tables.shift, tables.transition, tables.log_transition, tables.step_shift
-    turned = tables.shift, tables.transposed, tables.log_transposed, tables.step_shift
-    ahead = (tables.inner, tables.first, tables.log_inner, tables.log_first, *steps)
-    again = (tables.inner, tables.last, tables.log_inner, tables.log_last, *turned)
-    inner, last, first, whole, more_inner, more_last = out_lengths
-    counts = inner, last, more_inner, more_last
+def close_sequences(rows, offsets, messages, log_last, log_whole, K, out_log_z):
+    """out_log_z (S,) += the sum over all last segments, where it is finite."""
+    D, oldest = log_last.shape[0], np.empty(rows.shape[1], dtype=np.int64)
     for s in range(offsets.shape[0] - 1):
-        lo, T, weight = offsets[s], offsets[s + 1] - offsets[s], weights[s]
-        free = is_free[lo : lo + T] if is_free.shape[0] > 0 else is_free
-        shift = load_sequence(evidence_t, lo, rows[:T], back[:T])
-        log_z = shift
-        if shift > -np.inf:
-            scan(
-                rows[:T], free, False, tables.start, ahead, (linear[:T], lines), K, none, 0.0, 1.0,
-                begun[:T], before, ended, counts, begins[:T],
+        lo, hi = offsets[s], offsets[s + 1]
+        if out_log_z[s] > -np.inf:
+            reach_back(rows[lo:hi], D, oldest)
+            begun, total = messages.begun[lo + s : hi + s], messages.total[lo + s : hi + s + 1]
+            out_log_z[s] += close(begun, total, log_last, log_whole, oldest, K)
+
+
+@kernel
+def count_sequences(
+    rows, offsets, weights, is_free, tables, log_z, ahead, behind, begins, out_start, out_steps,
+    outs, past, future, out_states,
+):  # fmt: skip
+    """Posteriors of states, starts, steps and first segments; see `smooth_segments`.
+
+    log_z (S,) : of the shifted rows. ahead, behind : Messages forward and backward
+    begins (n, W) : posterior that a segment begins at each row but the first. outs : see `_smooth`
+    """
+    K, D, oldest = out_steps.shape[0], tables.inner.shape[0], np.empty(rows.shape[1], np.int64)
+    for s in range(offsets.shape[0] - 1):
+        lo, hi, weight = offsets[s], offsets[s + 1], weights[s]
+        at, stop = lo + s, hi + s + 1
+        if weight > 0.0 and log_z[s] > -np.inf:
+            reach_back(rows[lo:hi], D, oldest)
+            ended, coming, after = ahead.ended[at:stop], behind.ended[at:stop], behind.begun[at:stop]
+            count_first(
+                rows[lo:hi], tables.start, after, ahead.total[at:stop],
+                (tables.log_first, tables.log_whole), K, log_z[s], weight, oldest,
+                (outs[2], outs[3], begins[lo]),
             )  # fmt: skip
-            reach_back(rows[:T], D, oldest)
-            log_z = close(begun[:T], before, tables.log_last, tables.log_whole, oldest, K)
-            out_log_z[s] = log_z + shift
-        else:
-            out_log_z[s] = shift
-        if not log_z > -np.inf or weight == 0.0:
             for k in range(K):
-                for t in range(T):
-                    out_states[k, lo + t] = 0.0 if log_z == log_z else np.nan
-            for t in range(T):
-                for k in range(width):
-                    past[lo + t, k] = future[lo + t, k] = 0.0
-            continue
-        scan(
-            back[:T], free, True, zeros, again, (linear[:T], lines), K, begun[:T], log_z, weight,
-            after[:T], behind, coming, counts, begins[:T],
-        )  # fmt: skip
-        logs = tables.log_first, tables.log_whole
-        count_first(
-            rows[:T], tables.start, after[:T], before, logs, K, log_z, weight, oldest,
-            (first, whole, begins[0]),
-        )  # fmt: skip
-        for k in range(K):
-            out_start[k] += begins[0, k]
-        count_steps(
-            ended, coming, free, tables.log_transition, tables.step_shift, log_z, weight, K,
-            out_steps, past[lo : lo + T], future[lo : lo + T],
-        )  # fmt: skip
-        write_states(rows[:T], begins, ended, after, log_z, weight, K, lo, out_states)
+                out_start[k] += begins[lo, k]
+            count_steps(
+                ended, coming, is_free[lo:hi], tables.log_transition, tables.step_shift, log_z[s],
+                weight, K, out_steps, past[lo:hi], future[lo:hi],
+            )  # fmt: skip
+            write_states(
+                rows[lo:hi], begins[lo:hi], ended, after, log_z[s], weight, K, lo, out_states
+            )
+        else:
+            for t in range(lo, hi):
+                for k in range(K):
+                    out_states[k, t] = 0.0 if log_z[s] == log_z[s] else np.nan
+                for k in range(rows.shape[1]):
+                    past[t, k] = future[t, k] = 0.0
+
+
+def scan_forward(evidence_t, tables, offsets, is_free):
+    """Rows (n, W), Messages forward, the log evidence (S,) that was taken out of the rows."""
+    (K, n), S, width = evidence_t.shape, len(offsets) - 1, len(tables.start)
+    rows, shift, none = np.empty((n, width)), np.empty(S), np.empty((0, width))
+    load_sequences(evidence_t, offsets, rows, shift)
+    found = Messages(*(np.empty((n + S, width)) for _ in range(3)))
+    no_counts = (none, none, none, none)
+    scan_sequences(
+        rows, offsets, is_free, forward(tables), K, none, shift, np.ones(S), found, no_counts, none
+    )
+    return rows, found, shift
+
+
+def log_evidence(rows, messages, tables, offsets, shift, K):
+    """log_z (S,) of the rows, whose evidence had `shift` taken out."""
+    log_z = shift * 0.0  # NaN stays
+    log_z[shift == -np.inf] = -np.inf
+    close_sequences(rows, offsets, messages, tables.log_last, tables.log_whole, K, log_z)
+    return log_z
 
 
 def smooth_segments(
@@ -213,26 +216,33 @@ def smooth_segments(
     is_free (n,) : whether a segment may begin at a row; None for everywhere
     out : as in `chain/smooth.py`
     """
-    K, n, D = len(log_start), evidence_t.shape[1], log_duration.shape[1]
-    longest = int(np.diff(offsets).max())
+    (K, n), S = evidence_t.shape, len(offsets) - 1
     tables = segment_tables(
-        log_start, log_transition, log_duration, longest,
+        log_start, log_transition, log_duration, int(np.diff(offsets).max()),
         right_censored=right_censored, left_censored=left_censored,
     )  # fmt: skip
-    width, seen = len(tables.start), len(tables.inner)
-    weights = np.ones(len(offsets) - 1) if weights is None else np.asarray(weights, dtype=float)
+    width = len(tables.start)
+    weights = np.ones(S) if weights is None else np.asarray(weights, dtype=float)
     is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
-    log_z, past, future = np.empty(len(weights)), np.empty((n, width)), np.empty((n, width))
+    rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free)
+    log_z = log_evidence(rows, ahead, tables, offsets, shift, K)
+    behind = Messages(*(np.empty((n + S, width)) for _ in range(3)))
+    # seen lengths of inner, last, first and whole segments, then inner and last ones with weights
+    lengths = tuple(np.zeros((len(tables.inner), width)) for _ in range(6))
+    inner, last, first, whole, more_inner, more_last = lengths
+    begins = np.zeros((n, width))
+    scan_sequences(
+        rows, offsets, is_free, backward(tables), K, ahead.begun, log_z, weights, behind,
+        (inner, last, more_inner, more_last), begins,
+    )  # fmt: skip
+    steps, past, future = np.zeros((K, K)), np.empty((n, width)), np.empty((n, width))
     states = np.empty(evidence_t.shape) if out is None else out
-    lengths = tuple(np.zeros((seen, width)) for _ in range(6))
-    steps = np.zeros((K, K))
-    smooth_sequences(
-        evidence_t, offsets, weights, is_free, tables, log_z, states, start, steps, lengths, past,
-        future,
+    count_sequences(
+        rows, offsets, weights, is_free, tables, log_z, ahead, behind, begins, start, steps,
+        lengths, past, future, states,
     )  # fmt: skip
     transition += steps + (past[:, :K].T @ future[:, :K]) * tables.transition[:K, :K]
-    inner, last, first, whole, more_inner, more_last = lengths
     inner = inner * tables.inner + more_inner
     last = last * tables.last + more_last
     duration += complete(tables, log_duration, inner, first, last, whole)
-    return log_z, states
+    return log_z + shift, states
