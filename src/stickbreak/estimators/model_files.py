@@ -18,6 +18,7 @@ from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, worke
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
 from stickbreak.priors import GammaPrior, TableRoot
+from stickbreak.priors.durations import DURATIONS
 from stickbreak.reading import Rows, Schema, check_categories
 from stickbreak.stats import Array, Summary
 
@@ -42,6 +43,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Delete,
         moves.Merge,
         GammaPrior,
+        *DURATIONS.values(),
         SharedCategorical,
         TableRoot,
     )

@@ -63,7 +63,8 @@ class Schema:
 class Given:
     """The arguments of one call by a user.
 
-    X, y, labels, sample_weight, lengths, sequence_id, context : see the estimators' `fit`
+    X, y, labels, sample_weight, lengths, sequence_id, context, change_points : see the estimators'
+        `fit`
     takes_unknown : whether a category that the fit has not seen is missing, with a warning; else
         it is refused
     owner : name of the estimator, for messages
@@ -77,6 +78,7 @@ class Given:
     lengths: Values = None
     sequence_id: Values = None
     context: Values = None
+    change_points: Any = None
     takes_unknown: bool = False
     owner: str = "the estimator"
     verbose: int = 0
