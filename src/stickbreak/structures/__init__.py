@@ -5,9 +5,10 @@ from .chain import Chain, TableChain
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
+from .semimarkov import SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
     "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
+    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "TableChain", "row_evidence",
 ]  # fmt: skip

@@ -246,3 +246,17 @@ def smooth_segments(
     last = last * tables.last + more_last
     duration += complete(tables, log_duration, inner, first, last, whole)
     return log_z + shift, states
+
+
+def segments_log_z(
+    evidence_t, log_start, log_transition, log_duration, offsets, is_free=None, *,
+    right_censored=True, left_censored=False,
+):  # fmt: skip
+    """log_z (S,) alone; arguments as in `smooth_segments`."""
+    tables = segment_tables(
+        log_start, log_transition, log_duration, int(np.diff(offsets).max()),
+        right_censored=right_censored, left_censored=left_censored,
+    )  # fmt: skip
+    is_free = np.ones(evidence_t.shape[1], dtype=np.bool_) if is_free is None else is_free
+    rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free)
+    return shift + log_evidence(rows, ahead, tables, offsets, shift, len(log_start))
