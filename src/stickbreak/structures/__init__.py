@@ -5,10 +5,11 @@ from .chain import Chain, TableChain
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
-from .semimarkov import SemiMarkov
+from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
-    "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "TableChain", "row_evidence",
+    "BaseStructure", "Best", "Chain", "Division", "Document", "Drawn", "EmbeddedSemiMarkov",
+    "Expected", "Independent", "LocalStep", "LongUnit", "Piece", "SemiMarkov", "TableChain",
+    "row_evidence",
 ]  # fmt: skip

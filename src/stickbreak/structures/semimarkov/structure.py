@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
+from stickbreak.errors import ImpossibleError, NumericalError
 from stickbreak.kernels.semimarkov.online import log_ages
 from stickbreak.kernels.semimarkov.paths import (
     best_segments,
@@ -333,14 +333,15 @@ class SemiMarkov(BaseStructure):
 
     @staticmethod
     def _require_possible(log_z: Array, potentials: Potentials, block: Batch) -> None:
-        """Raise NumericalError if a sequence has no possible segmentation."""
+        """Raise ImpossibleError if a sequence has no possible segmentation."""
         bad = np.flatnonzero(~np.isfinite(log_z))
         if not len(bad):
             return
         why = "is not a number"
         if not np.isnan(log_z[bad[0]]):
             why = "is zero: no segments of legal components and lengths cover it"
-        raise NumericalError(
+        kind = NumericalError if np.isnan(log_z[bad[0]]) else ImpossibleError
+        raise kind(
             f"the likelihood of sequence {block.unit_at + bad[0]} {why}; check the data's scale, "
             "the family's prior, the labels, max_duration and the change points"
         )
