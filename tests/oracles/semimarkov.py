@@ -7,12 +7,11 @@ any scale, -inf allowed.
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from oracles.chain import all_paths
-from scipy.special import logsumexp
 
 Array = np.ndarray
 
@@ -51,21 +50,32 @@ def complete_lengths(
 def every_labeling(
     evidence: Array, start: Array, transition: Array, duration: Array, **censoring: bool
 ) -> tuple[Array, Array, list[list[Array]]]:
-    """Paths (N, T), their log weights (N,), and the log weights of lengths of their segments."""
+    """Paths (N, T), their log weights (N,), and the posteriors (D,) of their segments' lengths."""
     T, K = evidence.shape
     paths, weights, lengths = all_paths(T, K), [], []
+    known: dict[tuple[int, int, bool, bool], tuple[float, Array]] = {}
+
+    def of(*segment: Any) -> tuple[float, Array]:
+        if segment not in known:
+            each = complete_lengths(duration, *segment, **censoring)
+            total = float(np.logaddexp.reduce(each))
+            with np.errstate(invalid="ignore"):
+                known[segment] = total, np.exp(each - total)
+        return known[segment]
+
     for path in paths:
         found = segments(path)
-        of = [
-            complete_lengths(duration, state, seen, i == 0, i == len(found) - 1, **censoring)
-            for i, (state, seen) in enumerate(found)
-        ]
-        weight = start[path[0]] + evidence[np.arange(T), path].sum()
-        weight += sum(logsumexp(w) for w in of)
-        weight += sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:], strict=False))
-        weights.append(weight)
-        lengths.append(of)
+        last = len(found) - 1
+        each = [of(*segment, i == 0, i == last) for i, segment in enumerate(found)]
+        weight = start[path[0]] + evidence[np.arange(T), path].sum() + sum(w for w, _ in each)
+        weights.append(weight + steps_of(found, transition))
+        lengths.append([share for _, share in each])
     return paths, np.array(weights), lengths
+
+
+def steps_of(found: list[tuple[int, int]], transition: Array) -> float:
+    """Sum of the steps between segments."""
+    return sum(transition[a, b] for (a, _), (b, _) in pairwise(found))
 
 
 def smooth(
@@ -74,19 +84,20 @@ def smooth(
     """The posterior by enumeration."""
     (T, K), out = evidence.shape, np.zeros_like(duration)
     paths, weights, lengths = every_labeling(evidence, start, transition, duration, **censoring)
-    log_z = float(logsumexp(weights))
+    log_z = float(np.logaddexp.reduce(weights))
     shares, first, steps = np.zeros((T, K)), np.zeros(K), np.zeros((K, K))
-    for path, weight, of in zip(paths, weights, lengths, strict=True):
-        chance = np.exp(weight - log_z)
-        if chance == 0.0:
+    with np.errstate(invalid="ignore"):
+        chances = np.exp(weights - log_z)
+    for path, chance, of in zip(paths, chances, lengths, strict=True):
+        if not chance > 0.0:
             continue
         shares[np.arange(T), path] += chance
         first[path[0]] += chance
         found = segments(path)
-        for (a, _), (b, _) in zip(found, found[1:], strict=False):
+        for (a, _), (b, _) in pairwise(found):
             steps[a, b] += chance
-        for (state, _), weights_of in zip(found, of, strict=True):
-            out[state] += chance * np.exp(weights_of - logsumexp(weights_of))
+        for (state, _), share in zip(found, of, strict=True):
+            out[state] += chance * share
     return Found(log_z, shares, first, steps, out)
 
 
@@ -102,7 +113,7 @@ def best(
     for path in paths:
         found = segments(path)
         value = start[path[0]] + evidence[np.arange(T), path].sum()
-        value += sum(transition[a, b] for (a, _), (b, _) in zip(found, found[1:], strict=False))
+        value += steps_of(found, transition)
         for i, (state, seen) in enumerate(found):
             is_left, is_right = left and i == 0, right and i == len(found) - 1
             possible = lengths >= seen if is_left or is_right else lengths == seen

@@ -194,19 +194,22 @@ def step_logs(ended, transition, log_transition, step_shift, K, scratch, out):
 
 
 @kernel
-def keep_linear(begun, total, linear, t, oldest, K, reference):
+def keep_linear(begun, total, linear, t, oldest, live, K, reference):
     """Linear[t] = exp(begun[t] - total[t] - reference); references that are too low are raised.
 
-    oldest (W,) : the least row that a state's segments may still begin at.
+    oldest (W,) : the least row that a state's segments may still begin at; live (W,) : the least
+    that is not zero, or lower.
     """
     width = begun.shape[1]
     for k in range(K):
         value = begun[t, k] - total[t, k]
         if value > reference[k] + HIGH:
-            if reference[k] > -np.inf:
-                factor = math.exp(reference[k] - value)
-                for s in range(oldest[k], t):
-                    linear[s, k] *= factor
+            factor = math.exp(reference[k] - value)
+            live[k] = max(live[k], oldest[k])
+            for s in range(live[k], t):
+                linear[s, k] *= factor
+                if linear[s, k] == 0.0 and s == live[k]:  # it stays so
+                    live[k] += 1
             reference[k] = value
     for k in range(0, width, EIGHT):
         at = t * width + k
@@ -274,7 +277,7 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
     linear, lines = work
     reference, sums, scratch = lines[0], lines[1], lines[2:].reshape(-1)
     (T, width), D = rows.shape, way.inner.shape[0]
-    oldest = np.zeros(width, dtype=np.int64)
+    oldest, live = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     for k in range(width):
         reference[k], total[0, k] = -np.inf, 0.0
         begun[0, k] = way.log_open[k] if k < K else -np.inf
@@ -289,7 +292,7 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
             else:
                 for k in range(width):
                     begun[t, k] = -np.inf
-        keep_linear(begun, total, linear, t, oldest, K, reference)
+        keep_linear(begun, total, linear, t, oldest, live, K, reference)
         for k in range(width):
             oldest[k] = max(oldest[k], end - D)
             value = rows[T - end if way.is_back else t, k]
@@ -313,7 +316,7 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
                 )
                 ended[end, k] = value
                 if high < reference[k] - FAR and high > -np.inf:
-                    reference[k] = high
+                    reference[k], live[k] = high, oldest[k]
                     refer(begun, total, linear, oldest[k], end, high, k)
         for k in range(K, width):
             ended[end, k] = -np.inf

@@ -198,8 +198,7 @@ def scan_forward(evidence_t, tables, offsets, is_free):
 
 def log_evidence(rows, messages, tables, offsets, shift, K):
     """log_z (S,) of the rows, whose evidence had `shift` taken out."""
-    log_z = shift * 0.0  # NaN stays
-    log_z[shift == -np.inf] = -np.inf
+    log_z = np.where(np.isfinite(shift), 0.0, shift)
     close_sequences(rows, offsets, messages, tables.log_last, tables.log_whole, K, log_z)
     return log_z
 
