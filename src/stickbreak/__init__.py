@@ -24,14 +24,19 @@ if TYPE_CHECKING:
     )
     from .estimators import (
         HDPHMM,
+        HDPHSMM,
         HMM,
+        HSMM,
         Comparison,
         DPMixture,
+        Durations,
         Forecast,
         HDPTopicModel,
         LatentDirichletAllocation,
         Mixture,
         OnlineFilter,
+        SegmentFilter,
+        Segments,
         compare,
         load,
         resume,
@@ -62,7 +67,14 @@ if TYPE_CHECKING:
         SubchainVB,
     )
     from .moves import Birth, Delete, Merge
-    from .priors import GammaPrior, TableRoot
+    from .priors import (
+        FreeDurations,
+        GammaPrior,
+        Geometric,
+        NegativeBinomial,
+        ShiftedPoisson,
+        TableRoot,
+    )
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -73,9 +85,9 @@ _HOMES = {
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "HDPHMM", "HMM", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
-        "LatentDirichletAllocation", "Mixture",
-        "OnlineFilter", "compare", "load", "resume",
+        "HDPHMM", "HDPHSMM", "HMM", "HSMM", "Comparison", "DPMixture", "Durations", "Forecast",
+        "HDPTopicModel", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "SegmentFilter",
+        "Segments", "compare", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -87,7 +99,10 @@ _HOMES = {
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Merge"),
-    "priors": ("GammaPrior", "TableRoot"),
+    "priors": (
+        "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
+        "TableRoot",
+    ),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -109,7 +124,9 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 __all__ = [
     "EM",
     "HDPHMM",
+    "HDPHSMM",
     "HMM",
+    "HSMM",
     "AutoregressiveGaussian",
     "BatchVB",
     "Bernoulli",
@@ -125,10 +142,13 @@ __all__ = [
     "DataWarning",
     "Delete",
     "DiagonalGaussian",
+    "Durations",
     "FixedVarianceGaussian",
     "Forecast",
+    "FreeDurations",
     "GammaPrior",
     "Gaussian",
+    "Geometric",
     "Gibbs",
     "HDPTopicModel",
     "HardEM",
@@ -138,11 +158,15 @@ __all__ = [
     "Mixture",
     "ModelFileError",
     "Multinomial",
+    "NegativeBinomial",
     "NoRoomError",
     "NumericalError",
     "OnlineFilter",
     "Poisson",
     "Product",
+    "SegmentFilter",
+    "Segments",
+    "ShiftedPoisson",
     "StickbreakWarning",
     "StochasticCollapsedVB",
     "StochasticVB",

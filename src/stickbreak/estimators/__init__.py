@@ -6,10 +6,12 @@ from .forecasts import Filtered, Forecast, OnlineFilter
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
+from .segment_forecasts import Durations, SegmentFilter, Segments
+from .semi_markov import HDPHSMM, HSMM
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 
 __all__ = [
-    "HDPHMM", "HMM", "ComparedModel", "Comparison", "DPMixture", "Filtered", "Forecast",
-    "HDPTopicModel", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load",
-    "register", "register_part", "resume",
+    "HDPHMM", "HDPHSMM", "HMM", "HSMM", "ComparedModel", "Comparison", "DPMixture", "Durations",
+    "Filtered", "Forecast", "HDPTopicModel", "LatentDirichletAllocation", "Mixture", "OnlineFilter",
+    "SegmentFilter", "Segments", "compare", "load", "register", "register_part", "resume",
 ]  # fmt: skip

@@ -335,6 +335,10 @@ class SequenceEstimator(Estimator):
         """(K,) expected rows of a stay in each state."""
         raise NotImplementedError
 
+    def _stays(self) -> dict[str, Any]:
+        """What a picture shows of stays: fields of `plots.View`."""
+        return {"durations": self._mean_durations()}
+
     # ------------------------------------------------------------------------------------ readers
 
     def _column_names(self, fitted: Fitted) -> list[str]:

@@ -11,6 +11,7 @@ from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
 from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
+from .segment_panels import draw_laws
 from .topic_panels import draw_documents, draw_topics
 from .view import View
 
@@ -23,6 +24,7 @@ __all__ = [
     "draw_documents",
     "draw_durations",
     "draw_figure",
+    "draw_laws",
     "draw_members",
     "draw_panel",
     "draw_strips",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from stickbreak.data import Batch
 from stickbreak.kernels.semimarkov.embedded import (
@@ -35,6 +35,7 @@ from .structure import SemiMarkov, unit_weights
 __all__ = ["EmbeddedSemiMarkov"]
 
 SEED = 17  # of the segmentations that `log_ways` is taken from: the same in every lap
+LEAST_SEGMENTS = 1e-6  # of a state with less, lengths say nothing
 BLOCK_NUMBERS = 1 << 21  # in a block's evidence, about 16 MB
 
 
@@ -81,8 +82,8 @@ class EmbeddedSemiMarkov(SemiMarkov):
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posterior shares of every row, expected starts, steps, stays and segments."""
         logits, weights = row_evidence(potentials, block).T, unit_weights(block)
-        if "log_ways" in out:
-            self._add_ways(logits, potentials, block, out)
+        drawn = self._drawn_lengths(logits, potentials, block) if "log_ways" in out else None
+        before = out["segments"].copy(), out["stays"].copy()
         log_z, shares = smooth_stages(
             logits, *self._stages(potentials), block.offsets, weights, free_rows(block),
             right_censored=self.right_censored, start=out["start"], transition=out["transition"],
@@ -90,15 +91,48 @@ class EmbeddedSemiMarkov(SemiMarkov):
         )  # fmt: skip
         self._require_possible(log_z, potentials, block)
         out["rows"] += shares.sum(1)
+        if drawn is not None:
+            self._add_ways(*drawn, weights, before, out)
         return Local(float(weights @ log_z), shares.T)
 
-    def _add_ways(self, logits: Array, potentials: Potentials, block: Batch, out: Out) -> None:
-        """Add the ways of one drawn segmentation of each sequence."""
+    def _drawn_lengths(
+        self, logits: Array, potentials: Potentials, block: Batch
+    ) -> tuple[Segments, Array]:
+        """One drawn segmentation of each sequence, with complete lengths."""
         uniforms = np.random.default_rng([SEED, block.row_at]).random(block.n_rows)
         path, log_z, extra = self._draw_stages(logits, potentials, block, uniforms)
         self._require_possible(log_z, potentials, block)
-        found, lengths = self._lengths(path, extra, block)
-        self._count_ways(found, lengths, unit_weights(block), out["log_ways"])
+        return self._lengths(path, extra, block)
+
+    def _add_ways(
+        self,
+        found: Segments,
+        lengths: Array,
+        weights: Array,
+        before: tuple[Array, Array],
+        out: Out,
+    ) -> None:
+        """Add the ways of drawn lengths, corrected for what they differ from expected ones.
+
+        The number of segments and the sum of lengths are known exactly (what was added to those
+        `before`). Ways are nearly linear in both: with the slope at the mean length, what is left
+        to chance is their curvature alone.
+        """
+        drawn = {name: np.zeros_like(out[name]) for name in ("segments", "stays", "log_ways")}
+        at = (found.state >= 0) & (lengths > 0)
+        weight, state = weights[found.unit[at]], found.state[at]
+        np.add.at(drawn["segments"], state, weight)
+        np.add.at(drawn["stays"], state, weight * (lengths[at] - 1))
+        self._count_ways(found, lengths, weights, drawn["log_ways"])
+        n, stays = out["segments"] - before[0], out["stays"] - before[1]
+        held = n > LEAST_SEGMENTS
+        mean = stays[held, None] / n[held, None]
+        r = np.array(self.shapes, dtype=float)
+        value = gammaln(mean + r) - gammaln(mean + 1.0) - gammaln(r)
+        slope = digamma(mean + r) - digamma(mean + 1.0)
+        more = (n - drawn["segments"])[held, None] * (value - slope * mean)
+        drawn["log_ways"][held] += more + (stays - drawn["stays"])[held, None] * slope
+        out["log_ways"] += np.maximum(drawn["log_ways"], 0.0)
 
     def _draw_stages(
         self, logits: Array, potentials: Potentials, block: Batch, uniforms: Array
@@ -146,10 +180,9 @@ class EmbeddedSemiMarkov(SemiMarkov):
         ways = gammaln(d + r - 1) - gammaln(d) - gammaln(r)
         np.add.at(out, found.state[at], weights[found.unit[at], None] * ways)
 
-    def _require_lengths(self, found: Any, lengths: Array, block: Batch, out: Out) -> None:
+    def _longest(self, out: Out) -> float:
         """Every length is possible."""
-
-    # ------------------------------------------------------------------------------ pieces
+        return np.inf
 
     def infer_long(
         self, step: LocalStep, unit: LongUnit, warm: Fields | None, out: Out
@@ -173,18 +206,20 @@ class EmbeddedSemiMarkov(SemiMarkov):
         )  # fmt: skip
 
     def _smooth_pieces(self, pieces: StagePieces, unit: LongUnit, out: Out) -> Iterator[Piece]:
-        weight = float(unit_weights(unit.raw)[0])
+        weight, drawn = float(unit_weights(unit.raw)[0]), None
         if "log_ways" in out:
             uniforms = np.random.default_rng([SEED, unit.raw.row_at]).random(unit.raw.n_rows)
             path = _join(pieces.draw(uniforms), unit.raw.n_rows)
-            found = self._lengths(path, np.array([pieces.extra]), unit.raw)
-            self._count_ways(*found, np.array([weight]), out["log_ways"])
+            drawn = self._lengths(path, np.array([pieces.extra]), unit.raw)
+        before = out["segments"].copy(), out["stays"].copy()
         log_z = weight * pieces.log_z
         counts = {name: out[name] for name in ("start", "transition", "segments", "stays")}
         for _, _, shares in pieces.smooth(weight, **counts):
             out["rows"] += shares.sum(1)
             yield unit.piece, unit.prepared, Local(log_z, shares.T)
             log_z = 0.0  # counts once
+        if drawn is not None:
+            self._add_ways(*drawn, np.array([weight]), before, out)
 
     def _path_pieces(
         self, drawn: Iterable[tuple[int, int, Array]], pieces: StagePieces, unit: LongUnit, out: Out

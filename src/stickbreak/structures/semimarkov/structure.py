@@ -173,29 +173,21 @@ class SemiMarkov(BaseStructure):
     def count(self, labels: Array, block: Batch, out: Out) -> None:
         """Starts, steps and lengths of the segments that labels say.
 
-        A segment next to rows without a label has no known length. The ends of sequences count as
-        ends of segments.
+        A segment next to rows without a label has no known length, nor has a run of rows that is
+        longer than any segment, as starts make them. The ends of sequences count as ends of
+        segments.
         """
         assert block.offsets is not None
         found = segments_of(np.asarray(labels), block.offsets)
         lengths, known = found.end - found.begin, found.state >= 0
-        self._require_lengths(found, lengths, block, out)
+        lengths[lengths > self._longest(out)] = 0
         lengths[:-1][~found.is_last[:-1] & ~known[1:]] = 0
         lengths[1:][~found.is_first[1:] & ~known[:-1]] = 0
         self._count_lengths(found, lengths, block, out)
 
-    def _require_lengths(self, found: Any, lengths: Array, block: Batch, out: Out) -> None:
-        """Raise ValueError for a labeled segment longer than any can be."""
-        longest = out["duration"].shape[1]
-        bad = np.flatnonzero((found.state >= 0) & (lengths > longest))
-        if len(bad):
-            at = bad[0]
-            row = int(found.begin[at] - np.asarray(block.offsets)[found.unit[at]])
-            raise ValueError(
-                f"labels of sequence {block.unit_at + found.unit[at]} have a segment of "
-                f"{lengths[at]} rows, from row {row} on, but max_duration={longest}; "
-                "raise max_duration or check the labels"
-            )
+    def _longest(self, out: Out) -> float:
+        """The longest segment that can be."""
+        return float(out["duration"].shape[1])
 
     # ------------------------------------------------------------------------------ labels, scores
 
@@ -261,7 +253,7 @@ class SemiMarkov(BaseStructure):
     def own_counts(
         self, batch: Batch, n_components: int, axis: str, granularity: str = ""
     ) -> Fields:
-        """rows (n, K), pairs (units, K, K), and the statistics of lengths of every unit."""
+        """Rows (n, K), pairs (units, K, K), and the statistics of lengths of every unit."""
         K, layout = n_components, {"rows": Field(("row", axis))}
         arrays = {"rows": np.zeros((batch.n_rows, K), KEPT)}
         for name, (axes, shape) in self._own_tables(K, axis).items():
