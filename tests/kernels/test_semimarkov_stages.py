@@ -72,6 +72,30 @@ def test_stages_equal_explicit_lengths_though_weights_do_not_sum_to_one(K, T, ri
 
 
 @censored
+def test_sequences_side_by_side_are_sums_of_single_ones(right):
+    rng, K, lengths = np.random.default_rng(2), 6, [3, 20, 1, 17, 17, 9, 30, 2, 11]
+    offsets, weights = np.r_[0, np.cumsum(lengths)], rng.random(9)
+    weights[4] = 0.0
+    evidence, *tables = problem(3, K, offsets[-1])
+    evidence[:, offsets[3] : offsets[4]] *= 500.0  # one that leaves the linear domain
+    evidence[2, 5] = -np.inf
+    counts = {"start": np.zeros(K), "transition": np.zeros((K, K))}
+    counts |= {"segments": np.zeros(K), "stays": np.zeros(K)}
+    log_z, shares = smooth_stages(
+        evidence, *tables, offsets, weights, right_censored=right, **counts
+    )
+    for s, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        part = np.ascontiguousarray(evidence[:, a:b])
+        alone = run((part, *tables), right, weights[s], np.ones(b - a, dtype=bool))
+        assert log_z[s] == pytest.approx(alone[0], rel=1e-13)
+        np.testing.assert_allclose(shares[:, a:b], alone[1], atol=1e-11)
+        for name, table in alone[2].items():
+            counts[name] -= table
+    for table in counts.values():
+        np.testing.assert_allclose(table, 0.0, atol=1e-10)  # logs of 1e4 in the one sequence
+
+
+@censored
 def test_the_check_problem_of_censored_ends(right):
     """Of 500 rows the sum over what is to come is not that of weights that sum to one."""
     given = problem(5, 2, 500, 0.5)

@@ -6,9 +6,13 @@ whose numbers leave the linear domain is done by its lengths instead, exact but 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..chain.single import load_rows, sum_logs
+from ..chain.smooth import LEAST_SLOTS, LONG, TABLE_NUMBERS, plan_groups
+from ..vectors import EIGHT
 from .paths import draw_segments, filter_segments
 from .smooth import smooth_segments
 from .stage_paths import draw_end, draw_extra, draw_rows, draw_sequences, filter_sequences
@@ -22,6 +26,7 @@ from .stages import (
     stage_tables,
     write_rows,
 )
+from .stages_eight import smooth_group, stacked
 
 MAX_WORK = 1 << 38  # rows times lengths times states of a sequence that is done by its lengths
 
@@ -40,18 +45,20 @@ def smooth_stages(
     (K, n), S = evidence_t.shape, len(offsets) - 1
     tables = stage_tables(log_start, log_transition, *lengths, right_censored)
     weights = np.ones(S) if weights is None else np.asarray(weights, dtype=float)
-    is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
-    width, states = len(tables.start), np.empty(evidence_t.shape)
-    log_z, past, future = np.empty(S), np.empty((n, width)), np.empty((n, width))
-    found, extra = np.zeros(width), np.zeros(width)
-    smooth_sequences(
-        evidence_t, offsets, weights, is_free, tables, log_z, states, start, found, extra, past,
-        future,
-    )  # fmt: skip
-    transition += (past[:, :K].T @ future[:, :K]) * tables.transition[:K, :K]
-    segments += found[:K]
-    good = np.repeat(log_z > -np.inf, np.diff(offsets))
-    stays += states[:, good].sum(1) - found[:K] + extra[:K]
+    log_z, states = np.full(S, -np.inf), np.empty(evidence_t.shape)
+    counts = _Counts(np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
+    if is_free is None:  # of rows at which none may begin, slots know nothing
+        _side_by_side(evidence_t, tables, lengths[2], offsets, weights, log_z, states, counts)
+    is_free = _everywhere(n, is_free)
+    for s in np.flatnonzero(log_z == -np.inf):
+        rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        log_z[s] = _alone(evidence_t, tables, rows, weights[s], is_free, states, counts)
+        if log_z[s] == -np.inf:
+            states[:, rows] = 0.0
+    start += counts.start
+    transition += counts.steps * tables.transition[:K, :K]
+    segments += counts.segments
+    stays += states.sum(1) - counts.segments + counts.extra
     for s in np.flatnonzero(~(log_z > -np.inf)):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         log_z[s] = _by_lengths(
@@ -62,6 +69,56 @@ def smooth_stages(
     if out is not None:
         out[...] = states
     return log_z, states if out is None else out
+
+
+class _Counts(NamedTuple):
+    """Sums over sequences: steps (K, K) still without transitions; start, segments, extra (K,)."""
+
+    steps: np.ndarray
+    start: np.ndarray
+    segments: np.ndarray
+    extra: np.ndarray
+
+
+def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, counts):
+    """Groups of eight sequences; log_z (S,) stays -inf for those that are to be done alone."""
+    lengths, K = np.diff(offsets), evidence_t.shape[0]
+    order = np.argsort(-lengths, kind="stable")
+    groups, alone = np.empty_like(lengths), np.empty_like(lengths)
+    longest = TABLE_NUMBERS // (EIGHT * K)
+    n_groups, _ = plan_groups(lengths[order], LEAST_SLOTS, LONG, longest, groups, alone)
+    if n_groups == 0:
+        return
+    stages = stacked(tables, shape)
+    T = -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
+    rows, ended, begun = (np.empty((T, K, EIGHT)) for _ in range(3))
+    inverses, messages = np.empty((T, EIGHT)), np.empty((3, stages.first[-1], EIGHT))
+    for g in groups[:n_groups]:
+        mine = order[g : g + EIGHT]
+        smooth_group(
+            evidence_t, mine, offsets, weights, stages, rows, ended, begun, inverses,
+            tuple(messages), log_z, states, counts.start, counts.segments, counts.extra,
+        )  # fmt: skip
+        n = int(lengths[mine[0]])
+        np.add(
+            counts.steps, np.tensordot(ended[:n], begun[:n], axes=([0, 2], [0, 2])),
+            out=counts.steps,
+        )  # fmt: skip
+
+
+def _alone(evidence_t, tables, rows, weight, is_free, states, counts):
+    """One sequence. Returns log_z, -inf if the linear domain fails."""
+    K, n, width = len(evidence_t), rows.stop - rows.start, len(tables.start)
+    log_z, past, future = np.empty(1), np.empty((n, width)), np.empty((n, width))
+    segments, extra = np.zeros(width), np.zeros(width)
+    smooth_sequences(
+        evidence_t, np.array([rows.start, rows.stop]), np.array([weight]), is_free, tables, log_z,
+        states, counts.start, segments, extra, past, future,
+    )  # fmt: skip
+    np.add(counts.steps, past[:, :K].T @ future[:, :K], out=counts.steps)
+    np.add(counts.segments, segments[:K], out=counts.segments)
+    np.add(counts.extra, extra[:K], out=counts.extra)
+    return log_z[0]
 
 
 def _by_lengths(

@@ -226,8 +226,9 @@ def write_rows(shares, rows, weight, K, begin, out):
         total = 0.0
         for k in range(K):
             total += shares[t, k] if rows[t, k] > 0.0 else 0.0
+        factor = weight / total if total > 0.0 else 0.0
         for k in range(K):
-            out[k, begin + t] = shares[t, k] * (weight / total) if rows[t, k] > 0.0 else 0.0
+            out[k, begin + t] = shares[t, k] * factor if rows[t, k] > 0.0 else 0.0
 
 
 @kernel
@@ -237,7 +238,7 @@ def smooth_sequences(
 ):  # fmt: skip
     """Forward-backward of every sequence, see `embedded.py`; -inf in out_log_z if one fails.
 
-    past, future (n, W) : see `backward_stages`; out_extra (W,) += rows still to come of segments
+    past, future (n, W) of all rows from offsets[0] on: see `backward_stages`; out_extra (W,) += rows still to come of segments
     that are cut
     """
     K, (R, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
@@ -246,7 +247,8 @@ def smooth_sequences(
     x, y, segments = np.empty((R, width)), np.empty((R, width)), np.empty(width)
     for s in range(offsets.shape[0] - 1):
         lo, hi, weight = offsets[s], offsets[s + 1], weights[s]
-        T, ended, coming, total = hi - lo, past[lo:hi], future[lo:hi], 0.0
+        T, at, total = hi - lo, offsets[s] - offsets[0], 0.0
+        ended, coming = past[at : at + T], future[at : at + T]
         load_rows(evidence_t, lo, rows[:T], top[:T])
         done = forward_stages(
             rows[:T], is_free[lo:hi], True, tables, K, x, ended, begun, scale[:T]
