@@ -45,30 +45,28 @@ def smooth_stages(
     (K, n), S = evidence_t.shape, len(offsets) - 1
     tables = stage_tables(log_start, log_transition, *lengths, right_censored)
     weights = np.ones(S) if weights is None else np.asarray(weights, dtype=float)
-    log_z, states = np.full(S, -np.inf), np.empty(evidence_t.shape)
+    log_z, states = np.full(S, -np.inf), np.empty(evidence_t.shape) if out is None else out
     counts = _Counts(np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
     if is_free is None:  # of rows at which none may begin, slots know nothing
         _side_by_side(evidence_t, tables, lengths[2], offsets, weights, log_z, states, counts)
     is_free = _everywhere(n, is_free)
+    failed = {}
     for s in np.flatnonzero(log_z == -np.inf):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         log_z[s] = _alone(evidence_t, tables, rows, weights[s], is_free, states, counts)
-        if log_z[s] == -np.inf:
-            states[:, rows] = 0.0
+        if log_z[s] == -np.inf:  # a copy, as `out` may be the evidence itself
+            failed[s], states[:, rows] = evidence_t[:, rows].copy(), 0.0
     start += counts.start
     transition += counts.steps * tables.transition[:K, :K]
     segments += counts.segments
     stays += states.sum(1) - counts.segments + counts.extra
-    for s in np.flatnonzero(~(log_z > -np.inf)):
+    for s, own in failed.items():
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         log_z[s] = _by_lengths(
-            np.ascontiguousarray(evidence_t[:, rows]), log_start, log_transition, lengths,
-            weights[s], is_free[rows], right_censored, (start, transition, segments, stays),
-            states[:, rows],
+            own, log_start, log_transition, lengths, weights[s], is_free[rows], right_censored,
+            (start, transition, segments, stays), states[:, rows],
         )  # fmt: skip
-    if out is not None:
-        out[...] = states
-    return log_z, states if out is None else out
+    return log_z, states
 
 
 class _Counts(NamedTuple):
@@ -93,17 +91,14 @@ def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, co
     T = -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
     rows, ended, begun = (np.empty((T, K, EIGHT)) for _ in range(3))
     inverses, messages = np.empty((T, EIGHT)), np.empty((3, stages.first[-1], EIGHT))
+    steps = np.zeros((K, K, EIGHT))
     for g in groups[:n_groups]:
-        mine = order[g : g + EIGHT]
         smooth_group(
-            evidence_t, mine, offsets, weights, stages, rows, ended, begun, inverses,
-            tuple(messages), log_z, states, counts.start, counts.segments, counts.extra,
+            evidence_t, order[g : g + EIGHT], offsets, weights, stages, rows, ended, begun,
+            inverses, tuple(messages), log_z, states, counts.start, counts.segments, counts.extra,
+            steps,
         )  # fmt: skip
-        n = int(lengths[mine[0]])
-        np.add(
-            counts.steps, np.tensordot(ended[:n], begun[:n], axes=([0, 2], [0, 2])),
-            out=counts.steps,
-        )  # fmt: skip
+    np.add(counts.steps, steps.sum(2), out=counts.steps)
 
 
 def _alone(evidence_t, tables, rows, weight, is_free, states, counts):

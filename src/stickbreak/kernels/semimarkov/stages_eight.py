@@ -17,6 +17,8 @@ from ..chain.single import LOG_2, LOST, TINY
 from ..compile import kernel
 from ..vectors import EIGHT, at_least, exponent, fill, fma, load, mantissa, spread, store
 
+TIMES = 64  # rows whose products are added together
+
 __all__ = ["StackedStages", "smooth_group", "stacked"]
 
 
@@ -183,6 +185,47 @@ def backward_group(
 
 
 @kernel
+def add_two_by_two(ended, future, first, last, K, i, j, out):
+    """Products of states i, i + 1 of `ended` and j, j + 1 of `future`, summed over rows."""
+    upper, lower = EIGHT * (i * K + j), EIGHT * ((i + 1) * K + j)
+    a, b = load(out, upper), load(out, upper + EIGHT)
+    c, d = load(out, lower), load(out, lower + EIGHT)
+    for t in range(first, last):
+        at, to = EIGHT * (t * K + i), EIGHT * (t * K + j)
+        x, y = load(ended, at), load(ended, at + EIGHT)
+        left, right = load(future, to), load(future, to + EIGHT)
+        a, b, c, d = fma(x, left, a), fma(x, right, b), fma(y, left, c), fma(y, right, d)
+    store(out, upper, a)
+    store(out, upper + EIGHT, b)
+    store(out, lower, c)
+    store(out, lower + EIGHT, d)
+
+
+@kernel
+def add_products(ended, future, T, K, out):
+    """Out (K, K, 8)[i, j] += sum over rows of ended (T, K, 8)[t, i] * future (T, K, 8)[t, j].
+
+    Some rows at a time, which stay in the cache.
+    """
+    even = K - K % 2
+    for first in range(0, T, TIMES):
+        last = min(first + TIMES, T)
+        for i in range(0, even, 2):
+            for j in range(0, even, 2):
+                add_two_by_two(ended, future, first, last, K, i, j, out)
+        if even < K:
+            for k in range(K):
+                a, b = load(out, EIGHT * (even * K + k)), load(out, EIGHT * (k * K + even))
+                for t in range(first, last):
+                    at = t * K
+                    a = fma(load(ended, EIGHT * (at + even)), load(future, EIGHT * (at + k)), a)
+                    b = fma(load(ended, EIGHT * (at + k)), load(future, EIGHT * (at + even)), b)
+                store(out, EIGHT * (even * K + k), a)
+                if k < even:
+                    store(out, EIGHT * (k * K + even), b)
+
+
+@kernel
 def settle_slots(rows, T, K, repeats):
     """Posteriors rows (T, K, 8) of every row are made to sum to repeats (8,)."""
     wanted = load(repeats, 0)
@@ -199,13 +242,13 @@ def settle_slots(rows, T, K, repeats):
 @kernel
 def smooth_group(
     evidence_t, sequences, offsets, weights, tables, rows, ended, begun, inverses, messages,
-    out_log_z, out_states, out_start, out_segments, out_extra,
+    out_log_z, out_states, out_start, out_segments, out_extra, out_steps,
 ):  # fmt: skip
     """Forward-backward of up to eight sequences, the longest first.
 
     out_log_z (S,) : -inf for those that the linear domain cannot do, of which nothing is counted
-    ended, begun (T, K, 8) : afterwards, their products times the transitions are the steps
     out_states (K, n), out_start, out_segments, out_extra (K,) : see `stages.smooth_sequences`
+    out_steps (K, K, 8) : steps, still without the transitions
     """
     K, n_used = evidence_t.shape[0], sequences.shape[0]
     x, last, y = messages
@@ -250,6 +293,9 @@ def smooth_group(
                     out_extra[k] += last[i, s] * tables.close[i] * factors[s] * tables.extra[i]
             else:
                 for t in range(T):
-                    ended[t, k, s] = begun[t, k, s] = rows[t, k, s] = 0.0
+                    ended[t, k, s] = begun[t, k, s] = 0.0
+        if log_scale[s] == -np.inf:
+            lengths[s] = shortest = 0  # its rows are left as they are
+    add_products(ended, begun, T, K, out_steps)
     settle_slots(rows, T, K, repeats)
     store_slots(rows, 0, T, begins, lengths, shortest, square, out_states)
