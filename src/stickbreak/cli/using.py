@@ -184,7 +184,7 @@ def _open(
 
 def _parts(
     method: Callable[..., Any], table: FileTable, offsets: Array | None, what: str, verbose: int
-) -> Iterator[Array]:
+) -> Iterator[Any]:
     """Answers part by part; sequences, offsets (S + 1,), stay whole."""
     done, cuts = 0, np.r_[np.arange(0, table.n_rows, PART_ROWS), table.n_rows]
     if offsets is not None:

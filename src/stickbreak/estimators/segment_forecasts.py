@@ -82,9 +82,9 @@ def summarize_lengths(fitted: Fitted) -> Durations:
     mean = shares @ lengths
     std = np.sqrt(np.maximum(shares @ lengths**2 - mean**2, 0.0))
     ends = shares.cumsum(1)
-    quantiles = [1.0 + (ends < q).sum(1) for q in QUANTILES]
+    low, median, high = (1.0 + (ends < q).sum(1) for q in QUANTILES)
     segments = _prior(fitted.model).lengths.segments(fitted.counts)
-    return Durations(mean, std, *quantiles, np.array(segments), probability)
+    return Durations(mean, std, low, median, high, np.array(segments), probability)
 
 
 def _normalized(probability: Array) -> Array:
@@ -102,18 +102,9 @@ def explicit(fitted: Fitted, potentials: ModelPotentials) -> tuple[Model, ModelP
         return fitted.model, potentials
     with np.errstate(divide="ignore"):  # lengths that underflow
         duration = np.log(length_table(fitted))
-    exact = replace(
-        _prior(fitted.model), duration_inference="exact", max_duration=duration.shape[1]
-    )
-    model = replace(fitted.model, structure=SemiMarkov(), prior=exact)
-    zeros = model.zeros(len(duration))
-    empty = replace(zeros, arrays={**zeros.arrays, **_shared(zeros.arrays, fitted)})
+    model = replace(fitted.model, structure=SemiMarkov())
     tables = {name: potentials[name] for name in ("start", "transition")}
-    return model, replace(potentials, tables={**tables, "duration": duration}, empty=empty.empty())
-
-
-def _shared(arrays: Any, fitted: Fitted) -> dict[str, Array]:
-    return {name: fitted.counts[name] for name in arrays if name in fitted.counts}
+    return model, replace(potentials, tables={**tables, "duration": duration})
 
 
 def last_ages(
@@ -147,7 +138,8 @@ def forecast_segments(
     contexts = None
     if family.lags:
         contexts = table.rows[table.shape.offsets[1:] - 1, : family.n_context]
-    states, rows = [], []
+    states: list[Array] = []
+    rows: list[Any] = []
     for s, known in enumerate(ages):
         context = None if contexts is None else contexts[s]
         found = _walk(fitted, known, leaves, transition, context, horizon)
