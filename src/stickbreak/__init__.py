@@ -40,18 +40,23 @@ if TYPE_CHECKING:
     from .estimators import (
         DMV,
         HDPHMM,
+        HDPHSMM,
         HDPPCFG,
         HMM,
+        HSMM,
         IBM1,
         PCFG,
         Comparison,
         DPMixture,
+        Durations,
         Forecast,
         HDPTopicModel,
         HMMAligner,
         LatentDirichletAllocation,
         Mixture,
         OnlineFilter,
+        SegmentFilter,
+        Segments,
         compare,
         load,
         resume,
@@ -82,7 +87,14 @@ if TYPE_CHECKING:
         SubchainVB,
     )
     from .moves import Birth, Delete, Loosen, Merge
-    from .priors import GammaPrior, TableRoot
+    from .priors import (
+        FreeDurations,
+        GammaPrior,
+        Geometric,
+        NegativeBinomial,
+        ShiftedPoisson,
+        TableRoot,
+    )
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -97,8 +109,9 @@ _HOMES = {
         "NumericalError", "StickbreakWarning",
     ),
     "estimators": (
-        "DMV", "HDPHMM", "HDPPCFG", "HMM", "IBM1", "PCFG", "Comparison", "DPMixture", "Forecast",
-        "HDPTopicModel", "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter",
+        "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
+        "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
+        "LatentDirichletAllocation", "Mixture", "OnlineFilter", "SegmentFilter", "Segments",
         "compare", "load", "resume",
     ),
     "families": (
@@ -111,7 +124,10 @@ _HOMES = {
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
     "moves": ("Birth", "Delete", "Loosen", "Merge"),
-    "priors": ("GammaPrior", "TableRoot"),
+    "priors": (
+        "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
+        "TableRoot",
+    ),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -134,8 +150,10 @@ __all__ = [
     "DMV",
     "EM",
     "HDPHMM",
+    "HDPHSMM",
     "HDPPCFG",
     "HMM",
+    "HSMM",
     "IBM1",
     "PCFG",
     "AutoregressiveGaussian",
@@ -155,10 +173,13 @@ __all__ = [
     "DataWarning",
     "Delete",
     "DiagonalGaussian",
+    "Durations",
     "FixedVarianceGaussian",
     "Forecast",
+    "FreeDurations",
     "GammaPrior",
     "Gaussian",
+    "Geometric",
     "Gibbs",
     "HDPTopicModel",
     "HMMAligner",
@@ -170,11 +191,15 @@ __all__ = [
     "Mixture",
     "ModelFileError",
     "Multinomial",
+    "NegativeBinomial",
     "NoRoomError",
     "NumericalError",
     "OnlineFilter",
     "Poisson",
     "Product",
+    "SegmentFilter",
+    "Segments",
+    "ShiftedPoisson",
     "StickbreakWarning",
     "StochasticCollapsedVB",
     "StochasticVB",

@@ -13,6 +13,7 @@ __all__ = [
     "CheckpointError",
     "ConvergenceWarning",
     "DataWarning",
+    "ImpossibleError",
     "ModelFileError",
     "NoRoomError",
     "NumericalError",
@@ -64,6 +65,10 @@ class DataWarning(StickbreakWarning):
 
 class NumericalError(ValueError):
     """A number that must be finite is not."""
+
+
+class ImpossibleError(NumericalError):
+    """The data have no probability under the model."""
 
 
 class ModelFileError(ValueError):

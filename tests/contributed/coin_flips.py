@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.estimators import register
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.chain_answers import ChainModel
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 from stickbreak.stats import Array
@@ -18,7 +18,7 @@ from .uniform import Uniform
 
 
 @register
-class CoinFlips(SequenceModel):
+class CoinFlips(ChainModel):
     """fit, predict and score for units of rows: a list of arrays, `lengths` or `sequence_id`.
 
     Parameters and attributes as in `sb.HMM`; the prior has none.

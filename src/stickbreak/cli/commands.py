@@ -247,6 +247,14 @@ def predict(
             "component instead of the best one.",
         ),
     ] = False,
+    segments: Annotated[
+        bool,
+        typer.Option(
+            "--segments",
+            help="Of semi-Markov models: a line for each segment (sequence, start, end, state, "
+            "length) instead of one for each row.",
+        ),
+    ] = False,
     out: WriteTo = None,
     **options: Any,
 ) -> None:
@@ -256,9 +264,14 @@ def predict(
     the best tree, heads as CoNLL-U, constituents in brackets. Columns are found by name where the
     file has names, and so are words.
     """
-    from .using import predict_rows
+    from .using import predict_rows, predict_segments
 
-    predict_rows(model, data, proba, out, options)
+    if segments and proba:
+        raise ValueError("--segments and --proba contradict each other")
+    if segments:
+        predict_segments(model, data, out, options)
+    else:
+        predict_rows(model, data, proba, out, options)
 
 
 @_add(

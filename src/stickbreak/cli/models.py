@@ -42,6 +42,18 @@ CHAIN_OPTIONS = (
     "init", "random_state", "n_init",
     "n_jobs",
 )  # fmt: skip
+SEGMENT_OPTIONS = (
+    "n_components", "family", "duration", "max_duration", "duration_inference", "n_samples",
+    "concentration", "start_concentration", "learn_prior", "init", "random_state", "n_init",
+    "n_jobs",
+)  # fmt: skip
+SEGMENT_DEFAULTS = {
+    "duration": "negative-binomial",
+    "max_duration": "no limit",
+    "duration_inference": "exact",
+    "n_samples": "10",
+    "init": CHAIN_INITS,
+}
 MIXTURE_OPTIONS = (
     "n_components",
     "family",
@@ -146,6 +158,48 @@ MODELS = (
             "stickiness": "0",
             "root": "beta",
             "init": CHAIN_INITS,
+        },
+        reads="sequences",
+    ),
+    ModelEntry(
+        "hsmm",
+        "HSMM",
+        "Fit a hidden semi-Markov model, whose states have laws of duration, to sequences of rows.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hsmm walks.csv --sequence-id sequence --n-components 3 --seed 0 --out "
+            "walks.stickbreak",
+            "stickbreak predict walks.stickbreak walks.csv --sequence-id sequence --segments",
+        ),
+        SEGMENT_OPTIONS,
+        {
+            **SEGMENT_DEFAULTS,
+            "n_components": "8",
+            "moves": "no",
+            "concentration": "0.5, of each entry",
+            "start_concentration": "0.5, of each entry",
+        },
+        reads="sequences",
+    ),
+    ModelEntry(
+        "hdp-hsmm",
+        "HDPHSMM",
+        "Fit an HDP semi-Markov model to sequences of rows: uses as many states as the data "
+        "support, each with a law of duration.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hdp-hsmm walks.csv --sequence-id sequence --n-components 6 "
+            "--max-duration 100 --seed 0 --out walks.stickbreak",
+        ),
+        (*SEGMENT_OPTIONS, "top_concentration", "root"),
+        {
+            **SEGMENT_DEFAULTS,
+            "n_components": "25, to begin with",
+            "moves": "yes, unless --root point or --duration-inference sampled",
+            "concentration": "0.5",
+            "start_concentration": "10",
+            "top_concentration": "10",
+            "root": "beta",
         },
         reads="sequences",
     ),

@@ -54,6 +54,16 @@ ESTIMATOR = {
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
+    "duration": Option(
+        str, "Law of the lengths of segments: negative-binomial, poisson, geometric or free"
+    ),
+    "max_duration": Option(int, "The longest segment, in rows; less is faster"),
+    "duration_inference": Option(
+        str,
+        "exact (all lengths); or for negative-binomial and geometric, in linear time, embedded "
+        "(sub-states) or sampled (drawn segmentations)",
+    ),
+    "n_samples": Option(int, "Segmentations that sampled durations draw in each step"),
     "root": Option(str, 'What is known of the root: "beta", "point", or "tables"'),
     "learn_prior": Option(
         bool,

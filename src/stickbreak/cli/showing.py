@@ -127,14 +127,13 @@ def settings(model: Any) -> dict[str, Any]:
 def components(model: Any) -> list[dict[str, Any]]:
     """Each component with all that is known of it."""
     posterior = model.posterior_
+    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
     return [
         {
             "component": k,
             "weight": float(model.weights_[k]),
             "rows": float(model.counts_[k]),
-            **(
-                {"duration": float(model.durations_[k])} if isinstance(model, SequenceModel) else {}
-            ),
+            **({} if stays is None else {"duration": float(stays[k])}),
             **{name: values[k] for name, values in posterior.items()},
         }
         for k in range(model.n_components_)
@@ -163,7 +162,7 @@ def _table_lines(model: Any) -> list[str]:
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
-    stays = model.durations_ if isinstance(model, SequenceModel) else None
+    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
     header = [
         model._noun,
         "rows",

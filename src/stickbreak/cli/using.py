@@ -12,6 +12,8 @@ import numpy as np
 
 import stickbreak as sb
 from stickbreak.data import FileTable, open_like
+from stickbreak.estimators.segment_answers import SegmentModel
+from stickbreak.estimators.segment_forecasts import Segments
 from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.progress import Phase
 from stickbreak.reading import Stack, count_documents
@@ -23,7 +25,7 @@ from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 from .sentences import predict_sentences, score_sentences
 
-__all__ = ["predict_rows", "score_rows"]
+__all__ = ["predict_rows", "predict_segments", "score_rows"]
 
 PART_ROWS = 1 << 16
 PART_DOCUMENTS = 1 << 12
@@ -75,6 +77,26 @@ def predict_rows(
         out,
         "probabilities" if proba else "labels",
         options,
+    )
+
+
+def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str, Any]) -> None:
+    """A line for each segment of every sequence."""
+    check_target(out, SUFFIXES)
+    verbose = configure_logs(options)
+    model = _load(path, options)
+    if not isinstance(model, SegmentModel):
+        raise ValueError(
+            f"--segments is for semi-Markov models; {path} holds a {type(model).__name__}"
+        )
+    table, offsets = _open(model, path, data, options, verbose)
+    found, n_before = [], 0
+    for part in _parts(model.predict_segments, table, offsets, "predicting", verbose):
+        found.append(np.column_stack([part.sequence + n_before, *part[1:]]))
+        n_before += int(part.sequence[-1]) + 1
+    lines = np.concatenate(found)
+    _answer(
+        iter([lines]), list(Segments._fields), {"n_segments": len(lines)}, out, "segments", options
     )
 
 
@@ -189,8 +211,8 @@ def _open(
 
 
 def _parts(
-    method: Callable[..., Array], table: FileTable, offsets: Array | None, what: str, verbose: int
-) -> Iterator[Array]:
+    method: Callable[..., Any], table: FileTable, offsets: Array | None, what: str, verbose: int
+) -> Iterator[Any]:
     """Answers part by part; sequences, offsets (S + 1,), stay whole."""
     done, cuts = 0, np.r_[np.arange(0, table.n_rows, PART_ROWS), table.n_rows]
     if offsets is not None:

@@ -9,19 +9,24 @@ from .grammars import HDPPCFG, PCFG
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
+from .segment_forecasts import Durations, SegmentFilter, Segments
+from .semi_markov import HDPHSMM, HSMM
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 from .tree_models import Rule
 
 __all__ = [
     "DMV",
     "HDPHMM",
+    "HDPHSMM",
     "HDPPCFG",
     "HMM",
+    "HSMM",
     "IBM1",
     "PCFG",
     "ComparedModel",
     "Comparison",
     "DPMixture",
+    "Durations",
     "Filtered",
     "Forecast",
     "HDPTopicModel",
@@ -30,6 +35,8 @@ __all__ = [
     "Mixture",
     "OnlineFilter",
     "Rule",
+    "SegmentFilter",
+    "Segments",
     "compare",
     "load",
     "register",

@@ -255,7 +255,11 @@ class Estimator(Learned):
             return self._model_for(engine, old.family, self._prior_of(old.prior))
         family = self._resolve(task)
         with columns_named(self._row_names(task.schema)):
-            return self._model_for(engine, family, self._prior_of(self))
+            return self._model_for(engine, family, self._prior_for(task))
+
+    def _prior_for(self, task: Task) -> dict[str, Any]:
+        """The prior's arguments, with what is left open set from the data."""
+        return self._prior_of(self)
 
     def _model_for(self, engine: Engine, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         """The model in the form that the engine's rule can fit."""

@@ -189,6 +189,10 @@ class OnlineFilter:
         )
         if self._dictionary is not None:
             evidence = evidence + self._dictionary.log_legal[self._dictionary.sets(row)[0]]
+        return self._advance(evidence)
+
+    def _advance(self, evidence: Array) -> Filtered:
+        """One step, by the log evidence (K,) of a row."""
         tables = self._potentials["start"], self._potentials["transition"]
         self._log_message, log_step = filter_step(self._log_message, evidence, *tables)
         return Filtered(np.exp(self._log_message), log_step)

@@ -18,19 +18,52 @@ from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot,
 from stickbreak.stats import Array, Fields
 
 from .base import RandomState
+from .chain_answers import ChainModel
 from .engine_choice import pick_engine
 from .fitted import interval_of, number_of
 from .model_files import register
 from .sequence_answers import SequenceModel
 
-__all__ = ["HDPHMM", "HMM"]
+__all__ = ["HDPHMM", "HMM", "RootNumbers"]
 
 NAMED_ROOTS = ("beta", "point")  # of every engine
 TABLE_LAPS = 1000  # of the default engine of root="tables"
 
 
+class RootNumbers(SequenceModel):
+    """The concentrations of rows below a root, as given or as learned."""
+
+    @property
+    def concentration_(self) -> float:
+        """Concentration of the transition rows: given, or learned if a GammaPrior was given."""
+        return self._numbers().rows
+
+    @property
+    def start_concentration_(self) -> float:
+        """Concentration of the start row: given, or learned if a GammaPrior was given."""
+        return self._numbers().start
+
+    @property
+    def top_concentration_(self) -> float:
+        """Concentration of the root's sticks: given, or the posterior mean if learned."""
+        return number_of(self._top())
+
+    @property
+    def top_concentration_interval_(self) -> Array:
+        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
+        return interval_of(self._top())
+
+    def _top(self) -> float | GammaPrior:
+        fitted = self._require_fitted()
+        return fitted.model.prior.top(fitted.counts, fitted.params)
+
+    def _numbers(self) -> ChainGroups:
+        fitted = self._require_fitted()
+        return fitted.model.prior.concentrations(fitted.params)
+
+
 @register
-class HMM(SequenceModel):
+class HMM(ChainModel):
     """Bayesian hidden Markov model with a fixed number of states.
 
     Every row of the transition table, and the start row, has a Dirichlet prior of its own.
@@ -131,7 +164,7 @@ class HMM(SequenceModel):
 
 
 @register
-class HDPHMM(SequenceModel):
+class HDPHMM(RootNumbers, ChainModel):
     """Hidden Markov model with a (sticky) hierarchical Dirichlet process: finds how many states.
 
     All rows of the transition table are centered on the shares of one root. A fit begins with
@@ -246,34 +279,6 @@ class HDPHMM(SequenceModel):
         return hdp_hmm(family, learns=self.learn_prior, **prior)
 
     @property
-    def concentration_(self) -> float:
-        """Concentration of the transition rows: given, or learned if a GammaPrior was given."""
-        return self._numbers().rows
-
-    @property
-    def start_concentration_(self) -> float:
-        """Concentration of the start row: given, or learned if a GammaPrior was given."""
-        return self._numbers().start
-
-    @property
     def stickiness_(self) -> float:
         """Extra prior count of staying: given, or learned if a GammaPrior was given."""
         return self._numbers().stickiness
-
-    @property
-    def top_concentration_(self) -> float:
-        """Concentration of the root's sticks: given, or the posterior mean if learned."""
-        return number_of(self._top())
-
-    @property
-    def top_concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
-        return interval_of(self._top())
-
-    def _top(self) -> float | GammaPrior:
-        fitted = self._require_fitted()
-        return fitted.model.prior.top(fitted.counts, fitted.params)
-
-    def _numbers(self) -> ChainGroups:
-        fitted = self._require_fitted()
-        return fitted.model.prior.concentrations(fitted.params)

@@ -19,6 +19,7 @@ from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, worke
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
 from stickbreak.priors import GammaPrior, TableRoot
+from stickbreak.priors.durations import DURATIONS
 from stickbreak.reading import Rows, Schema, check_categories
 from stickbreak.stats import Array, Summary
 
@@ -44,6 +45,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Loosen,
         moves.Merge,
         GammaPrior,
+        *DURATIONS.values(),
         SharedCategorical,
         TableRoot,
         Tags,

@@ -1,4 +1,4 @@
-"""Answers of a fitted chain about rows: their states, their density, and what comes next."""
+"""Answers about the rows of sequences: their states, and their density."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
-from stickbreak.inference import workers
+from stickbreak.inference import Draw, workers
 from stickbreak.models import ModelPotentials
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Given, Rows, Stack, Values
@@ -15,7 +16,7 @@ from stickbreak.stats import Array
 
 from .base import RandomState
 from .fitted import Fitted
-from .forecasts import Forecast, OnlineFilter, draw_sequences, fill_gaps, forecast_rows
+from .forecasts import draw_sequences, fill_gaps
 from .sequence_fits import SequenceEstimator
 
 __all__ = ["SequenceModel"]
@@ -24,7 +25,7 @@ METHODS = ("marginal", "viterbi")
 
 
 class SequenceModel(SequenceEstimator):
-    """Answers of hidden Markov chains: `predict`, `score`, `forecast` and others."""
+    """Answers of models of sequences: `predict`, `score`, `sample` and others."""
 
     def _ask(
         self, parameters: str, X: Rows, lengths: Values, sequence_id: Values, context: Values
@@ -136,30 +137,6 @@ class SequenceModel(SequenceEstimator):
         with workers(self.n_jobs) as pool:
             return table.shape.answer(fitted.model.filter(potentials, table.whole(), pool))
 
-    def online_filter(self) -> OnlineFilter:
-        """Make a filter for a sequence that is still growing: one row at a time, O(K^2) each.
-
-        Returns
-        -------
-        OnlineFilter, whose `update(x)` gives the probabilities of the states now and the log
-        predictive density of x.
-
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.repeat([-5.0, 5.0, -5.0, 5.0], 50)[:, None] + rng.normal(size=(200, 1))
-        >>> model = sb.HMM(2, random_state=0).fit(X)
-        >>> now = model.online_filter()
-        >>> for x in X[:60]:
-        ...     found = now.update(x)
-        >>> bool(found.probabilities.argmax() == model.predict(X)[59])
-        True
-        """
-        fitted = self._require_fitted()
-        potentials = self._potentials_of(fitted, "mean")
-        return OnlineFilter(fitted, potentials, self._dictionary(fitted.schema, fitted.ids))
-
     def impute(
         self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None
     ) -> Any:
@@ -204,17 +181,55 @@ class SequenceModel(SequenceEstimator):
         return table, np.asarray(steps, dtype=float)
 
     def score_sequences(
-        self, X: Rows, *, lengths: Values = None, sequence_id: Values = None, context: Values = None
+        self,
+        X: Rows,
+        *,
+        lengths: Values = None,
+        sequence_id: Values = None,
+        context: Values = None,
+        draws: int | None = None,
+        random_state: RandomState = None,
     ) -> Array:
-        """(S,) log predictive density of each sequence: the sums of `score_samples`.
+        """(S,) log predictive density of each sequence.
 
         Parameters
         ----------
         X, lengths, sequence_id, context : as in `fit`.
+        draws : None, the sums of `score_samples`; or a number of parameter sets to draw from the
+            posterior: the log of the mean density over them, with one set for a whole sequence
+            (50 in published comparisons).
+        random_state : seed of the draws; default: the estimator's.
         """
         given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        table, steps = self._log_steps(given)
-        return np.add.reduceat(steps, table.shape.offsets[:-1])
+        if draws is None:
+            table, steps = self._log_steps(given)
+            return np.add.reduceat(steps, table.shape.offsets[:-1])
+        require_whole(draws=draws)
+        fitted, table = self._use(given)
+        batch, rng = replace(table, repeats=None).whole(), self._rng(random_state)
+        with workers(self.n_jobs) as pool:
+            found = [
+                fitted.model.log_evidence(self._draw_potentials(fitted, rng), batch, pool)
+                for _ in range(int(draws))
+            ]
+        return np.asarray(logsumexp(np.array(found), axis=0) - np.log(len(found)))
+
+    def _draw_potentials(self, fitted: Fitted, rng: np.random.Generator) -> ModelPotentials:
+        """Potentials of parameters drawn from the posterior, rows renormalized over the states."""
+        model = fitted.model
+        for part in (model.family, model.prior):
+            if not part.draws:
+                raise ValueError(
+                    f"{type(part).__name__} cannot be drawn from its posterior; use draws=None"
+                )
+        found = model.potentials(fitted.counts, fitted.params, Draw(rng))
+        known = self._dictionary(fitted.schema, fitted.ids)
+        rows = {name: _normalized(found[name]) for name in ("start", "transition")}
+        return replace(
+            found,
+            tables={**found.tables, **rows},
+            log_legal=None if known is None else known.log_legal,
+        )
 
     def score(
         self,
@@ -236,45 +251,6 @@ class SequenceModel(SequenceEstimator):
         table, steps = self._log_steps(replace(given, sample_weight=sample_weight))
         return float(np.average(steps, weights=table.repeats))
 
-    def forecast(
-        self,
-        X: Rows,
-        horizon: int = 1,
-        *,
-        lengths: Values = None,
-        sequence_id: Values = None,
-        context: Values = None,
-    ) -> Forecast:
-        """What comes after the last row of each sequence.
-
-        States follow posterior mean transitions. What to expect of a row is its mean, for
-        `Categorical` the most probable symbol. Autoregressions go from row to row, and their means
-        are exact for coefficients at their posterior means.
-
-        Parameters
-        ----------
-        X, lengths, sequence_id, context : as in `fit`.
-        horizon : how many rows ahead.
-
-        Returns
-        -------
-        Forecast, with the probabilities `states` (S, horizon, K) and the `rows` (S, horizon, D) of
-        S sequences.
-
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.tile(np.repeat([-5.0, 5.0], 4), 25)[:, None] + rng.normal(size=(200, 1))
-        >>> found = sb.HMM(2, random_state=0).fit(X).forecast(X, 3)
-        >>> found.states.shape, found.rows.shape
-        ((1, 3, 2), (1, 3, 1))
-        """
-        require_whole(horizon=horizon)
-        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
-        with workers(self.n_jobs) as pool:
-            return forecast_rows(fitted, potentials, table, horizon, pool)
-
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None, *, lengths: Values = None
     ) -> tuple[Any, Any]:
@@ -295,3 +271,9 @@ class SequenceModel(SequenceEstimator):
         wanted = [n_samples] if lengths is None else np.atleast_1d(np.asarray(lengths)).tolist()
         potentials, rng = self._potentials_of(fitted, "mean"), self._rng(random_state)
         return draw_sequences(fitted, potentials, wanted, rng, is_list=lengths is not None)
+
+
+def _normalized(log_rows: Array) -> Array:
+    """Log rows that sum to one; a row of zeros stays as it is."""
+    total = logsumexp(log_rows, axis=-1, keepdims=True)
+    return np.asarray(log_rows - np.where(np.isneginf(total), 0.0, total))

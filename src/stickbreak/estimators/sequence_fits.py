@@ -55,7 +55,7 @@ ROUTED = {"sequence_id": True}
 
 
 class SequenceEstimator(Estimator):
-    """Fits of hidden Markov chains, and the transitions that they learn."""
+    """Fits of sequences with hidden states, and the transitions that they learn."""
 
     INITS = ("auto", "collapsed", "blocks", "random-blocks", "k-means++", "random", "local")
     _noun = "state"
@@ -331,22 +331,13 @@ class SequenceEstimator(Estimator):
         """(K,) posterior mean probabilities of the first state, renormalized over the states."""
         return self._mean_table("start")
 
-    @property
-    def durations_(self) -> Array:
-        """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]).
+    def _mean_durations(self) -> Array:
+        """(K,) expected rows of a stay in each state."""
+        raise NotImplementedError
 
-        Stays are geometric.
-        """
-        with np.errstate(divide="ignore"):  # a state that is never left
-            return 1.0 / (1.0 - np.diagonal(self.transmat_))
-
-    @property
-    def stationary_(self) -> Array:
-        """(K,) shares of rows in the long run: p with p transmat_ = p.
-
-        If there are several, the one reached from startprob_.
-        """
-        return _stationary(self.transmat_, self.startprob_)
+    def _stays(self) -> dict[str, Any]:
+        """What a picture shows of stays: fields of `plots.View`."""
+        return {"durations": self._mean_durations()}
 
     # ------------------------------------------------------------------------------------ readers
 
@@ -358,17 +349,5 @@ class SequenceEstimator(Estimator):
         return super()._dataset_values(fitted) | {
             "start": (axis, self.startprob_),
             "transition": ((axis, f"next_{axis}"), self.transmat_),
-            "duration": (axis, self.durations_),
+            "duration": (axis, self._mean_durations()),
         }
-
-
-def _stationary(transition: Array, start: Array) -> Array:
-    """Solve p (P - 1) = 0, sum(p) = 1."""
-    K = len(start)
-    system, right = np.vstack([transition.T - np.eye(K), np.ones(K)]), np.r_[np.zeros(K), 1.0]
-    found, _, rank, _ = np.linalg.lstsq(system, right, rcond=1e-12)
-    if rank < K:  # several closed classes: take the average over a very long time
-        rate = 1e-9
-        found = np.asarray(rate * np.linalg.solve((np.eye(K) - (1.0 - rate) * transition).T, start))
-    found = np.maximum(found, 0.0)
-    return np.asarray(found / found.sum())

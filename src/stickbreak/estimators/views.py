@@ -144,7 +144,7 @@ def plot_chain(
     """
     fitted = self._require_fitted()
     view = make_view(self, fitted, panel, ax, columns)
-    view = replace(view, transition=self.transmat_, durations=self.durations_)
+    view = replace(view, transition=self.transmat_, **self._stays())
     shape, states = fitted.shape, fitted.labels
     if X is not None:
         given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)

@@ -1,6 +1,7 @@
 """Rules, accumulators and the engine. Names no model."""
 
 from .accumulate import Accumulator, Memoized, Stochastic, Streaming, Subchains
+from .averaged import AveragedDraws
 from .checkpoints import Checkpointer, Snapshot, read_checkpoint, require_place, require_same_fit
 from .collapsed import DrawOwn, ExcludeOwn, IncludeOwn, count_own
 from .engine import Callback, Data, Engine
@@ -35,6 +36,7 @@ __all__ = [
     "ENGINES",
     "Accumulator",
     "AllLaps",
+    "AveragedDraws",
     "BaseMove",
     "BaseRule",
     "BatchVB",

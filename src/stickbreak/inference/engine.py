@@ -16,21 +16,22 @@ import numpy as np
 from stickbreak.data import Batch
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Pool, Watch
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, Tally
 
 from .accumulate import Accumulator
+from .averaged import AveragedDraws
 from .mover import Mover
 from .proposals import BaseMove
-from .rules import BaseRule
+from .rules import BaseRule, MeanLog
 from .sparsity import SparsityWatch
 from .state import Info
-from .stopping import Stopping
+from .stopping import MonitorStopping, Stopping
 from .trace import LapRecord, Trace
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["Callback", "Data", "Engine", "SparseEngine", "Visits"]
+__all__ = ["Callback", "Data", "Engine", "SparseEngine", "Visits", "bound_by_pass"]
 
 
 class Data(Protocol):
@@ -182,8 +183,16 @@ class Engine(Parameters):
         raise NotImplementedError
 
     def rule_for(self, model: Model, data: Data) -> BaseRule:
-        """The rule for one model and its data: by default it is the same for all."""
-        return self.rule()
+        """The rule for one model and its data: by default the same, or its average of draws."""
+        return AveragedDraws(model.n_drawn) if self._averages(model) else self.rule()
+
+    def stopping_for(self, model: Model) -> Stopping:
+        """When to stop for one model: by log_z, if averages of draws leave it without a bound."""
+        return MonitorStopping(self.tol) if self._averages(model) else self.stopping()
+
+    def _averages(self, model: Model) -> bool:
+        """Whether drawn labelings stand for the expectation: the model says so, the engine can."""
+        return model.n_drawn > 0 and type(self.rule()) is MeanLog
 
     def plan_for(self, model: Model, data: Data) -> Visits:
         """The same for one model: by default it is the same for all."""
@@ -193,8 +202,21 @@ class Engine(Parameters):
         self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:
         """The whole-data bound (or objective) of the result: by default the last lap's."""
+        if self._averages(model):
+            return bound_by_pass(model, data, counts, params, pool)
         bound = trace[-1].bound if len(trace) else None
         return math.nan if bound is None else bound
+
+
+def bound_by_pass(model: Model, data: Data, counts: Summary, params: Fields, pool: Pool) -> float:
+    """The exact bound of globals that are not optimal, by one pass over the data."""
+    rule = MeanLog()
+    potentials = model.potentials(counts, params, rule)
+    found = Tally(counts.empty())
+    for batch in data.batches("auto"):
+        restricted = model.potentials(counts.restrict(batch.symbols), params, rule)
+        found.add(model.local_step(restricted, batch, None, (), pool)[0])
+    return float(model.bound_at(counts, params, potentials, found.summary()))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -233,7 +233,8 @@ class _Loop:
                 callback.on_lap(record)
         except StopIteration:
             return False, True
-        return self.engine.stopping().is_converged(self.trace, self.data.n_observations), False
+        stopping = self.engine.stopping_for(self.model)
+        return stopping.is_converged(self.trace, self.data.n_observations), False
 
     def _settle(self) -> LapRecord:
         """End of a lap: fresh sums, moves, upkeep, order, learned priors, bound."""
@@ -294,7 +295,8 @@ def run(
     state, trace = loop.state, loop.trace
     saver = Checkpointer.make(engine.checkpoint, engine.checkpoint_every, settings or {})
     interrupted = out_of_room = stopped = False
-    converged = len(trace) > 0 and engine.stopping().is_converged(trace, data.n_observations)
+    stopping = engine.stopping_for(loop.model)
+    converged = len(trace) > 0 and stopping.is_converged(trace, data.n_observations)
     try:
         while not stopped and len(trace) < engine.max_iter and loop.begin_lap(converged):
             for batch in islice(loop.plan.lap(seed, state.lap), state.position, None):

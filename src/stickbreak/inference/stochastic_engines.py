@@ -13,11 +13,11 @@ from stickbreak.data import Documents, Sequences
 from stickbreak.errors import DataWarning
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
-from stickbreak.stats import Fields, Summary, Tally
+from stickbreak.stats import Fields, Summary
 
 from .accumulate import Accumulator, Guarded, Stochastic, Subchains
 from .collapsed import IncludeOwn
-from .engine import Data, Engine, SparseEngine, Visits
+from .engine import Data, Engine, SparseEngine, Visits, bound_by_pass
 from .guarded import GuardedLogMean, WindowLogMean
 from .plans import FixedWindows, RandomBatches, RandomWindows
 from .rules import BaseRule, MeanLog, WindowMeanLog
@@ -82,13 +82,7 @@ class _StochasticEngine(Engine):
         self, model: Model, data: Data, counts: Summary, params: Fields, trace: Trace, pool: Pool
     ) -> float:
         """The exact bound of the final globals, by one pass over the data."""
-        rule = MeanLog()
-        potentials = model.potentials(counts, params, rule)
-        found = Tally(counts.empty())
-        for batch in data.batches("auto"):
-            restricted = model.potentials(counts.restrict(batch.symbols), params, rule)
-            found.add(model.local_step(restricted, batch, None, (), pool)[0])
-        return float(model.bound_at(counts, params, potentials, found.summary()))
+        return bound_by_pass(model, data, counts, params, pool)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

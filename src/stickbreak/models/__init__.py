@@ -5,6 +5,7 @@ from .base import Model, ModelPotentials
 from .grammars import dependency_model, finite_grammar, hdp_grammar
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
+from .semi_markov import finite_hsmm, hdp_hsmm
 from .topics import hdp_topics, lda
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "fertile_aligner",
     "finite_grammar",
     "finite_hmm",
+    "finite_hsmm",
     "finite_mixture",
     "hdp_grammar",
     "hdp_hmm",
+    "hdp_hsmm",
     "hdp_rows",
     "hdp_topics",
     "hmm_aligner",

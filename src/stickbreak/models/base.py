@@ -72,6 +72,8 @@ class Model:
     axis : the axis that moves edit. Fields may have other named axes: those are fixed.
     learns : whether `learn` changes the family's hyperparameters
     step : the local step: the expectation, the best labeling, or a drawn one
+    n_drawn : labelings that variational engines draw and average in the place of the expectation,
+        each under parameters drawn from their posterior; 0 for the expectation itself
     """
 
     structure: BaseStructure
@@ -80,6 +82,7 @@ class Model:
     axis: str = "component"
     learns: bool = False
     step: LocalStep = EXPECTED
+    n_drawn: int = 0
 
     def __post_init__(self) -> None:
         if self.axis in RESERVED_AXES:

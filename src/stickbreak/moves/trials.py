@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stickbreak.errors import ImpossibleError
 from stickbreak.inference import MeanLog
 from stickbreak.inference.posteriors import OwnCounts, Part, Posteriors
 from stickbreak.inference.proposals import TIE, Outcome
@@ -60,7 +61,10 @@ def try_fit(
         if scene.spent.gain < 0.0:
             return None
     goal = Goal(bound, patience=model.structure.patience)
-    fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
+    try:
+        fit.run(n_passes if len(part.units) else 1, goal, TOL * data.n_observations)
+    except ImpossibleError:  # too few components, as one that may not follow itself
+        return None
     scene.spend(part, fit.n_infers)
     scene.spent.n_units, scene.spent.gain = len(part.units), fit.bound - bound
     if not fit.bound > bound + max(LEAST_GAIN, TIE * abs(bound)):

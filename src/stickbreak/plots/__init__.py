@@ -12,6 +12,7 @@ from .figure import draw_figure, draw_panel
 from .gaussians import GaussianShape, shape_of
 from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
+from .segment_panels import draw_laws
 from .topic_panels import draw_documents, draw_topics
 from .view import View
 
@@ -27,6 +28,7 @@ __all__ = [
     "draw_durations",
     "draw_figure",
     "draw_jumps",
+    "draw_laws",
     "draw_links",
     "draw_members",
     "draw_panel",

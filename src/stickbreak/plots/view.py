@@ -32,6 +32,7 @@ class View:
     unit : what a row is called
     paths : of chains, components of the rows of some sequences, one array per sequence
     transition, durations : of chains, (K, K) and (K,)
+    laws : of semi-Markov models, (K, D) probabilities of the lengths 1, ..., D
     shares : (m, K) of the components in some documents, which are at positions documents (m,) of
         n_documents
     n_words : how many words of a topic to draw
@@ -54,6 +55,7 @@ class View:
     paths: Sequence[Array] = ()
     transition: Array | None = None
     durations: Array | None = None
+    laws: Array | None = None
     unit: str = "row"
     shares: Array | None = None
     documents: Array | None = None

@@ -5,6 +5,14 @@ from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
 from .document_counts import TopicPseudo
 from .document_shares import DirichletTopics, HDPTopics
+from .durations import (
+    BaseDuration,
+    FreeDurations,
+    Geometric,
+    NegativeBinomial,
+    ShiftedPoisson,
+    make_duration,
+)
 from .hdp_rules import HDPRules
 from .hdp_transitions import HDPRows
 from .jumps import FertileJumps, Jumps, PositionPseudo, UniformPositions
@@ -23,6 +31,7 @@ from .root import (
 )
 from .rule_tables import RuleTables
 from .rules import DirichletRules
+from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
@@ -30,10 +39,12 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletRules",
-    "DirichletTopics", "FertileJumps", "GammaPrior", "HDPRows", "HDPRules", "HDPTopics", "Jumps",
-    "LabeledTopics", "PointRoot", "PositionPseudo", "Root", "RowPseudo", "RowTable", "RuleTables",
-    "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term",
-    "TopicGroups", "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows",
-    "WeakLimitRows", "WeakLimitTopics", "linear_term", "truncated_slope",
+    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
+    "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
+    "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
+    "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root", "RowPseudo",
+    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
+    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
+    "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
+    "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip

@@ -25,11 +25,11 @@ from stickbreak.stats import Field, Fields, Summary, log_beta, log_mode_beta
 
 from .concentration import GammaPrior
 from .learned_points import check_concentration, learn_point, log_density
-from .root import ChainGroups, Root, Term, make_root, trigamma, warn_of_point
+from .root import ChainGroups, Groups, Root, Term, make_root, trigamma, warn_of_point
 from .transitions import RowCounts, RowPseudo, require_stickiness
 from .weak_limit import WeakLimitRows
 
-__all__ = ["HDPRows"]
+__all__ = ["MODES", "POSTERIORS", "HDPRows", "RowFunctions", "RowTerm"]
 
 # Below it the surrogate bound falls like log(stickiness), for any data.
 LEAST_STICKINESS = 1e-3
@@ -51,7 +51,7 @@ MODES = RowFunctions(log_mode_beta, np.log, np.reciprocal)  # log joint at the m
 
 
 @dataclass(frozen=True)
-class _RowTerm:
+class RowTerm:
     """Contribution of the rows at their optimum (posteriors or modes), as a function of b.
 
     Includes all K + 1 rows, start first.
@@ -63,13 +63,14 @@ class _RowTerm:
     rows: RowFunctions
 
     @staticmethod
-    def make(total: Counts, groups: ChainGroups, rows: RowFunctions) -> _RowTerm:
+    def make(total: Counts, groups: ChainGroups, rows: RowFunctions) -> RowTerm:
+        """The term of these counts."""
         K = len(total["start"])
         counts = np.zeros((K + 1, K + 1))
         counts[0, :-1], counts[1:, :-1] = total["start"], total["transition"]
         counts[1:, :-1].flat[:: K + 1] += groups.stickiness
         weight = np.append(groups.start, np.full(K, groups.rows))
-        return _RowTerm(counts, weight, counts.sum(1) + weight, rows)
+        return RowTerm(counts, weight, counts.sum(1) + weight, rows)
 
     def __call__(self, shares: Array) -> Term:
         """Sum over rows of F(theta_l) - F(total), theta = counts + weight b."""
@@ -175,7 +176,15 @@ class HDPRows(RowCounts):
 
     def top(self, counts: Summary, params: Fields) -> float | GammaPrior:
         """The given value, or its posterior if it is learned."""
-        return self._root().top(params["root"], self.concentrations(params))
+        return self._root().top(params["root"], self._groups(params))
+
+    def _groups(self, params: Fields) -> Groups:
+        """The rows as groups below the root."""
+        return self.concentrations(params)
+
+    def _row_term(self, total: Counts, params: Fields, rows: RowFunctions) -> RowTerm:
+        """What the rows contribute, as a function of the root's shares."""
+        return RowTerm.make(total, self.concentrations(params), rows)
 
     def shares(self, params: Fields) -> Array:
         """(K + 1,) the root's mean shares, unused mass last."""
@@ -199,12 +208,9 @@ class HDPRows(RowCounts):
 
         Each is kept only if it raises the objective.
         """
-        groups = self.concentrations(params)
-        root = self._root().solve(
-            params["root"],
-            groups,
-            _RowTerm.make(total, groups, MODES if self.at_modes else POSTERIORS),
-        )
+        functions = MODES if self.at_modes else POSTERIORS
+        term = self._row_term(total, params, functions)
+        root = self._root().solve(params["root"], self._groups(params), term)
         params = replace(params, arrays={**params.arrays, "root": root})
         for name in self.learned:
             least = LEAST_STICKINESS if name == "stickiness" else 0.0
@@ -227,9 +233,9 @@ class HDPRows(RowCounts):
         return self._objective(total, params, MODES)
 
     def _objective(self, total: Summary, params: Fields, rows: RowFunctions) -> float:
-        groups, root = self.concentrations(params), self._root()
-        term = _RowTerm.make(total, groups, rows)
-        return root.bound(params["root"], groups) + term.value(root.shares(params["root"]))
+        root, term = self._root(), self._row_term(total, params, rows)
+        shares = root.shares(params["root"])
+        return root.bound(params["root"], self._groups(params)) + term.value(shares)
 
 
 def _check_stickiness(value: Any) -> None:

@@ -65,7 +65,8 @@ class Schema:
 class Given:
     """The arguments of one call by a user.
 
-    X, y, labels, sample_weight, lengths, sequence_id, context, trees : see the estimators' `fit`
+    X, y, labels, sample_weight, lengths, sequence_id, context, trees, change_points : see the
+        estimators' `fit`
     takes_unknown : whether a category that the fit has not seen is missing, with a warning; else
         it is refused
     owner : name of the estimator, for messages
@@ -80,6 +81,7 @@ class Given:
     sequence_id: Values = None
     context: Values = None
     trees: Any = None
+    change_points: Any = None
     takes_unknown: bool = False
     owner: str = "the estimator"
     verbose: int = 0

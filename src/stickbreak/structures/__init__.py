@@ -7,11 +7,12 @@ from .dependency import Dependency
 from .document import Document
 from .independent import Independent
 from .long_units import LongUnit
+from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
 from .tree import Tree
 
 __all__ = [
     "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency", "Division",
-    "Document", "Drawn", "Expected", "Independent", "LocalStep", "LongUnit", "Piece", "TableChain",
-    "Tree", "row_evidence",
+    "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep", "LongUnit",
+    "Piece", "SemiMarkov", "TableChain", "Tree", "row_evidence",
 ]  # fmt: skip

@@ -1,0 +1,352 @@
+"""Messages of one semi-Markov sequence, in either direction.
+
+Forward, begun[t] is the log weight of all rows before t with a segment that begins at row t, and
+ended[t] that of a segment that ends before row t:
+
+    ended[t] = sum_d begun[t - d] w[d] exp(total[t] - total[t - d]),   begun[t] = ended[t] @ steps
+
+where total[t] sums a state's log evidence of the rows before t. Backward the same holds of the
+reversed rows with the steps transposed. The sum over lengths is one multiply-add for each length
+and state: begun[s] exp(-total[s]) is kept in the linear domain, relative to a reference of each
+state that follows it. A sum that comes out so small that something lost could matter in it is done
+again in logarithms; so there is no sequence for which the result is not exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..chain.single import step_rows
+from ..compile import kernel
+from ..gamma import log_fast
+from ..rows import exp_fast
+from ..vectors import EIGHT, at_least, fill, fma, larger, load, store
+
+__all__ = [
+    "Messages", "backward", "forward", "load_sequences", "log_sum_ended", "scan_sequences",
+]  # fmt: skip
+
+# Kept values are at most exp(HIGH) times their reference. Weights of lengths are flushed below
+# 1e-300 of the largest, so what is lost is below 1e-170; a sum from TINY on does not notice.
+HIGH, TINY = 300.0, 1e-150
+LEAST = 1e-300  # smaller numbers have no normal logarithm
+FAR = 200.0  # a reference that is so far above all that is in reach is set anew
+UNSEEN = 1e-18  # beginnings with less posterior weight count for no length
+
+
+class Direction(NamedTuple):
+    """What a scan needs to know: forward or backward.
+
+    is_back : whether rows are read from the last to the first
+    log_open (W,) : begun[0]
+    inner, edge, log_inner, log_edge (D, W) : weights of lengths; `edge` of segments from the
+        scan's first row. shift (W,) : subtracted from the linear ones
+    transition, log_transition (W, W), step_shift : steps, in the direction of the scan
+    """
+
+    is_back: bool
+    log_open: np.ndarray
+    inner: np.ndarray
+    edge: np.ndarray
+    log_inner: np.ndarray
+    log_edge: np.ndarray
+    shift: np.ndarray
+    transition: np.ndarray
+    log_transition: np.ndarray
+    step_shift: float
+
+
+def forward(tables):
+    """The forward direction."""
+    return Direction(
+        False, tables.start, tables.inner, tables.first, tables.log_inner, tables.log_first,
+        tables.shift, tables.transition, tables.log_transition, tables.step_shift,
+    )  # fmt: skip
+
+
+def backward(tables):
+    """The backward direction: sequences end in any state."""
+    return Direction(
+        True, np.zeros_like(tables.start), tables.inner, tables.last, tables.log_inner,
+        tables.log_last, tables.shift, tables.transposed, tables.log_transposed, tables.step_shift,
+    )  # fmt: skip
+
+
+class Messages(NamedTuple):
+    """Messages of stacked sequences; sequence s has lines offsets[s] + s to offsets[s + 1] + s.
+
+    begun, total, ended (n + S, W) : see above, the last line of `begun` unused, the first of
+    `ended`, and the last, which is not known
+    """
+
+    begun: np.ndarray
+    total: np.ndarray
+    ended: np.ndarray
+
+
+@kernel
+def load_sequences(evidence_t, offsets, out, out_shift):
+    """Out (n, W) = evidence of each row minus its largest. out_shift (S,) : sums of the largest.
+
+    NaN if there is one, -inf if a row is impossible; the rows of that sequence are meaningless.
+    """
+    K, width = evidence_t.shape[0], out.shape[1]
+    for s in range(offsets.shape[0] - 1):
+        out_shift[s] = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            top = -np.inf
+            for k in range(K):
+                value = evidence_t[k, t]
+                top = value if value > top or value != value else top
+            out_shift[s] += top
+            if not top > -np.inf:
+                break
+            for k in range(K):
+                out[t, k] = evidence_t[k, t] - top
+            for k in range(K, width):
+                out[t, k] = 0.0
+
+
+@kernel
+def sum_lengths(linear, inner, edge, end, first, at):
+    """Eight sums over s of linear[s] * weight of the length end - s, of columns `at` to `at` + 8.
+
+    Segments from s = 0 have the weights `edge`, others `inner`. first : the least s in reach.
+    """
+    width = inner.shape[1]
+    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    s, low = end - 1, max(first, 1)
+    while s - 3 >= low:
+        x, y = s * width + at, (end - s - 1) * width + at
+        a = fma(load(linear, x), load(inner, y), a)
+        b = fma(load(linear, x - width), load(inner, y + width), b)
+        c = fma(load(linear, x - 2 * width), load(inner, y + 2 * width), c)
+        d = fma(load(linear, x - 3 * width), load(inner, y + 3 * width), d)
+        s -= 4
+    while s >= low:
+        a = fma(load(linear, s * width + at), load(inner, (end - s - 1) * width + at), a)
+        s -= 1
+    if first == 0:
+        b = fma(load(linear, at), load(edge, (end - 1) * width + at), b)
+    return (a + b) + (c + d)
+
+
+@kernel
+def log_sum_ended(begun, total, log_inner, log_edge, end, first, k):
+    """Log weight of state k's segments that end before row `end`, and the largest of begun - total.
+
+    In logarithms: exact but slow.
+    """
+    top, high = -np.inf, -np.inf
+    for s in range(first, end):
+        value = begun[s, k] - total[s, k]
+        high = value if value > high else high
+        value += log_edge[end - 1, k] if s == 0 else log_inner[end - s - 1, k]
+        top = value if value > top else top
+    if top == -np.inf:
+        return -np.inf, high
+    found = 0.0
+    for s in range(first, end):
+        value = begun[s, k] - total[s, k] - top
+        value += log_edge[end - 1, k] if s == 0 else log_inner[end - s - 1, k]
+        found += math.exp(value)
+    return top + math.log(found) + total[end, k], high
+
+
+@kernel
+def refer(begun, total, linear, first, end, reference, k):
+    """Linear (., k) of the rows first to end = exp(begun - total - reference)."""
+    for s in range(first, end):
+        linear[s, k] = math.exp(begun[s, k] - total[s, k] - reference)
+
+
+@kernel
+def step_logs(ended, transition, log_transition, step_shift, K, scratch, out):
+    """Out (W,) = log(exp(ended) @ transition); a sum that is nearly zero is done in logarithms."""
+    width = out.shape[0]
+    top = -np.inf
+    for k in range(K):
+        top = ended[k] if ended[k] > top else top
+    if top == -np.inf:
+        for k in range(width):
+            out[k] = -np.inf
+        return
+    for k in range(0, width, EIGHT):
+        store(scratch, k, exp_fast(load(ended, k) - top))
+    step_rows(scratch, 0, K, transition, scratch, width)
+    for k in range(0, width, EIGHT):
+        x = load(scratch, width + k)
+        store(out, k, at_least(x, LEAST, log_fast(larger(x, LEAST)) + (top + step_shift), -np.inf))
+    for j in range(K):
+        if scratch[width + j] < TINY:
+            high, found = -np.inf, 0.0
+            for i in range(K):
+                value = ended[i] + log_transition[i, j]
+                high = value if value > high else high
+            if high > -np.inf:
+                for i in range(K):
+                    found += math.exp(ended[i] + log_transition[i, j] - high)
+                high += math.log(found)
+            out[j] = high
+
+
+@kernel
+def keep_linear(begun, total, linear, t, oldest, live, K, reference):
+    """Linear[t] = exp(begun[t] - total[t] - reference); references that are too low are raised.
+
+    oldest (W,) : the least row that a state's segments may still begin at; live (W,) : the least
+    that is not zero, or lower.
+    """
+    width = begun.shape[1]
+    for k in range(K):
+        value = begun[t, k] - total[t, k]
+        if value > reference[k] + HIGH:
+            factor = math.exp(reference[k] - value)
+            live[k] = max(live[k], oldest[k])
+            for s in range(live[k], t):
+                linear[s, k] *= factor
+                if linear[s, k] == 0.0 and s == live[k]:  # it stays so
+                    live[k] += 1
+            reference[k] = value
+    for k in range(0, width, EIGHT):
+        at = t * width + k
+        x = load(begun, at) - load(total, at) - load(reference, k)
+        store(linear, at, at_least(x, -1e300, exp_fast(x), 0.0))
+
+
+@kernel
+def count_lengths(linear, chance, total, end, first, at, out_inner, out_edge):
+    """Add the posteriors of lengths of segments in columns `at` to `at` + 8, weights left out.
+
+    chance[at:] : posterior that a segment is here; total[at:] : the sum over lengths.
+    """
+    width = linear.shape[1]
+    x = load(total, at)
+    share = at_least(x, TINY, load(chance, at) / larger(x, TINY), 0.0)
+    for s in range(max(first, 1), end):
+        y = (end - s - 1) * width + at
+        store(out_inner, y, fma(share, load(linear, s * width + at), load(out_inner, y)))
+    if first == 0:
+        y = (end - 1) * width + at
+        store(out_edge, y, fma(share, load(linear, at), load(out_edge, y)))
+
+
+@kernel
+def count_lengths_in_logs(
+    begun, total, log_inner, log_edge, end, first, k, shift, out_inner, out_edge
+):
+    """`count_lengths` of one state, with weights: += exp(log weight of the segment + shift)."""
+    for s in range(first, end):
+        value = begun[s, k] - total[s, k] + total[end, k] + shift
+        if s == 0:
+            out_edge[end - 1, k] += math.exp(value + log_edge[end - 1, k])
+        else:
+            out_inner[end - s - 1, k] += math.exp(value + log_inner[end - s - 1, k])
+
+
+@kernel
+def count_ended(sums, reach, messages, logs, counts, end, oldest, K, known, log_z, weight, out):
+    """Count the lengths of segments that have just ended, by the posterior that they are there.
+
+    Out (W,) = weight * exp(known + ended - log_z), that posterior.
+    """
+    begun, total, ended, linear = messages
+    width, first = linear.shape[1], reach
+    for k in range(0, width, EIGHT):
+        value = load(known, k) + load(ended, end * width + k) - log_z
+        store(out, k, weight * exp_fast(value))
+        is_seen = False
+        for i in range(k, min(k + EIGHT, K)):
+            is_seen = is_seen or out[i] > UNSEEN
+        if is_seen:
+            count_lengths(linear, out, sums, end, first, k, counts[0], counts[1])
+    for k in range(K):
+        if not sums[k] >= TINY and out[k] > UNSEEN:
+            shift = known[k] - log_z + math.log(weight)
+            count_lengths_in_logs(
+                begun, total, logs[0], logs[1], end, oldest[k], k, shift, counts[2], counts[3]
+            )
+
+
+@kernel
+def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended, counts, chance):
+    """Messages of one sequence. See `scan_sequences`."""
+    linear, lines = work
+    reference, sums, scratch = lines[0], lines[1], lines[2:].reshape(-1)
+    (T, width), D = rows.shape, way.inner.shape[0]
+    oldest, live = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
+    for k in range(width):
+        reference[k], total[0, k] = -np.inf, 0.0
+        begun[0, k] = way.log_open[k] if k < K else -np.inf
+    for t in range(T):
+        end = t + 1
+        if t > 0:
+            if is_free[T - t if way.is_back else t]:
+                step_logs(
+                    ended[t], way.transition, way.log_transition, way.step_shift, K, scratch,
+                    begun[t],
+                )  # fmt: skip
+            else:
+                for k in range(width):
+                    begun[t, k] = -np.inf
+        keep_linear(begun, total, linear, t, oldest, live, K, reference)
+        for k in range(width):
+            oldest[k] = max(oldest[k], end - D)
+            value = rows[T - end if way.is_back else t, k]
+            if value == -np.inf:  # no segment passes through this row
+                for s in range(oldest[k], end):
+                    linear[s, k] = 0.0
+                oldest[k], value = end, 0.0
+            total[end, k] = total[t, k] + value
+        if end == T:
+            break
+        first = max(0, end - D)
+        for k in range(0, width, EIGHT):
+            x = sum_lengths(linear, way.inner, way.edge, end, first, k)
+            store(sums, k, x)
+            y = log_fast(larger(x, LEAST)) + load(reference, k) + load(total, end * width + k)
+            store(ended, end * width + k, y + load(way.shift, k))
+        for k in range(K):
+            if not sums[k] >= TINY:
+                value, high = log_sum_ended(
+                    begun, total, way.log_inner, way.log_edge, end, oldest[k], k
+                )
+                ended[end, k] = value
+                if high < reference[k] - FAR and high > -np.inf:
+                    reference[k], live[k] = high, oldest[k]
+                    refer(begun, total, linear, oldest[k], end, high, k)
+        for k in range(K, width):
+            ended[end, k] = -np.inf
+        if known.shape[0] > 0:
+            messages, logs = (begun, total, ended, linear), (way.log_inner, way.log_edge)
+            count_ended(
+                sums, first, messages, logs, counts, end, oldest, K, known[T - end], log_z, weight,
+                chance[T - end],
+            )  # fmt: skip
+
+
+@kernel
+def scan_sequences(rows, offsets, is_free, way, K, known, log_z, weights, out, counts, chance):
+    """Messages of every sequence whose log_z (S,) is finite and whose weight (S,) is not zero.
+
+    rows (n, W) : log evidence; is_free (n,) : whether a segment may begin at a row
+    known (n + S, W) : `begun` of the other direction, to count lengths by; (0, W) for no counts
+    out : Messages, written. counts : inner and edge (D, W), still without their weights, and the
+        same with weights. chance (n, W) : posterior that a segment begins at each row but the first
+    """
+    n, width = 0, rows.shape[1]
+    for s in range(offsets.shape[0] - 1):
+        n = max(n, offsets[s + 1] - offsets[s])
+    linear, lines = np.empty((n, width)), np.empty((5, width))
+    for s in range(offsets.shape[0] - 1):
+        lo, hi = offsets[s], offsets[s + 1]
+        if weights[s] > 0.0 and log_z[s] > -np.inf:
+            at, stop = lo + s, hi + s + 1
+            scan(
+                rows[lo:hi], is_free[lo:hi], way, (linear[: hi - lo], lines), K,
+                known[at : stop - 1] if known.shape[0] > 0 else known, log_z[s], weights[s],
+                out.begun[at:stop], out.total[at:stop], out.ended[at:stop], counts, chance[lo:hi],
+            )  # fmt: skip
