@@ -31,7 +31,7 @@ def explain(
     if not records:
         lines.append(
             "No move was tried on all data: the engine has none, the fit ended before its second "
-            "lap, or none paid on a sample."
+            "lap, or none paid on a sample. Merges of a start are not counted."
         )
         return "\n".join(lines)
     for kind in dict.fromkeys(record.kind for record in records):
