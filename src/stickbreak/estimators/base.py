@@ -32,7 +32,6 @@ from stickbreak.inference import (
     count_workers,
 )
 from stickbreak.models import Model
-from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_whole
 from stickbreak.priors import BasePrior
 from stickbreak.protocols import Pool
@@ -43,6 +42,7 @@ from .engine_choice import check_learning, count_first, pick_engine, suit_engine
 from .engine_runs import Task, fit_from_starts, make_seed, resume_fit, stream
 from .fitted import Fitted, Learned
 from .model_files import save
+from .searches import MIXTURE_MOVES
 from .views import Labeled, make_dataset, summary_values
 
 __all__ = ["Estimator", "RandomState"]
@@ -126,7 +126,11 @@ class Estimator(Learned):
 
     def _recommended_moves(self) -> tuple[BaseMove, ...]:
         """The moves of an engine with `moves="default"`."""
-        return (Birth(), Merge(), Delete()) if self._is_unbounded else ()
+        return MIXTURE_MOVES if self._is_unbounded else ()
+
+    def _starts_differ(self) -> bool:
+        """Whether starts of different seeds are never alike, even from one component."""
+        return False
 
     def _n_items(self, table: Table) -> int:
         """How many rows or documents there are to explain."""

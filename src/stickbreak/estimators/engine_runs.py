@@ -178,7 +178,7 @@ def _vary(estimator: Estimator, task: Task, start: int) -> Task:
     From one component they would all be alike, so those after the first begin with many.
     """
     is_alike = task.n_components == 1 and task.legal is None and estimator._is_unbounded
-    if start == 0 or not is_alike:
+    if start == 0 or not is_alike or estimator._starts_differ():
         return task
     return replace(task, n_components=max(1, min(TRUNCATION, task.table.n_spans)))
 

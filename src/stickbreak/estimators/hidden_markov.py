@@ -13,7 +13,6 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
-from stickbreak.moves import Birth, Delete, Loosen, Merge
 from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
 from stickbreak.stats import Array, Fields
 
@@ -22,6 +21,7 @@ from .chain_answers import ChainModel
 from .engine_choice import pick_engine
 from .fitted import interval_of, number_of
 from .model_files import register
+from .searches import STATE_MOVES, SYMBOL_MOVES
 from .sequence_answers import SequenceModel
 
 __all__ = ["HDPHMM", "HMM", "RootNumbers"]
@@ -256,9 +256,8 @@ class HDPHMM(RootNumbers, ChainModel):
         if self.root != "beta":
             return ()
         if not self._draws_first():
-            return Loosen(), Birth(), Merge(), Delete()
-        # States of symbols are alike at first, and merge before they have become different.
-        return Merge(start="settled"), Loosen(), Delete(start="settled"), Birth()
+            return STATE_MOVES
+        return SYMBOL_MOVES
 
     def _default_engine(self, on_disk: bool) -> Engine:
         # Superfluous states take some hundred laps to die out.

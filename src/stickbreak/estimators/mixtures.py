@@ -3,183 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Table, is_sparse
+from stickbreak.data import is_sparse
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import Engine, Start, workers
-from stickbreak.initialize import (
-    from_collapsed,
-    from_local,
-    from_plusplus,
-    from_random,
-    from_scalable,
-    from_settled,
-)
 from stickbreak.models import Model, dp_mixture, finite_mixture
-from stickbreak.parameters import require_prior_count, require_whole
+from stickbreak.parameters import require_whole
 from stickbreak.priors import GammaPrior
 from stickbreak.priors.shares import ConcentrationPosterior
 from stickbreak.progress import Phase
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Rows, Schema, Values, check_weights, read_table
+from stickbreak.reading import Rows, Values, check_weights
 from stickbreak.stats import Array
 
-from .base import Estimator, RandomState
-from .engine_choice import TRUNCATION, pick_engine
+from .base import RandomState
+from .engine_choice import pick_engine
 from .engine_runs import Task
+from .mixture_fits import MixtureFits, check_concentration
 from .model_files import register
-from .views import plot_mixture
+from .searches import begin_open, is_open
 
 __all__ = ["DPMixture", "Mixture"]
 
-N_SWEEPS = 30  # of a collapsed start
 
-
-def _check_concentration(concentration: float | GammaPrior) -> float | GammaPrior:
-    """The concentration, if it is a positive number or a GammaPrior of such numbers."""
-    if isinstance(concentration, GammaPrior):
-        concentration.check()
-    else:
-        require_prior_count(concentration=concentration)
-    return concentration
-
-
-class MixtureEstimator(Estimator):
+class MixtureEstimator(MixtureFits):
     """fit, predict and score for tables of independent rows."""
-
-    INITS: ClassVar[tuple[str, ...]] = ("k-means++", "k-means||", "random", "local", "collapsed")
-    concentration: float | GammaPrior
-
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        family: str | BaseFamily = "gaussian",
-        inference: str | Engine | None = None,
-        concentration: float | GammaPrior = 1.0,
-        learn_prior: bool = False,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        random_state: RandomState = None,
-        init: str = "k-means++",
-        n_init: int = 1,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self._store(locals())
-
-    plot = plot_mixture
-
-    def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        table, K, legal = task.table, task.n_components, task.legal
-        if self.init == "random":
-            return from_random(model, table, K, rng, legal=legal)
-        if self.init in ("local", "collapsed"):
-            return self._seed_shares(model, task, rng, pool)
-        if self.init == "k-means||":
-            with Phase("seeding by k-means||", bool(self.verbose)) as phase:
-                return from_scalable(
-                    model, table, K, rng, legal=legal, pool=pool, report=phase.update
-                )
-        return from_plusplus(model, table, K, rng, legal=legal, pool=pool)
-
-    def _seed_shares(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        """Random shares of every row, or where collapsed sweeps lead from there."""
-        table, K, legal = task.table, task.n_components, task.legal
-        if not model.sweeps:
-            raise ValueError(
-                f'init="{self.init}" is not for {type(model.family).__name__}, whose rows do not '
-                'leave counts one by one; use init="k-means++"'
-            )
-        if self.init == "local":
-            return from_local(model, table, K, rng, legal=legal, pool=pool)
-        return from_collapsed(model, table, K, rng, n_sweeps=N_SWEEPS, legal=legal, pool=pool)
-
-    def _check_arguments(self) -> None:
-        _check_concentration(self.concentration)
-        super()._check_arguments()
-
-    def _read(
-        self, given: Given, family: BaseFamily, schema: Schema | None
-    ) -> tuple[Table, Schema]:
-        return read_table(given, family, schema)
-
-    def fit(
-        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
-    ) -> Self:
-        """Fit to the rows of X.
-
-        Parameters
-        ----------
-        X : array, data frame, CSR matrix (Multinomial), memory map, path to a `.npy`, `.npz`,
-            `.csv`, `.tsv` or `.parquet` file, or what `stickbreak.open_table` gives; (n, D). NaN is
-            a missing entry; what that means depends on the family (see "Missing data" among the
-            how-to pages).
-        y : ignored
-        labels : (n,) known components, -1 where unknown. Value c names the component whose id is c.
-        sample_weight : (n,) how often each row counts.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(self._given(X, labels=labels, sample_weight=sample_weight))
-
-    def fit_predict(
-        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
-    ) -> Array:
-        """Fit, then the best component of each row: `fit(X).labels_`."""
-        return self.fit(X, labels=labels, sample_weight=sample_weight).labels_
-
-    def resume(
-        self, X: Rows, y: object = None, *, labels: Values = None, sample_weight: Values = None
-    ) -> Self:
-        """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
-
-        Parameters
-        ----------
-        X, y, labels, sample_weight : as given to the interrupted `fit`. Other data or settings are
-            refused.
-
-        Returns
-        -------
-        self
-        """
-        return self._resume(self._given(X, labels=labels, sample_weight=sample_weight))
-
-    def partial_fit(
-        self,
-        X: Rows,
-        y: object = None,
-        *,
-        labels: Values = None,
-        sample_weight: Values = None,
-        total_samples: float | None = None,
-    ) -> Self:
-        """Update the model with more rows. Rows on disk are seen in batches, a step each.
-
-        With moves (the default of `DPMixture`), the first call fits its rows, and later ones may
-        give birth to components for rows that those before do not explain; ids stay.
-
-        Parameters
-        ----------
-        X, y, labels, sample_weight : as in `fit`. Default priors and scaling are fixed by the first
-            call.
-        total_samples : size of the whole data set; each call then is a step of stochastic
-            variational Bayes, with the step sizes of `inference` if that is a StochasticVB.
-
-        Returns
-        -------
-        self
-        """
-        given = self._given(X, labels=labels, sample_weight=sample_weight)
-        return self._stream(given, total_samples)
-
-    # ------------------------------------------------------------------------------------ answers
 
     @property
     def concentration_(self) -> float:
@@ -336,7 +187,7 @@ class Mixture(MixtureEstimator):
     """
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
-        concentration = _check_concentration(prior["concentration"])
+        concentration = check_concentration(prior["concentration"])
         return finite_mixture(family, concentration, learns=self.learn_prior)
 
 
@@ -401,15 +252,16 @@ class DPMixture(MixtureEstimator):
     ) -> None:
         self._store(locals())
 
+    def _starts_differ(self) -> bool:
+        return self.init == "auto"
+
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         has_moves = bool(pick_engine(self, task.is_on_disk).mover().moves)
-        is_open = self.init == "auto" and self.n_components == 1 and task.legal is None
-        if not is_open or not has_moves:
+        if not (self._starts_differ() and has_moves and is_open(task)):
             return super()._seed(model, task, rng, pool)
-        merges = tuple(move for move in self._recommended_moves() if move.kind == "merge")
         with Phase("settling two starts", bool(self.verbose)):
-            return from_settled(model, task.table, TRUNCATION, rng, moves=merges, pool=pool)
+            return begin_open(model, task, rng, pool)
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
-        concentration = _check_concentration(prior["concentration"])
+        concentration = check_concentration(prior["concentration"])
         return dp_mixture(family, concentration, learns=self.learn_prior)

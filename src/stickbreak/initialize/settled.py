@@ -45,7 +45,8 @@ def from_settled(
 
     moves : what follows there: merges
     """
-    table, fixed = data.some_rows(MOST_ROWS, rng), replace(model, learns=False)
+    table = replace(data.some_rows(MOST_ROWS, rng), sets=None)
+    fixed = replace(model, learns=False)
     n = max(1, min(n_components, table.n_rows))
     starts = [partial(_coarse, fixed, table, n), partial(_noisy, fixed, table, n)]
     settle = partial(_settle, fixed, table)

@@ -31,7 +31,7 @@ def explain(
     if not records:
         lines.append(
             "No move was tried on all data: the engine has none, the fit ended before its second "
-            "lap, or none paid on a sample."
+            "lap, or none paid on a sample. Merges of a start are not counted."
         )
         return "\n".join(lines)
     for kind in dict.fromkeys(record.kind for record in records):
@@ -49,8 +49,9 @@ def explain(
 
 def _summary(records: Sequence[MoveRecord], share_of_time: float) -> str:
     kept = [record for record in records if record.is_accepted]
+    noun = "move" if len(records) == 1 else "moves"
     text = (
-        f"{len(records)} moves tried, {len(kept)} accepted, "
+        f"{len(records)} {noun} tried, {len(kept)} accepted, "
         f"{sum(record.gain for record in kept):+.2f} nats, {share_of_time:.0%} of the time"
     )
     n_passes = sum(record.n_passes for record in records)

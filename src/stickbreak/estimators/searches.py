@@ -1,0 +1,54 @@
+"""How models of an open number of components search by default, in one place.
+
+| model | begins with | then | why |
+|---|---|---|---|
+| `DPMixture` | 25 components: the better of k-means in the prior's metric, and k-means++ in the family's with three noisy passes, both settled; merges; those in use | laps that watch merges, births, deletes | one component, divided again and again, ends in holes that no single division leaves; decision 0041 |
+| `HDPHMM` of symbols | 25 states, drawn by collapsed sweeps | laps; merges and deletes once settled; births last | states of symbols are alike at first, and would merge before they differ; 0036 |
+| `HDPHMM` of other rows | 25 blocks of rows, far apart | laps that watch merges; when settled loosened steps, births, deletes | order tells states apart, and merges cost no pass; 0036, 0042 |
+| `HDPTopicModel` | where collapsed sweeps end, over a ladder of numbers | laps, late merges, trials | 0033 |
+
+Births are tried for components whose rows do not look like them (`Birth(min_misfit=3)`).
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stickbreak.inference import BaseMove, Start
+from stickbreak.initialize import from_settled
+from stickbreak.models import Model
+from stickbreak.moves import Birth, Delete, Loosen, Merge
+from stickbreak.protocols import Pool
+
+from .engine_choice import TRUNCATION
+
+if TYPE_CHECKING:
+    from .engine_runs import Task
+
+__all__ = ["MIXTURE_MOVES", "STATE_MOVES", "SYMBOL_MOVES", "begin_open", "is_open"]
+
+MIXTURE_MOVES: tuple[BaseMove, ...] = Birth(), Merge(), Delete()
+STATE_MOVES: tuple[BaseMove, ...] = Loosen(), Birth(), Merge(), Delete()
+SYMBOL_MOVES: tuple[BaseMove, ...] = (
+    Merge(start="settled"),
+    Loosen(),
+    Delete(start="settled"),
+    Birth(),
+)
+
+
+def is_open(task: Task) -> bool:
+    """Whether a mixture may begin with any number of components: no label names one."""
+    return task.n_components == 1 and (task.legal is None or bool((task.legal > 0).all()))
+
+
+def begin_open(model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
+    """The start of a mixture that leaves the number of components open."""
+    start = from_settled(model, task.table, TRUNCATION, rng, moves=(Merge(),), pool=pool)
+    if task.legal is None:
+        return start
+    sets = np.ones((len(task.legal), start.seed.size(model.axis)))
+    return replace(start, params=model.with_legal(start.params, sets))
