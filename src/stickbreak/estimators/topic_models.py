@@ -106,7 +106,7 @@ class LatentDirichletAllocation(TopicEstimator):
 class HDPTopicModel(TopicEstimator):
     """Hierarchical Dirichlet process topic model: finds the number of topics.
 
-    A fit begins with as many topics as suit the corpus, found by trying 8, 16, 32, ... of them, and
+    A fit begins with as many topics as suit the corpus, found by trying 16, 32, 64, ... of them, and
     tries merges, and with at most 100,000 distinct words of documents births and deletes too, each
     kept only if it raises the bound of the whole corpus; `explain_moves` tells what happened. On
     larger corpora births and deletes take several times as long as all else; for these, give
