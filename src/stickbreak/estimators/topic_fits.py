@@ -76,7 +76,7 @@ class TopicEstimator(Estimator):
         return Categorical(float(self.word_concentration))
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        """After collapsed sweeps, later laps raise the bound but not the scores of new documents."""
+        """After collapsed sweeps, later laps raise the bound, not the scores of new documents."""
         engine = super()._default_engine(on_disk)
         return replace(engine, tol=TOL) if self.init == "collapsed" else engine
 

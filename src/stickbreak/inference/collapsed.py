@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "count_own"]
 
-# Each lane copies the counts and does not see what others change. Copies for two lanes, and the sums
-# of what they changed, took a third of the time of 270,000 words.
+# Each lane copies the counts and does not see what others change. Copies for two lanes, and sums of
+# what they changed, took a third of the time of 270,000 words.
 SWEEP_ROWS, MAX_LANES = 1 << 18, 8
 CHUNK = 1 << 12  # rows of posteriors that are compared at a time
 

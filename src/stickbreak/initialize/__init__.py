@@ -19,10 +19,10 @@ from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
 
 __all__ = [
-    "N_RUNGS",
-    "RUNG_LAPS",
     "N_PATHS",
+    "N_RUNGS",
     "N_SYMBOLS",
+    "RUNG_LAPS",
     "SMOOTHING",
     "better_start",
     "choose_blocks",
