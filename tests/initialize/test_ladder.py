@@ -62,7 +62,7 @@ def test_the_ladder_climbs_until_the_bound_falls_and_takes_the_best_rung(monkeyp
 
     monkeypatch.setattr(ladder, "_measure", measure)
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert seen == [16, 8, 4]
+    assert seen == [32, 16, 8, 4]
     assert found.seed.size(model.axis) == 8
     seen.clear()
     best = 1
@@ -102,17 +102,17 @@ def test_rungs_are_reported_and_repeat():
 
 def test_of_equal_rungs_the_largest_is_taken(monkeypatch):
     model, data = model_and_data()
-    bounds = {8: -1010.0, 16: -1000.0, 32: -1000.9}
+    bounds = {16: -1010.0, 32: -1000.0, 64: -1001.9}
 
     def measure(model, data, start, pool, callbacks):
         return bounds[start.seed.size(model.axis)], start
 
     monkeypatch.setattr(ladder, "_measure", measure)
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert found.seed.size(model.axis) == 32  # 0.09 % below the best
-    bounds[32] = -1002.0
+    assert found.seed.size(model.axis) == 64  # 0.19 % below the best
+    bounds[64] = -1003.0
     found = from_ladder(model, data, 100, np.random.default_rng(0), n_sweeps=1)
-    assert found.seed.size(model.axis) == 16
+    assert found.seed.size(model.axis) == 32
 
 
 @pytest.mark.slow

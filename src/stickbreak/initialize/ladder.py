@@ -1,4 +1,4 @@
-"""A start that looks for the number of components: collapsed sweeps with 8, 16, 32, ... of them.
+"""A start that looks for the number of components: collapsed sweeps with 16, 32, 64, ... of them.
 
 Each rung is the start that a fit with its number would have, after a few laps of variational Bayes,
 whose bound compares the rungs. So the fit goes on from the rung that is chosen.
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["N_RUNGS", "RUNG_LAPS", "from_ladder"]
 
-FIRST = 8  # components of the first rung
+FIRST = 16  # components of the first rung
 RUNG_LAPS = 8
 N_RUNGS = 5  # as many as a ladder often has
-# Finished fits of one number differ by as much or more, and after so few laps the rungs with more
-# components are further from where they end: of those that are equal but for it, the largest.
-EQUAL = 1e-3
+# Two starts of one number differ by as much (AP, 64 topics: 0.2 %), and after so few laps the rungs
+# with more components are further from where they end: of those that are equal but for it, the
+# largest.
+EQUAL = 2e-3
 
 
 def from_ladder(
