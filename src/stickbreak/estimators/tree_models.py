@@ -19,6 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
 
@@ -49,10 +50,20 @@ class TreeEstimator(Estimator):
     _row_noun = "word"
     max_length: int
 
+    plot = plot_trees
+
     # ------------------------------------------------------------------ subclasses must define
 
     def _known(self, trees: Any, table: Stack, schema: Schema) -> Companion | None:
         """Trees that the user knows, or parts of them, as the structure reads them, checked."""
+        raise NotImplementedError
+
+    def parse(self, X: Rows, *, method: str = "viterbi", parameters: str = "fitted") -> Any:
+        """A tree of each sentence."""
+        raise NotImplementedError
+
+    def top_rules(self, n: int = 10) -> list[Rule]:
+        """The n rules most often expected in the training sentences."""
         raise NotImplementedError
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:

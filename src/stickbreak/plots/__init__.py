@@ -12,6 +12,7 @@ from .gaussians import GaussianShape, shape_of
 from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
 from .topic_panels import draw_documents, draw_topics
+from .tree_panels import draw_arcs, draw_rules, draw_tree
 from .view import View
 
 __all__ = [
@@ -19,15 +20,18 @@ __all__ = [
     "Grid",
     "Panel",
     "View",
+    "draw_arcs",
     "draw_components",
     "draw_documents",
     "draw_durations",
     "draw_figure",
     "draw_members",
     "draw_panel",
+    "draw_rules",
     "draw_strips",
     "draw_topics",
     "draw_transitions",
+    "draw_tree",
     "grid_of",
     "panels_of",
     "shape_of",

@@ -35,6 +35,8 @@ class View:
     shares : (m, K) of the components in some documents, which are at positions documents (m,) of
         n_documents
     n_words : how many words of a topic to draw
+    words, heads, tree : of one sentence, its words, the heads (n,) of these, or its tree
+    rules : of a grammar, those most often used
     """
 
     structure: Any
@@ -58,6 +60,10 @@ class View:
     documents: Array | None = None
     n_documents: int = 0
     n_words: int = 10
+    words: Sequence[str] = ()
+    heads: Array | None = None
+    tree: Any = None
+    rules: Sequence[Any] = ()
 
     @cached_property
     def shown(self) -> Array:

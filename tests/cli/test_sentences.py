@@ -1,0 +1,66 @@
+"""Sentences on the command line: the same answers as Python's, in CoNLL-U and in brackets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli.running import command  # noqa: F401
+
+import stickbreak as sb
+
+LINES = ["DET NOUN VERB", "NOUN VERB DET NOUN", "NOUN VERB"] * 4
+ROWS = "1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n"
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "tags.txt"
+    path.write_text("\n".join(LINES) + "\n\n")
+    return path
+
+
+def test_heads_are_those_of_python(data, tmp_path, command):  # noqa: F811
+    done = command("fit", "dmv", data, "--seed", 0, "--out", "m", "--json")
+    assert done.code == 0, done.err
+    model = sb.DMV(random_state=0).fit(LINES)
+    found = json.loads(done.out)
+    assert found["lower_bound"] == pytest.approx(model.lower_bound_, rel=1e-12)
+    assert found["n_sentences"] == 12
+    assert found["rules"][0]["text"] == model.top_rules(1)[0].text
+    assert command("predict", "m", data, "--out", "h.conllu").code == 0
+    heads = [s.heads for s in sb.read_conllu("h.conllu")]
+    np.testing.assert_array_equal(np.concatenate(heads), np.concatenate(model.predict(LINES)))
+    assert float(command("score", "m", data).out.split()[0]) == pytest.approx(model.score(LINES))
+    assert len(command("score", "m", data, "--per-row").out.split()) == 13
+    assert model.top_rules(1)[0].text in command("show", "m").out
+    (tmp_path / "a.conllu").write_text(ROWS)
+    written = command("predict", "m", "a.conllu")
+    assert written.out.splitlines()[0].split("\t")[:2] == ["1", "The"]
+
+
+def test_trees_are_those_of_python(data, tmp_path, command):  # noqa: F811
+    fit = ("fit", "pcfg", data, "--n-components", 2, "--seed", 0, "--max-iter", 3, "--out", "m")
+    assert command(*fit).code == 0
+    assert command("predict", "m", data, "--out", "t.mrg").code == 0
+    trees = sb.read_trees("t.mrg")
+    assert [tree.words for tree in trees] == [line.split() for line in LINES]
+    assert trees == sb.load("m").parse(LINES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "dmv", "none.txt"), "none.txt"),
+        (("fit", "dmv", "tags.txt", "--column", "upos"), "--column is for CoNLL-U"),
+        (("fit", "pcfg", "bad.mrg"), "not closed"),
+        (("fit", "dmv", "tags.txt", "--max-length", "2"), "max_length=2"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, data, tmp_path, command):  # noqa: F811
+    (tmp_path / "bad.mrg").write_text("(S (A a)\n")
+    done = command(*arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
