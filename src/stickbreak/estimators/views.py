@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from .mixtures import MixtureEstimator
     from .sequence_fits import SequenceEstimator
     from .topic_fits import TopicEstimator
-    from .tree_models import TreeEstimator
 
 __all__ = [
-    "Labeled", "make_dataset", "plot_chain", "plot_mixture", "plot_topics", "plot_trees",
-    "summary_values",
-    "top_words",
+    "Labeled", "draw_view", "make_dataset", "make_view", "plot_chain", "plot_mixture",
+    "plot_topics", "summary_values", "top_words",
 ]  # fmt: skip
 
 MAX_DOCUMENTS = 60  # in a picture; more columns cannot be told apart
@@ -99,13 +97,13 @@ def plot_mixture(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax, columns)
+    view = make_view(self, fitted, panel, ax, columns)
     if X is not None:
         table = self._use(self._given(X))[1]
         rows = table.rows[choose_rows(table.n_rows)]
         labels = fitted.model.decode(fitted.potentials(), Table(rows).whole())
         view = replace(view, rows=rows, labels=labels)
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
 def plot_chain(
@@ -145,7 +143,7 @@ def plot_chain(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax, columns)
+    view = make_view(self, fitted, panel, ax, columns)
     view = replace(view, transition=self.transmat_, durations=self.durations_)
     shape, states = fitted.shape, fitted.labels
     if X is not None:
@@ -156,7 +154,7 @@ def plot_chain(
         view = replace(view, rows=table.rows[chosen], labels=states[chosen])
     if shape is not None and states is not None:
         view = replace(view, paths=replace(shape, is_list=True).answer(states))
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
 def plot_topics(
@@ -199,7 +197,7 @@ def plot_topics(
     >>> plt.close(ax.figure)
     """
     fitted = self._require_fitted()
-    view = _make_view(self, fitted, panel, ax)
+    view = make_view(self, fitted, panel, ax)
     require_whole(n_words=n_words)
     view = replace(view, n_words=int(n_words), unit="word")
     if X is not None:
@@ -209,48 +207,10 @@ def plot_topics(
         potentials = self._with_legal(fitted, fitted.potentials())
         shares = fitted.model.unit_shares(potentials, batch)
         view = replace(view, shares=shares, documents=chosen, n_documents=documents.n_spans)
-    return _draw(view, panel, ax)
+    return draw_view(view, panel, ax)
 
 
-def plot_trees(
-    self: TreeEstimator, panel: str | None = None, X: Any = None, *, ax: Axes | None = None
-) -> Figure | Axes:
-    """Draw what was found (extra `plot`); show it by `matplotlib.pyplot.show()`.
-
-    Parameters
-    ----------
-    panel : of `DMV` "dependencies" (arcs from heads to words), of grammars "tree" (the best tree)
-        or "components"; "rules" (those most often used), "trace" or "weights". Default: all of
-        them, as one figure; trees only if X is given.
-    X : one sentence: a list of words, or a string.
-    ax : the Axes to draw one panel into. Default: those of a new figure.
-
-    Returns
-    -------
-    The Axes of one panel, or the Figure of all.
-
-    Examples
-    --------
-    >>> import stickbreak as sb
-    >>> from matplotlib import pyplot as plt
-    >>> model = sb.DMV(random_state=0).fit(["DET NOUN VERB", "NOUN VERB DET NOUN"] * 5)
-    >>> ax = model.plot("dependencies", "DET NOUN VERB")
-    >>> ax.get_title(loc="left")
-    'heads of words'
-    >>> plt.close(ax.figure)
-    """
-    view = replace(
-        _make_view(self, self._require_fitted(), panel, ax), rules=self.top_rules(15), unit="word"
-    )
-    if X is not None:
-        words = X.split() if isinstance(X, str) else list(X)
-        found = self.parse([words])[0]
-        name = "heads" if self.finds_heads else "tree"
-        view = replace(view, words=[str(word) for word in words], **{name: found})
-    return _draw(view, panel, ax)
-
-
-def _make_view(
+def make_view(
     estimator: Estimator,
     fitted: Fitted,
     panel: str | None,
@@ -281,7 +241,8 @@ def _make_view(
     )
 
 
-def _draw(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
+def draw_view(view: View, panel: str | None, ax: Axes | None) -> Figure | Axes:
+    """One panel, or all of them."""
     from stickbreak import plots
 
     return plots.draw_figure(view) if panel is None else plots.draw_panel(view, panel, ax)

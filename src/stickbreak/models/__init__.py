@@ -5,6 +5,7 @@ from .grammars import dependency_model, finite_grammar, hdp_grammar
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .topics import hdp_topics, lda
+from .trees import parse_units, share_parts
 
 __all__ = [
     "Model",
@@ -19,4 +20,6 @@ __all__ = [
     "hdp_rows",
     "hdp_topics",
     "lda",
+    "parse_units",
+    "share_parts",
 ]
