@@ -87,7 +87,8 @@ ALIGNER_DEFAULTS = {
 
 TREE_OPTIONS = ("max_length", "init", "random_state", "n_init", "n_jobs")
 GRAMMAR_OPTIONS = (
-    "n_components", "concentration", "kind_concentration", "root_concentration", *TREE_OPTIONS,
+    "n_components", "concentration", "kind_concentration", "root_concentration", "learn_prior",
+    *TREE_OPTIONS,
 )  # fmt: skip
 TREE_INITS = (
     '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
@@ -331,7 +332,7 @@ MODELS = (
             "kind_concentration": "1",
             "root_concentration": "1",
             "top_concentration": "1",
-            "root": '"beta"',
+            "root": "beta",
             "max_length": "60",
             "moves": "yes, unless --root point",
             "init": TREE_INITS,

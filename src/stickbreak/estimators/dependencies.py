@@ -14,7 +14,13 @@ from stickbreak.families.base import BaseFamily
 from stickbreak.families.tags import Tags
 from stickbreak.inference import CollapsedVB, Engine, MemoizedVB, Start, workers
 from stickbreak.initialize import from_guess
-from stickbreak.models import Model, ModelPotentials, dependency_model
+from stickbreak.models import (
+    Model,
+    ModelPotentials,
+    dependency_model,
+    parse_units,
+    share_parts,
+)
 from stickbreak.priors import ValenceRows
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, Stack, Values
@@ -154,7 +160,7 @@ class DMV(TreeEstimator):
         self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
     ) -> Array:
         """(n,) heads of the best trees."""
-        return fitted.model.parse(potentials, batch, pool)[0].rows
+        return parse_units(fitted.model, potentials, batch, pool)[0].rows
 
     # ------------------------------------------------------------------------------------ fits
 
@@ -271,7 +277,7 @@ class DMV(TreeEstimator):
     def _arcs(
         self, fitted: Fitted, potentials: ModelPotentials, batch: Batch, pool: Pool
     ) -> list[Array]:
-        found = fitted.model.tree_shares(potentials, batch, pool)
+        found = share_parts(fitted.model, potentials, batch, pool)
         assert batch.offsets is not None
         sizes = np.diff(batch.offsets)
         return [found.of(s).reshape(n, n + 1) for s, n in enumerate(sizes)]

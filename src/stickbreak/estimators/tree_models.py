@@ -19,7 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
-from .views import plot_trees
+from .tree_views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
 

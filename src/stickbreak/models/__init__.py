@@ -7,6 +7,7 @@ from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .semi_markov import finite_hsmm, hdp_hsmm
 from .topics import hdp_topics, lda
+from .trees import parse_units, share_parts
 
 __all__ = [
     "Model",
@@ -26,4 +27,6 @@ __all__ = [
     "hmm_aligner",
     "ibm1",
     "lda",
+    "parse_units",
+    "share_parts",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Batch, Companion, join_companions
+from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError
 from stickbreak.families.base import BaseFamily, BaseScores
 from stickbreak.kernels.rows import pairing
@@ -383,23 +383,6 @@ class Model:
         paths, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
         lanes.require_finite(float(values.sum()), potentials)
         return paths, values
-
-    def parse(
-        self,
-        potentials: ModelPotentials,
-        batch: Batch,
-        pool: Pool = map,
-        uniforms: Array | None = None,
-    ) -> tuple[Companion, Array]:
-        """Best tree of each unit, or a drawn one, and the log (units,) of its weight."""
-        job = partial(lanes.parse_lane, self, potentials, uniforms)
-        found, values = zip(*pool(job, self.lanes(batch)), strict=True)
-        return join_companions(found), np.concatenate(values)
-
-    def tree_shares(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Companion:
-        """Posterior of the parts that a tree of each unit may have."""
-        job = partial(lanes.tree_shares_lane, self, potentials)
-        return join_companions(list(pool(job, self.lanes(batch))))
 
     def log_evidence(self, potentials: ModelPotentials, batch: Batch, pool: Pool = map) -> Array:
         """(units,) log normalizers: log predictive densities under predictive potentials."""

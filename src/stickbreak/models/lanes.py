@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Batch, Companion, join_companions
+from stickbreak.data import Batch
 from stickbreak.errors import NumericalError
 from stickbreak.protocols import Array, Local, Out, Pool, Watch
 from stickbreak.stats import Field, Fields, Summary, Tally, join
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "all_shares", "all_steps", "decode_lane", "evidence_lane", "filter_lane",
     "held_lane", "impute_lane", "infer_batch", "infer_lane", "inferred", "last_shares",
-    "parse_lane", "paths_lane", "require_finite", "shares_lane", "tree_shares_lane",
-    "unit_shares_lane",
+    "paths_lane", "prepared", "require_finite", "shares_lane", "unit_shares_lane",
 ]  # fmt: skip
 
 Filtered = tuple[Array, Array]
@@ -276,24 +275,6 @@ def paths_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> tuple[
             found.append(model.structure.viterbi(potentials, block))
     paths, values = zip(*found, strict=True)
     return np.concatenate(paths), np.concatenate(values)
-
-
-def parse_lane(
-    model: Model, potentials: ModelPotentials, uniforms: Array | None, lane: Batch
-) -> tuple[Companion, Array]:
-    """Best or drawn tree of each unit, and the log (units,) of its weight."""
-    found = []
-    for block, prepared_block in prepared(model, potentials, lane):
-        drawn = None if uniforms is None else uniforms[block.cut["row"]]
-        found.append(model.structure.parse(potentials, prepared_block, drawn))
-    trees, values = zip(*found, strict=True)
-    return join_companions(trees), np.concatenate(values)
-
-
-def tree_shares_lane(model: Model, potentials: ModelPotentials, lane: Batch) -> Companion:
-    """Posterior of the parts that a tree of each unit may have."""
-    blocks = prepared(model, potentials, lane)
-    return join_companions([model.structure.tree_shares(potentials, b) for _, b in blocks])
 
 
 def impute_lane(model: Model, potentials: ModelPotentials, counts: Summary, lane: Batch) -> Array:

@@ -14,6 +14,7 @@ from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
 from .segment_panels import draw_laws
 from .topic_panels import draw_documents, draw_topics
+from .tree_panels import draw_arcs, draw_rules, draw_tree
 from .view import View
 
 __all__ = [
@@ -32,9 +33,11 @@ __all__ = [
     "draw_links",
     "draw_members",
     "draw_panel",
+    "draw_rules",
     "draw_strips",
     "draw_topics",
     "draw_transitions",
+    "draw_tree",
     "grid_of",
     "panels_of",
     "shape_of",

@@ -94,8 +94,8 @@ def _draw_node(
             n_words += 1
             ax.text(*places[-1], child, ha="center", va="center", fontsize=9)
         else:
-            at, low, n = _draw_node(fitted, ax, child, first + n_words, _depth(child))
-            places.append((at, float(low)))
+            where, height, n = _draw_node(fitted, ax, child, first + n_words, _depth(child))
+            places.append((where, float(height)))
             n_words += n
     x = float(np.mean([place[0] for place in places]))
     for at, low in places:

@@ -37,6 +37,8 @@ class View:
         n_documents
     n_words : how many words of a topic to draw
     pair : of aligners, an AlignedPair. jumps : widths, and their probabilities
+    words, heads, tree : of one sentence, its words, the heads (n,) of these, or its tree
+    rules : of a grammar, those most often used
     """
 
     structure: Any
@@ -63,6 +65,10 @@ class View:
     n_words: int = 10
     pair: Any = None
     jumps: tuple[Array, Array] | None = None
+    words: Sequence[str] = ()
+    heads: Array | None = None
+    tree: Any = None
+    rules: Sequence[Any] = ()
 
     @cached_property
     def shown(self) -> Array:

@@ -17,13 +17,17 @@ from stickbreak.data import Batch, Companion
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
 from stickbreak.stats import Edit, Fields, Regroup, Summary
 
+from .evidence import mask_illegal, one_hot, row_evidence
+
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
     from .long_units import LongUnit
     from .steps import LocalStep
 
-__all__ = ["MIN_BLOCK", "BaseStructure", "Division", "Piece", "row_evidence"]
+__all__ = [
+    "MIN_BLOCK", "BaseStructure", "Division", "Piece", "mask_illegal", "one_hot", "row_evidence",
+]  # fmt: skip
 
 BLOCK_NUMBERS = 1 << 19  # in a block's features and evidence: about 4 MB
 # Larger blocks spend less time in Python, where threads wait for each other.
@@ -46,27 +50,6 @@ class Division(NamedTuple):
     part: int = 1
     n_more: int = 0
     keeps: bool = False
-
-
-def row_evidence(potentials: Potentials, block: Batch) -> Array:
-    """(n, K) log evidence of a prepared block, -inf where a row may not use a component."""
-    return np.asfortranarray(
-        mask_illegal(potentials, block, potentials.scores.evidence(block.rows))
-    )
-
-
-def one_hot(labels: Array, n_components: int, block: Batch) -> Array:
-    """(n, K) shares that give each row to one component, times its repeats."""
-    shares = np.zeros((n_components, block.n_rows))
-    shares[labels, np.arange(block.n_rows)] = block.repeats_or_ones()
-    return shares.T
-
-
-def mask_illegal(potentials: Potentials, block: Batch, evidence: Array) -> Array:
-    """Evidence (n, K), -inf where a row may not use a component."""
-    if block.sets is None or potentials.log_legal is None:
-        return evidence
-    return evidence + potentials.log_legal[block.sets]
 
 
 class BaseStructure:
@@ -200,10 +183,7 @@ class BaseStructure:
         return max(MIN_BLOCK, min(MAX_BLOCK, BLOCK_NUMBERS // width))
 
     def unit_work(self, batch: Batch) -> Array | None:
-        """(units,) what each unit costs, in rows of a chain of a few states; None if it is rows.
-
-        Lanes are cut by it, so it must depend on the data alone.
-        """
+        """(units,) cost of each unit by the data alone, in rows of a chain; None if it is rows."""
         return None
 
     # ------------------------------------------------------------------------------ labels, scores
@@ -349,10 +329,8 @@ class BaseStructure:
     ) -> tuple[Companion, Array]:
         """Best tree of each unit, or a drawn one, and the log (units,) of its weight.
 
-        What a row of a tree says is the structure's own: the head of a word, a node. Known trees,
-        or parts of them, come in the same form as `block.companion`.
-
-        uniforms (n, ...) : for draws, as for `infer_drawn`; the logs are then those of the sums
+        What a row of a tree says is the structure's own: the head of a word, a node.
+        uniforms : for draws, as for `infer_drawn`; the logs are then those of the sums.
         """
         self._refuse("parsing", "a grammar")
 
@@ -380,10 +358,7 @@ class BaseStructure:
     def guess_own(
         self, batch: Batch, n_components: int, axis: str, rng: np.random.Generator, jitter: float
     ) -> Fields:
-        """Own counts of a guess that needs no potentials, to begin a fit with.
-
-        Each is times a random number between 1 - jitter and 1 + jitter.
-        """
+        """Own counts of a guess without potentials, each times U(1 - jitter, 1 + jitter)."""
         self._refuse("a guess", "another start")
 
     def own_counts(
