@@ -186,7 +186,7 @@ def test_segments_begin_at_free_rows_only():
     found = run(given, is_free=is_free)
     assert found.log_z[0] == pytest.approx(np.logaddexp.reduce(weights[is_legal]), abs=1e-12)
     evidence, *tables = given
-    path, value, *_ = best_segments(evidence.T.copy(), *tables, np.array([0, 6]), is_free)
+    path, *_ = best_segments(evidence.T.copy(), *tables, np.array([0, 6]), is_free)
     assert is_free[1:][path[1:] != path[:-1]].all()
 
 

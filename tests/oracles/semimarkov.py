@@ -11,6 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from oracles.chain import all_paths
 
 Array = np.ndarray

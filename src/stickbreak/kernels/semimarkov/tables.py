@@ -76,11 +76,10 @@ def segment_tables(
         if left_censored and right_censored:
             whole = _log_tails(first, is_best)
     seen = min(D, longest)
-    logs = [np.ascontiguousarray(table[:seen]) for table in (inner, first, last, whole)]
+    inner_logs, first, last, whole = (
+        np.ascontiguousarray(table[:seen]) for table in (inner, first, last, whole)
+    )
     top = np.where(np.isfinite(inner.max(0)), inner.max(0), 0.0)
-    linear = [np.exp(table - top) for table in logs[:3]]
-    for table in linear:
-        table[table < LOST] = 0.0
     start, steps = np.full(width, -np.inf), np.full((width, width), -np.inf)
     start[:K], steps[:K, :K] = log_start, log_transition
     np.fill_diagonal(steps, -np.inf)
@@ -88,9 +87,17 @@ def segment_tables(
     transition = np.exp(steps - step_shift)
     transition[transition < LOST] = 0.0
     return SegmentTables(
-        *logs, residual, *linear, top, start, steps, np.ascontiguousarray(steps.T), transition,
+        inner_logs, first, last, whole, residual, _linear(inner_logs, top), _linear(first, top),
+        _linear(last, top), top, start, steps, np.ascontiguousarray(steps.T), transition,
         np.ascontiguousarray(transition.T), step_shift, right_censored, left_censored,
     )  # fmt: skip
+
+
+def _linear(table, shift):
+    """exp(table - shift), without what is lost."""
+    found = np.exp(table - shift)
+    found[found < LOST] = 0.0
+    return found
 
 
 def _log_tails(table, is_best=False):
