@@ -12,8 +12,8 @@ import numpy as np
 from ..compile import kernel
 from ..rows import exp_fast
 from ..vectors import EIGHT, load, store
-from .messages import Messages, backward, forward, load_sequences, scan_sequences
-from .tables import complete, segment_tables
+from .messages import Messages, load_sequences, scan_sequences
+from .tables import backward, complete, forward, segment_tables
 
 __all__ = ["log_evidence", "scan_forward", "smooth_segments"]
 
