@@ -53,9 +53,9 @@ def least(*jobs: Callable[[], Any], rounds: int) -> list[float]:
     return [float(x) for x in found.min(0)]
 
 
-def exact_job(K: int, T: int, S: int, D: int) -> Callable[[], Any]:
+def exact_job(K: int, T: int, n_units: int, D: int) -> Callable[[], Any]:
     """Exact messages with Poisson lengths up to D."""
-    evidence, start, steps, offsets = data(K, T, S)
+    evidence, start, steps, offsets = data(K, T, n_units)
     d = np.arange(1.0, D + 1)
     duration = np.tile((d - 1) * np.log(30.0) - 30.0 - gammaln(d), (K, 1))
     return lambda: smooth_segments(
@@ -64,9 +64,9 @@ def exact_job(K: int, T: int, S: int, D: int) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def stage_job(K: int, T: int, S: int, r: int) -> Callable[[], Any]:
+def stage_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
     """Negative binomial lengths of r stages."""
-    evidence, start, steps, offsets = data(K, T, S)
+    evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
     return lambda: smooth_stages(
         evidence, start, steps, lengths, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
@@ -74,9 +74,9 @@ def stage_job(K: int, T: int, S: int, r: int) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def chain_job(K: int, T: int, S: int) -> Callable[[], Any]:
+def chain_job(K: int, T: int, n_units: int) -> Callable[[], Any]:
     """The hidden Markov model with as many states."""
-    (evidence, start, steps, offsets), buffers = data(K, T, S), Buffers()
+    (evidence, start, steps, offsets), buffers = data(K, T, n_units), Buffers()
     return lambda: smooth(
         evidence, start, steps, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
         buffers=buffers,
@@ -99,13 +99,12 @@ def print_stages(rounds: int) -> None:
     print("stages: K, r, sequences, rows/s, chain's rows/s, ratio of times, (1 + r / K) 1.5")
     for K in (10, 50):
         for r in (1, 5, 20):
-            for S in (8, 1):
-                ours, chain = least(
-                    stage_job(K, 2000, S, r), chain_job(K, 2000, S), rounds=rounds
-                )
-                n = 2000 * S
+            for count in (8, 1):
+                jobs = stage_job(K, 2000, count, r), chain_job(K, 2000, count)
+                ours, chain = least(*jobs, rounds=rounds)
+                n = 2000 * count
                 print(
-                    f"  {K:3d} {r:3d} {S:2d} {n / ours:10.0f} {n / chain:10.0f} "
+                    f"  {K:3d} {r:3d} {count:2d} {n / ours:10.0f} {n / chain:10.0f} "
                     f"{ours / chain:5.2f} {1.5 * (1 + r / K):5.2f}"
                 )
 

@@ -80,6 +80,27 @@ def test_messages_and_all_counts_equal_enumeration(case, right, left):
         )
 
 
+@pytest.mark.parametrize(
+    ("K", "T", "D", "scale", "holes"),
+    [
+        (3, 35, 11, 1.0, 0.0),
+        (2, 40, 60, 40.0, 0.0),
+        (9, 20, 5, 3.0, 0.05),
+        (2, 35, 30, 900.0, 0.02),
+        (2, 30, 3, 5.0, 0.0),
+    ],
+)
+def test_longer_sequences_equal_messages_in_logarithms(K, T, D, scale, holes):
+    given = of_oracle(problem(40 + T, K, T, D, scale, holes))
+    expected, found = oracle.smooth_in_logs(*given), run(given)
+    assert found.log_z[0] == pytest.approx(expected.log_z, rel=1e-13)
+    size = max(1.0, abs(expected.log_z))
+    for name in ("shares", "start", "transition", "duration"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), atol=1e-14 * size + 1e-12, err_msg=name
+        )
+
+
 def test_derivatives_of_log_z_are_the_expected_counts():
     given, h = problem(3, 3, 6, 5), 1e-5
     found = run(given)
@@ -186,7 +207,7 @@ def test_segments_begin_at_free_rows_only():
     found = run(given, is_free=is_free)
     assert found.log_z[0] == pytest.approx(np.logaddexp.reduce(weights[is_legal]), abs=1e-12)
     evidence, *tables = given
-    path, value, *_ = best_segments(evidence.T.copy(), *tables, np.array([0, 6]), is_free)
+    path, *_ = best_segments(evidence.T.copy(), *tables, np.array([0, 6]), is_free)
     assert is_free[1:][path[1:] != path[:-1]].all()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def by_lengths(given, right, weight=1.3, is_free=None):
     """The same by explicit lengths."""
     evidence, start, transition, lengths = given
     K, T = evidence.shape
-    table = log_lengths(*lengths, T)
+    table = log_lengths(lengths, T)
     counts = {"start": np.zeros(K), "transition": np.zeros((K, K))}
     found = np.zeros(table.shape)
     log_z, shares = smooth_segments(
@@ -84,7 +86,7 @@ def test_sequences_side_by_side_are_sums_of_single_ones(right):
     log_z, shares = smooth_stages(
         evidence, *tables, offsets, weights, right_censored=right, **counts
     )
-    for s, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for s, (a, b) in enumerate(pairwise(offsets)):
         part = np.ascontiguousarray(evidence[:, a:b])
         alone = run((part, *tables), right, weights[s], np.ones(b - a, dtype=bool))
         assert log_z[s] == pytest.approx(alone[0], rel=1e-13)
@@ -125,9 +127,7 @@ def test_one_stage_is_a_chain_that_stays():
     log_z, shares = smooth(evidence, start, steps, np.array([0, 50]), start=first, transition=moves)
     assert found[0] == pytest.approx(log_z[0], rel=1e-13)
     np.testing.assert_allclose(found[1], shares, atol=1e-13)
-    np.testing.assert_allclose(
-        found[2]["transition"], moves - np.diag(np.diag(moves)), atol=1e-13
-    )
+    np.testing.assert_allclose(found[2]["transition"], moves - np.diag(np.diag(moves)), atol=1e-13)
 
 
 @censored
@@ -136,7 +136,7 @@ def test_filtering_equals_that_of_explicit_lengths(right):
     evidence, start, transition, lengths = given
     found = filter_stages(*given, np.array([0, 20]), right_censored=right)
     expected = filter_segments(
-        evidence, start, transition, log_lengths(*lengths, 20), np.array([0, 20]),
+        evidence, start, transition, log_lengths(lengths, 20), np.array([0, 20]),
         right_censored=right,
     )  # fmt: skip
     for one, other in zip(found, expected, strict=True):

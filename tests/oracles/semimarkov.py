@@ -11,6 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from oracles.chain import all_paths
 
 Array = np.ndarray
@@ -121,3 +122,46 @@ def best(
             value += np.where(possible, weights, -np.inf).max()
         values.append(value)
     return paths[int(np.argmax(values))], float(np.max(values))
+
+
+def smooth_in_logs(evidence: Array, start: Array, transition: Array, duration: Array) -> Found:
+    """The posterior of longer sequences by messages in logarithms; the last segment may be cut."""
+    (T, K), D, out = evidence.shape, duration.shape[1], np.zeros_like(duration)
+    tails = np.logaddexp.accumulate(duration[:, ::-1], axis=1)[:, ::-1]
+
+    def segment(k: int, s: int, t: int) -> float:
+        table = tails if t == T else duration
+        return float(table[k, t - s - 1] + evidence[s:t, k].sum()) if t - s <= D else -np.inf
+
+    weights = np.full((K, T, T + 1), -np.inf)
+    for k, s, t in np.ndindex(weights.shape):
+        if s < t:
+            weights[k, s, t] = segment(k, s, t)
+    begun, ended = np.full((T + 1, K), -np.inf), np.full((T + 1, K), -np.inf)
+    after, coming = np.full((T + 1, K), -np.inf), np.full((T + 1, K), -np.inf)
+    begun[0], after[T] = start, 0.0
+    for t in range(1, T + 1):
+        ended[t] = [np.logaddexp.reduce(begun[:t, k] + weights[k, :t, t]) for k in range(K)]
+        if t < T:
+            begun[t] = np.logaddexp.reduce(ended[t][:, None] + transition, axis=0)
+    log_z = float(np.logaddexp.reduce(ended[T]))
+    for t in range(T - 1, -1, -1):
+        coming[t] = [
+            np.logaddexp.reduce(weights[k, t, t + 1 :] + after[t + 1 :, k]) for k in range(K)
+        ]
+        after[t] = np.logaddexp.reduce(transition + coming[t], axis=1)
+    shares, steps = np.zeros((T, K)), np.zeros((K, K))
+    for k in range(K):
+        for s in range(T):
+            for t in range(s + 1, min(T, s + D) + 1):
+                chance = np.exp(begun[s, k] + weights[k, s, t] + after[t, k] - log_z)
+                shares[s:t, k] += chance
+                if t < T:
+                    out[k, t - s - 1] += chance
+                elif chance > 0.0:
+                    out[k, t - s - 1 :] += chance * np.exp(
+                        duration[k, t - s - 1 :] - tails[k, t - s - 1]
+                    )
+    for t in range(1, T):
+        steps += np.exp(ended[t][:, None] + transition + coming[t] - log_z)
+    return Found(log_z, shares, np.exp(begun[0] + coming[0] - log_z), steps, out)

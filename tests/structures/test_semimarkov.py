@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def log_evidence(model, data, K):
     """The exact log evidence: the sum over all labelings and complete lengths of last segments."""
     values, ends = [], data.offsets
     per_unit = []
-    for a, b in zip(ends[:-1], ends[1:], strict=True):
+    for a, b in pairwise(ends):
         choices = []
         for path in all_paths(b - a, K):
             seen = oracle.segments(path)[-1][1]
@@ -197,10 +197,10 @@ def test_known_change_points_are_kept(model):
 
 def test_impossible_sequences_and_too_much_work_are_named(monkeypatch):
     model = exact_model(n_lengths=2)
-    with pytest.raises(NumericalError, match="sequence 0 is zero: no segments.*max_duration"):
+    with pytest.raises(NumericalError, match=r"sequence 0 is zero: no segments.*max_duration"):
         model.local_step(potentials(model, K=1), DATA.whole())
     monkeypatch.setattr(exact, "MAX_WORK", 20)
-    with pytest.raises(ValueError, match="5 rows, segments of up to 2 rows and 3 states.*embedded"):
+    with pytest.raises(ValueError, match=r"5 rows, segments of up to 2 rows and 3.*embedded"):
         model.local_step(potentials(model), DATA.whole())
     with pytest.raises(ValueError, match="left_censored=True is not for EmbeddedSemiMarkov"):
         EmbeddedSemiMarkov(left_censored=True)

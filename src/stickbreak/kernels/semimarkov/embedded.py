@@ -42,10 +42,10 @@ def smooth_stages(
     lengths : log_stay, log_segment and shape. Adds the number of segments to segments (K,), and the
     rows of complete segments but their first ones to stays (K,).
     """
-    (K, n), S = evidence_t.shape, len(offsets) - 1
-    tables = stage_tables(log_start, log_transition, *lengths, right_censored)
-    weights = np.ones(S) if weights is None else np.asarray(weights, dtype=float)
-    log_z, states = np.full(S, -np.inf), np.empty(evidence_t.shape) if out is None else out
+    (K, n), n_units = evidence_t.shape, len(offsets) - 1
+    tables = stage_tables(log_start, log_transition, lengths, right_censored)
+    weights = np.ones(n_units) if weights is None else np.asarray(weights, dtype=float)
+    log_z, states = np.full(n_units, -np.inf), np.empty(evidence_t.shape) if out is None else out
     counts = _Counts(np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
     if is_free is None:  # of rows at which none may begin, slots know nothing
         _side_by_side(evidence_t, tables, lengths[2], offsets, weights, log_z, states, counts)
@@ -124,7 +124,7 @@ def _by_lengths(
     K, n = evidence_t.shape
     if K * n * n > MAX_WORK:
         return np.nan
-    duration = log_lengths(*lengths, n, right_censored)
+    duration = log_lengths(lengths, n, right_censored)
     counts = np.zeros(duration.shape)
     log_z, states[...] = smooth_segments(
         evidence_t, log_start, log_transition, duration, np.array([0, n]), np.array([weight]),
@@ -147,9 +147,9 @@ def draw_stages(
     """A random path (n,) of each sequence and log_z (S,), and the rows (S,) that its last segment
     would have had after the end.
     """
-    tables = stage_tables(log_start, log_transition, *lengths, right_censored)
-    n, S = evidence_t.shape[1], len(offsets) - 1
-    path, extra, log_z = np.zeros(n, np.int64), np.zeros(S, np.int64), np.empty(S)
+    tables = stage_tables(log_start, log_transition, lengths, right_censored)
+    n, n_units = evidence_t.shape[1], len(offsets) - 1
+    path, extra, log_z = np.zeros(n, np.int64), np.zeros(n_units, np.int64), np.empty(n_units)
     is_free = _everywhere(n, is_free)
     draw_sequences(
         evidence_t, offsets, is_free, tables, right_censored, uniforms, path, extra, log_z
@@ -159,7 +159,7 @@ def draw_stages(
         T = rows.stop - rows.start
         path[rows], value, _, last = draw_segments(
             np.ascontiguousarray(evidence_t[:, rows]), log_start, log_transition,
-            log_lengths(*lengths, T, right_censored), np.array([0, T]), uniforms[rows],
+            log_lengths(lengths, T, right_censored), np.array([0, T]), uniforms[rows],
             is_free[rows], right_censored=right_censored,
         )  # fmt: skip
         seen = T - 1 - np.flatnonzero(np.r_[True, path[rows][1:] != path[rows][:-1]])[-1] + 1
@@ -171,10 +171,10 @@ def filter_stages(
     evidence_t, log_start, log_transition, lengths, offsets, is_free=None, *, right_censored=True
 ):
     """p(z_t | x_1 .. x_t) (n, K), and log p(x_t | x_1 .. x_(t - 1)) (n,), whose sum is log_z."""
-    tables = stage_tables(log_start, log_transition, *lengths, right_censored)
-    goes_on = stage_tables(log_start, log_transition, *lengths).close
-    (K, n), S = evidence_t.shape, len(offsets) - 1
-    shares, steps, bad = np.empty((n, K)), np.empty(n), np.empty(S, dtype=np.bool_)
+    tables = stage_tables(log_start, log_transition, lengths, right_censored)
+    goes_on = stage_tables(log_start, log_transition, lengths).close
+    (K, n), n_units = evidence_t.shape, len(offsets) - 1
+    shares, steps, bad = np.empty((n, K)), np.empty(n), np.empty(n_units, dtype=np.bool_)
     is_free = _everywhere(n, is_free)
     filter_sequences(evidence_t, offsets, is_free, tables, goes_on, shares, steps, bad)
     for s in np.flatnonzero(bad):
@@ -182,7 +182,7 @@ def filter_stages(
         T = rows.stop - rows.start
         shares[rows], steps[rows] = filter_segments(
             np.ascontiguousarray(evidence_t[:, rows]), log_start, log_transition,
-            log_lengths(*lengths, T), np.array([0, T]), is_free[rows],
+            log_lengths(lengths, T), np.array([0, T]), is_free[rows],
             right_censored=right_censored,
         )  # fmt: skip
     return shares, steps
@@ -199,7 +199,7 @@ class StagePieces:
         self, evidence, bounds, log_start, log_transition, lengths, is_free=None,
         right_censored=True,
     ):  # fmt: skip
-        self.tables = stage_tables(log_start, log_transition, *lengths, right_censored)
+        self.tables = stage_tables(log_start, log_transition, lengths, right_censored)
         self.K, self.evidence, self.bounds = len(log_start), evidence, bounds
         self.right_censored, self.extra = right_censored, 0
         self.is_free = _everywhere(bounds[-1], is_free)

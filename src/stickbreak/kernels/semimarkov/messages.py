@@ -25,9 +25,7 @@ from ..gamma import log_fast
 from ..rows import exp_fast
 from ..vectors import EIGHT, at_least, fill, fma, larger, load, store
 
-__all__ = [
-    "Messages", "backward", "forward", "load_sequences", "log_sum_ended", "scan_sequences",
-]  # fmt: skip
+__all__ = ["Messages", "load_sequences", "log_sum_ended", "scan_sequences"]
 
 # Kept values are at most exp(HIGH) times their reference. Weights of lengths are flushed below
 # 1e-300 of the largest, so what is lost is below 1e-170; a sum from TINY on does not notice.
@@ -35,44 +33,6 @@ HIGH, TINY = 300.0, 1e-150
 LEAST = 1e-300  # smaller numbers have no normal logarithm
 FAR = 200.0  # a reference that is so far above all that is in reach is set anew
 UNSEEN = 1e-18  # beginnings with less posterior weight count for no length
-
-
-class Direction(NamedTuple):
-    """What a scan needs to know: forward or backward.
-
-    is_back : whether rows are read from the last to the first
-    log_open (W,) : begun[0]
-    inner, edge, log_inner, log_edge (D, W) : weights of lengths; `edge` of segments from the
-        scan's first row. shift (W,) : subtracted from the linear ones
-    transition, log_transition (W, W), step_shift : steps, in the direction of the scan
-    """
-
-    is_back: bool
-    log_open: np.ndarray
-    inner: np.ndarray
-    edge: np.ndarray
-    log_inner: np.ndarray
-    log_edge: np.ndarray
-    shift: np.ndarray
-    transition: np.ndarray
-    log_transition: np.ndarray
-    step_shift: float
-
-
-def forward(tables):
-    """The forward direction."""
-    return Direction(
-        False, tables.start, tables.inner, tables.first, tables.log_inner, tables.log_first,
-        tables.shift, tables.transition, tables.log_transition, tables.step_shift,
-    )  # fmt: skip
-
-
-def backward(tables):
-    """The backward direction: sequences end in any state."""
-    return Direction(
-        True, np.zeros_like(tables.start), tables.inner, tables.last, tables.log_inner,
-        tables.log_last, tables.shift, tables.transposed, tables.log_transposed, tables.step_shift,
-    )  # fmt: skip
 
 
 class Messages(NamedTuple):
@@ -111,27 +71,73 @@ def load_sequences(evidence_t, offsets, out, out_shift):
 
 
 @kernel
-def sum_lengths(linear, inner, edge, end, first, at):
-    """Eight sums over s of linear[s] * weight of the length end - s, of columns `at` to `at` + 8.
+def sum_ahead(linear, inner, base, low, at, out):
+    """Out (8, W)[:, at:] = sums over s of linear[s] * inner[base + j - s], for j = 0 to 7.
 
-    Segments from s = 0 have the weights `edge`, others `inner`. first : the least s in reach.
+    These are the parts of the sums of eight rows that starts from `low` to before `base` have. Each
+    number that is loaded is used for several of them.
     """
-    width = inner.shape[1]
-    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-    s, low = end - 1, max(first, 1)
+    width, s = inner.shape[1], base - 1
+    a0, a1, a2, a3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    a4, a5, a6, a7 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     while s - 3 >= low:
-        x, y = s * width + at, (end - s - 1) * width + at
-        a = fma(load(linear, x), load(inner, y), a)
-        b = fma(load(linear, x - width), load(inner, y + width), b)
-        c = fma(load(linear, x - 2 * width), load(inner, y + 2 * width), c)
-        d = fma(load(linear, x - 3 * width), load(inner, y + 3 * width), d)
+        x, y = s * width + at, (base - s) * width + at
+        u0, u1 = load(linear, x), load(linear, x - width)
+        u2, u3 = load(linear, x - 2 * width), load(linear, x - 3 * width)
+        w0 = load(inner, y)
+        w1 = load(inner, y + width)
+        w2 = load(inner, y + 2 * width)
+        w3 = load(inner, y + 3 * width)
+        w4 = load(inner, y + 4 * width)
+        w5 = load(inner, y + 5 * width)
+        w6 = load(inner, y + 6 * width)
+        w7 = load(inner, y + 7 * width)
+        w8 = load(inner, y + 8 * width)
+        w9 = load(inner, y + 9 * width)
+        w10 = load(inner, y + 10 * width)
+        a0 = fma(u3, w3, fma(u2, w2, fma(u1, w1, fma(u0, w0, a0))))
+        a1 = fma(u3, w4, fma(u2, w3, fma(u1, w2, fma(u0, w1, a1))))
+        a2 = fma(u3, w5, fma(u2, w4, fma(u1, w3, fma(u0, w2, a2))))
+        a3 = fma(u3, w6, fma(u2, w5, fma(u1, w4, fma(u0, w3, a3))))
+        a4 = fma(u3, w7, fma(u2, w6, fma(u1, w5, fma(u0, w4, a4))))
+        a5 = fma(u3, w8, fma(u2, w7, fma(u1, w6, fma(u0, w5, a5))))
+        a6 = fma(u3, w9, fma(u2, w8, fma(u1, w7, fma(u0, w6, a6))))
+        a7 = fma(u3, w10, fma(u2, w9, fma(u1, w8, fma(u0, w7, a7))))
         s -= 4
     while s >= low:
-        a = fma(load(linear, s * width + at), load(inner, (end - s - 1) * width + at), a)
+        u0, y = load(linear, s * width + at), (base - s) * width + at
+        a0 = fma(u0, load(inner, y), a0)
+        a1 = fma(u0, load(inner, y + width), a1)
+        a2 = fma(u0, load(inner, y + 2 * width), a2)
+        a3 = fma(u0, load(inner, y + 3 * width), a3)
+        a4 = fma(u0, load(inner, y + 4 * width), a4)
+        a5 = fma(u0, load(inner, y + 5 * width), a5)
+        a6 = fma(u0, load(inner, y + 6 * width), a6)
+        a7 = fma(u0, load(inner, y + 7 * width), a7)
         s -= 1
+    store(out, at, a0)
+    store(out, width + at, a1)
+    store(out, 2 * width + at, a2)
+    store(out, 3 * width + at, a3)
+    store(out, 4 * width + at, a4)
+    store(out, 5 * width + at, a5)
+    store(out, 6 * width + at, a6)
+    store(out, 7 * width + at, a7)
+
+
+@kernel
+def sum_lengths(linear, inner, edge, ahead, base, end, first, at):
+    """Eight sums over s of linear[s] * weight of the length end - s, of columns `at` to `at` + 8.
+
+    ahead : see `sum_ahead`; segments from s = 0 have the weights `edge`, if `first` is 0.
+    """
+    width = inner.shape[1]
+    found = load(ahead, (end - 1 - base) * width + at)
+    for s in range(max(base, 1), end):
+        found = fma(load(linear, s * width + at), load(inner, (end - s - 1) * width + at), found)
     if first == 0:
-        b = fma(load(linear, at), load(edge, (end - 1) * width + at), b)
-    return (a + b) + (c + d)
+        found = fma(load(linear, at), load(edge, (end - 1) * width + at), found)
+    return found
 
 
 @kernel
@@ -157,10 +163,14 @@ def log_sum_ended(begun, total, log_inner, log_edge, end, first, k):
 
 
 @kernel
-def refer(begun, total, linear, first, end, reference, k):
-    """Linear (., k) of the rows first to end = exp(begun - total - reference)."""
+def refer(begun, total, linear, inner, ahead, base, first, end, reference, k):
+    """Linear (., k) of the rows first to end = exp(begun - total - reference), and `ahead`."""
     for s in range(first, end):
         linear[s, k] = math.exp(begun[s, k] - total[s, k] - reference)
+    for j in range(EIGHT):
+        ahead[j, k] = 0.0
+        for s in range(max(first, 1), base):
+            ahead[j, k] += linear[s, k] * inner[base + j - s, k]
 
 
 @kernel
@@ -194,7 +204,7 @@ def step_logs(ended, transition, log_transition, step_shift, K, scratch, out):
 
 
 @kernel
-def keep_linear(begun, total, linear, t, oldest, live, K, reference):
+def keep_linear(begun, total, linear, ahead, t, oldest, live, K, reference):
     """Linear[t] = exp(begun[t] - total[t] - reference); references that are too low are raised.
 
     oldest (W,) : the least row that a state's segments may still begin at; live (W,) : the least
@@ -205,6 +215,8 @@ def keep_linear(begun, total, linear, t, oldest, live, K, reference):
         value = begun[t, k] - total[t, k]
         if value > reference[k] + HIGH:
             factor = math.exp(reference[k] - value)
+            for j in range(EIGHT):
+                ahead[j, k] *= factor
             live[k] = max(live[k], oldest[k])
             for s in range(live[k], t):
                 linear[s, k] *= factor
@@ -275,8 +287,8 @@ def count_ended(sums, reach, messages, logs, counts, end, oldest, K, known, log_
 def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended, counts, chance):
     """Messages of one sequence. See `scan_sequences`."""
     linear, lines = work
-    reference, sums, scratch = lines[0], lines[1], lines[2:].reshape(-1)
-    (T, width), D = rows.shape, way.inner.shape[0]
+    reference, sums, scratch, ahead = lines[0], lines[1], lines[2:5].reshape(-1), lines[5:]
+    (T, width), D, base = rows.shape, way.log_inner.shape[0], 0
     oldest, live = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     for k in range(width):
         reference[k], total[0, k] = -np.inf, 0.0
@@ -292,20 +304,26 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
             else:
                 for k in range(width):
                     begun[t, k] = -np.inf
-        keep_linear(begun, total, linear, t, oldest, live, K, reference)
+        if t % EIGHT == 0:
+            base = t
+            for k in range(0, width, EIGHT):
+                sum_ahead(linear, way.inner, base, max(1, base + 1 - D), k, ahead)
+        keep_linear(begun, total, linear, ahead, t, oldest, live, K, reference)
         for k in range(width):
             oldest[k] = max(oldest[k], end - D)
             value = rows[T - end if way.is_back else t, k]
             if value == -np.inf:  # no segment passes through this row
                 for s in range(oldest[k], end):
                     linear[s, k] = 0.0
+                for j in range(EIGHT):
+                    ahead[j, k] = 0.0
                 oldest[k], value = end, 0.0
             total[end, k] = total[t, k] + value
         if end == T:
             break
         first = max(0, end - D)
         for k in range(0, width, EIGHT):
-            x = sum_lengths(linear, way.inner, way.edge, end, first, k)
+            x = sum_lengths(linear, way.inner, way.edge, ahead, base, end, first, k)
             store(sums, k, x)
             y = log_fast(larger(x, LEAST)) + load(reference, k) + load(total, end * width + k)
             store(ended, end * width + k, y + load(way.shift, k))
@@ -317,7 +335,7 @@ def scan(rows, is_free, way, work, K, known, log_z, weight, begun, total, ended,
                 ended[end, k] = value
                 if high < reference[k] - FAR and high > -np.inf:
                     reference[k], live[k] = high, oldest[k]
-                    refer(begun, total, linear, oldest[k], end, high, k)
+                    refer(begun, total, linear, way.inner, ahead, base, oldest[k], end, high, k)
         for k in range(K, width):
             ended[end, k] = -np.inf
         if known.shape[0] > 0:
@@ -340,7 +358,7 @@ def scan_sequences(rows, offsets, is_free, way, K, known, log_z, weights, out, c
     n, width = 0, rows.shape[1]
     for s in range(offsets.shape[0] - 1):
         n = max(n, offsets[s + 1] - offsets[s])
-    linear, lines = np.empty((n, width)), np.empty((5, width))
+    linear, lines = np.empty((n, width)), np.empty((5 + EIGHT, width))
     for s in range(offsets.shape[0] - 1):
         lo, hi = offsets[s], offsets[s + 1]
         if weights[s] > 0.0 and log_z[s] > -np.inf:

@@ -6,6 +6,8 @@ Segments are taken to begin with the first row, and to last on after the last on
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from .smooth import scan_forward
@@ -50,7 +52,7 @@ def log_ages(evidence_t, log_start, log_transition, log_duration, offsets, is_fr
     is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
     rows, ahead, _ = scan_forward(evidence_t, tables, offsets, is_free)
     out = np.full((len(offsets) - 1, K, D), -np.inf)
-    for s, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for s, (lo, hi) in enumerate(pairwise(offsets)):
         T, at = hi - lo, slice(lo + s, hi + s)
         m = min(T, D)
         kept = (ahead.begun[at] - ahead.total[at])[T - m :][::-1, :K] + ahead.total[hi + s, :K]

@@ -217,7 +217,7 @@ def draw_sequences(rows, offsets, messages, tables, K, log_z, uniforms, out_path
             )  # fmt: skip
 
 
-# ---- complete lengths of segments that are cut -----------------------------------------------------
+# ---- complete lengths of segments that are cut ---------------------------------------------------
 @kernel
 def draw_complete(log_duration, k, seen, is_left, is_both, uniform, scratch):
     """A complete length of state k's segment of which `seen` rows are seen."""
@@ -273,7 +273,9 @@ def complete_ends(path, offsets, log_duration, right, left, is_best, uniforms, o
 
 # ---- filtering -----------------------------------------------------------------------------------
 @kernel
-def filter_sequences(evidence_t, rows, offsets, messages, tables, ends, shift, out_shares, out_step):
+def filter_sequences(
+    evidence_t, rows, offsets, messages, tables, ends, shift, out_shares, out_step
+):
     """`filter_segments` of every sequence; ends : log_last and log_whole of the last row."""
     K, D = evidence_t.shape[0], tables.inner.shape[0]
     here = np.empty(K)

@@ -12,8 +12,8 @@ import numpy as np
 from ..compile import kernel
 from ..rows import exp_fast
 from ..vectors import EIGHT, load, store
-from .messages import Messages, backward, forward, load_sequences, scan_sequences
-from .tables import complete, segment_tables
+from .messages import Messages, load_sequences, scan_sequences
+from .tables import backward, complete, forward, segment_tables
 
 __all__ = ["log_evidence", "scan_forward", "smooth_segments"]
 
@@ -160,7 +160,11 @@ def count_sequences(
         at, stop = lo + s, hi + s + 1
         if weight > 0.0 and log_z[s] > -np.inf:
             reach_back(rows[lo:hi], D, oldest)
-            ended, coming, after = ahead.ended[at:stop], behind.ended[at:stop], behind.begun[at:stop]
+            ended, coming, after = (
+                ahead.ended[at:stop],
+                behind.ended[at:stop],
+                behind.begun[at:stop],
+            )
             count_first(
                 rows[lo:hi], tables.start, after, ahead.total[at:stop],
                 (tables.log_first, tables.log_whole), K, log_z[s], weight, oldest,
@@ -185,13 +189,23 @@ def count_sequences(
 
 def scan_forward(evidence_t, tables, offsets, is_free):
     """Rows (n, W), Messages forward, the log evidence (S,) that was taken out of the rows."""
-    (K, n), S, width = evidence_t.shape, len(offsets) - 1, len(tables.start)
-    rows, shift, none = np.empty((n, width)), np.empty(S), np.empty((0, width))
+    (K, n), n_units, width = evidence_t.shape, len(offsets) - 1, len(tables.start)
+    rows, shift, none = np.empty((n, width)), np.empty(n_units), np.empty((0, width))
     load_sequences(evidence_t, offsets, rows, shift)
-    found = Messages(*(np.empty((n + S, width)) for _ in range(3)))
+    found = Messages(*(np.empty((n + n_units, width)) for _ in range(3)))
     no_counts = (none, none, none, none)
     scan_sequences(
-        rows, offsets, is_free, forward(tables), K, none, shift, np.ones(S), found, no_counts, none
+        rows,
+        offsets,
+        is_free,
+        forward(tables),
+        K,
+        none,
+        shift,
+        np.ones(n_units),
+        found,
+        no_counts,
+        none,
     )
     return rows, found, shift
 
@@ -215,17 +229,17 @@ def smooth_segments(
     is_free (n,) : whether a segment may begin at a row; None for everywhere
     out : as in `chain/smooth.py`
     """
-    (K, n), S = evidence_t.shape, len(offsets) - 1
+    (K, n), n_units = evidence_t.shape, len(offsets) - 1
     tables = segment_tables(
         log_start, log_transition, log_duration, int(np.diff(offsets).max()),
         right_censored=right_censored, left_censored=left_censored,
     )  # fmt: skip
     width = len(tables.start)
-    weights = np.ones(S) if weights is None else np.asarray(weights, dtype=float)
+    weights = np.ones(n_units) if weights is None else np.asarray(weights, dtype=float)
     is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
     rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free)
     log_z = log_evidence(rows, ahead, tables, offsets, shift, K)
-    behind = Messages(*(np.empty((n + S, width)) for _ in range(3)))
+    behind = Messages(*(np.empty((n + n_units, width)) for _ in range(3)))
     # seen lengths of inner, last, first and whole segments, then inner and last ones with weights
     lengths = tuple(np.zeros((len(tables.inner), width)) for _ in range(6))
     inner, last, first, whole, more_inner, more_last = lengths

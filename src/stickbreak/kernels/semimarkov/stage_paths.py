@@ -18,19 +18,19 @@ __all__ = ["draw_end", "draw_extra", "draw_rows", "draw_sequences", "filter_sequ
 @kernel
 def draw_end(x, tables, uniform, scratch):
     """The stage m and state k of a sequence's last row, as m * W + k, drawn."""
-    R, width = x.shape
-    for m in range(R):
+    depth, width = x.shape
+    for m in range(depth):
         for k in range(width):
             scratch[m * width + k] = x[m, k] * tables.close[m, k]
-    return choose(scratch[: R * width], uniform)
+    return choose(scratch[: depth * width], uniform)
 
 
 @kernel
 def draw_extra(m, stay, uniform):
-    """Rows still to come of a segment that is cut with m stages to go: m + stays of m + 1 stages."""
+    """Rows still to come of a segment that is cut with m stages to go: m, and stays of m + 1."""
     extra, seed = m, np.uint64(uniform * 2.0**53)
     if stay > 0.0:
-        for i in range(m + 1):
+        for _ in range(m + 1):
             seed += GOLDEN
             extra += int(math.log(1.0 - uniform_of(seed)) / math.log(stay))
     return extra
@@ -42,10 +42,10 @@ def step_back(x, ended, begun, tables, at, uniform, scratch):
 
     x (R, W) : messages of the row before; ended, begun (W,) : at the border between the two.
     """
-    R, width = x.shape
+    depth, width = x.shape
     m, k = at // width, at % width
     scratch[0] = tables.stay[k] * x[m, k]
-    scratch[1] = tables.advance[k] * x[m + 1, k] if m + 1 < R else 0.0
+    scratch[1] = tables.advance[k] * x[m + 1, k] if m + 1 < depth else 0.0
     scratch[2] = tables.entry[m, k] * begun[k]
     seed = np.uint64(uniform * 2.0**53)
     way = choose(scratch[:3], uniform_of(seed + GOLDEN))
@@ -72,10 +72,10 @@ def draw_rows(rows, is_free, is_start, tables, K, x, at, uniforms, out_path):
     at : stage and state of the last row, see `draw_end`. Returns those of the row before the first;
         -1 if there is none. Messages are kept for sqrt(T) rows, and made twice.
     """
-    T, (R, width) = rows.shape[0], x.shape
+    T, (depth, width) = rows.shape[0], x.shape
     size = max(1, int(math.sqrt(T)))
     n_parts = -(-T // size)
-    marks, kept = np.empty((n_parts, R, width)), np.empty((size + 1, R, width))
+    marks, kept = np.empty((n_parts, depth, width)), np.empty((size + 1, depth, width))
     ended, begun = np.empty((T, width)), np.empty((T, width))
     scale, scratch = np.empty(T), np.empty(max(width, 3))
     for part in range(n_parts):
@@ -111,10 +111,10 @@ def draw_sequences(
 
     out_log_z (S,) : -inf where the linear domain fails.
     """
-    K, (R, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
+    K, (depth, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
     rows, top, scale = np.empty((n, width)), np.empty(n), np.empty(n)
-    ended, begun, x = np.empty((n, width)), np.empty((n, width)), np.empty((R, width))
-    here, scratch = np.empty(width), np.empty(max(R * width, 3))
+    ended, begun, x = np.empty((n, width)), np.empty((n, width)), np.empty((depth, width))
+    here, scratch = np.empty(width), np.empty(max(depth * width, 3))
     for s in range(offsets.shape[0] - 1):
         lo, hi = offsets[s], offsets[s + 1]
         T, total = hi - lo, 0.0
@@ -147,7 +147,7 @@ def filter_rows(rows, top, is_free, is_start, tables, goes_on, is_end, K, x, bef
         tables.close : those of its last row. NaN if the linear domain fails.
     """
     shares, steps = outs
-    (R, width), T = x.shape, rows.shape[0]
+    width, T = x.shape[1], rows.shape[0]
     ended, begun, scale = np.empty((1, width)), np.empty((1, width)), np.empty(1)
     here = np.empty(width)
     for t in range(T):
@@ -170,8 +170,8 @@ def filter_rows(rows, top, is_free, is_start, tables, goes_on, is_end, K, x, bef
 @kernel
 def filter_sequences(evidence_t, offsets, is_free, tables, goes_on, out_shares, out_step, out_bad):
     """`filter_rows` of every sequence; out_bad (S,) marks those that fail."""
-    K, (R, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
-    rows, top, x = np.empty((n, width)), np.empty(n), np.empty((R, width))
+    K, (depth, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
+    rows, top, x = np.empty((n, width)), np.empty(n), np.empty((depth, width))
     for s in range(offsets.shape[0] - 1):
         lo, hi = offsets[s], offsets[s + 1]
         load_rows(evidence_t, lo, rows[: hi - lo], top[: hi - lo])

@@ -52,18 +52,19 @@ class StageTables(NamedTuple):
     extra: np.ndarray
 
 
-def stage_tables(log_start, log_transition, log_stay, log_segment, shape, right_censored=True):
-    """Tables of negative binomials: log p (K,), r log q (K,) and r (K,) of each state."""
+def stage_tables(log_start, log_transition, lengths, right_censored=True):
+    """Tables of negative binomials; lengths : log p, r log q and r (K,) of each state."""
+    log_stay, log_segment, shape = lengths
     K, r = len(log_start), np.asarray(shape).astype(np.int64)
-    width, R = -(-K // EIGHT) * EIGHT, int(r.max())
+    width, depth = -(-K // EIGHT) * EIGHT, int(r.max())
     log_advance = log_segment / r
     start, stay, advance = np.zeros((3, width))
     transition = np.zeros((width, width))
     start[:K], transition[:K, :K] = np.exp(log_start), np.exp(log_transition)
     np.fill_diagonal(transition, 0.0)
     stay[:K], advance[:K] = np.exp(log_stay), np.exp(log_advance)
-    m, entry, close = np.arange(R)[:, None], np.zeros((R, width)), np.zeros((R, width))
-    extra = np.zeros((R, width))
+    m, entry, close = np.arange(depth)[:, None], np.zeros((depth, width)), np.zeros((depth, width))
+    extra = np.zeros((depth, width))
     with np.errstate(invalid="ignore", divide="ignore"):
         ways = gammaln(r) - gammaln(m + 1) - gammaln(np.maximum(r - m, 1))
         stays = np.where(m > 0, m * log_stay, 0.0)
@@ -79,16 +80,15 @@ def stage_tables(log_start, log_transition, log_stay, log_segment, shape, right_
     for table in (start, transition, entry, close):
         table[table < LOST] = 0.0
     turned = np.ascontiguousarray(transition.T)
-    return StageTables(
-        start, transition, turned, stay, advance, entry, n_stages, close, extra
-    )
+    return StageTables(start, transition, turned, stay, advance, entry, n_stages, close, extra)
 
 
-def log_lengths(log_stay, log_segment, shape, longest, tail=True):
+def log_lengths(lengths, longest, tail=True):
     """(K, D) log weights of the lengths 1 to D, by which stages can do without.
 
     D is `longest`, or so large that what is beyond does not matter, if the tail is wanted.
     """
+    log_stay, log_segment, shape = lengths
     D, r = int(longest), np.asarray(shape)[:, None]
 
     def table(n):
@@ -111,11 +111,11 @@ def log_lengths(log_stay, log_segment, shape, longest, tail=True):
 @kernel
 def close_stages(x, close, out):
     """Out (W,) = sum over stages of x * close, both (R, W). Returns the sum of all."""
-    R, width = x.shape
+    depth, width = x.shape
     total = 0.0
     for k in range(width):
         out[k] = 0.0
-        for m in range(R):
+        for m in range(depth):
             out[k] += x[m, k] * close[m, k]
         total += out[k]
     return total
@@ -238,21 +238,19 @@ def smooth_sequences(
 ):  # fmt: skip
     """Forward-backward of every sequence, see `embedded.py`; -inf in out_log_z if one fails.
 
-    past, future (n, W) of all rows from offsets[0] on: see `backward_stages`; out_extra (W,) += rows still to come of segments
-    that are cut
+    past, future (n, W) : of all rows from offsets[0] on, see `backward_stages`
+    out_extra (W,) += rows still to come of segments that are cut
     """
-    K, (R, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
+    K, (depth, width), n = evidence_t.shape[0], tables.entry.shape, longest_span(offsets)
     rows, begun, shares = np.empty((n, width)), np.empty((n, width)), np.empty((n, width))
     top, scale, here, before = np.empty(n), np.empty(n), np.empty(width), np.empty(width)
-    x, y, segments = np.empty((R, width)), np.empty((R, width)), np.empty(width)
+    x, y, segments = np.empty((depth, width)), np.empty((depth, width)), np.empty(width)
     for s in range(offsets.shape[0] - 1):
         lo, hi, weight = offsets[s], offsets[s + 1], weights[s]
         T, at, total = hi - lo, offsets[s] - offsets[0], 0.0
         ended, coming = past[at : at + T], future[at : at + T]
         load_rows(evidence_t, lo, rows[:T], top[:T])
-        done = forward_stages(
-            rows[:T], is_free[lo:hi], True, tables, K, x, ended, begun, scale[:T]
-        )
+        done = forward_stages(rows[:T], is_free[lo:hi], True, tables, K, x, ended, begun, scale[:T])
         out_log_z[s] = -np.inf
         if done == T:
             total = close_stages(x, tables.close, here)
@@ -264,7 +262,7 @@ def smooth_sequences(
         for k in range(width):
             segments[k] = 0.0
             here[k] *= weight / total
-            for m in range(R):
+            for m in range(depth):
                 y[m, k] = tables.close[m, k] * (weight / total)
                 before[k] = x[m, k] * y[m, k] * tables.extra[m, k] + (before[k] if m > 0 else 0.0)
         backward_stages(

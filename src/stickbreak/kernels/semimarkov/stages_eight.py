@@ -42,11 +42,14 @@ class StackedStages(NamedTuple):
 def stacked(tables, shape):
     """The tables of `stages.py` with the stages of one state after those of another."""
     r = np.asarray(shape).astype(np.int64)
-    stages = [
-        np.concatenate([table[:n, k] for k, n in enumerate(r)])
-        for table in (tables.entry, tables.close, tables.extra)
-    ]
-    return StackedStages(*tables[:5], np.r_[0, np.cumsum(r)], *stages)
+
+    def stack(table):
+        return np.concatenate([table[:n, k] for k, n in enumerate(r)])
+
+    return StackedStages(
+        tables.start, tables.transition, tables.transposed, tables.stay, tables.advance,
+        np.r_[0, np.cumsum(r)], stack(tables.entry), stack(tables.close), stack(tables.extra),
+    )  # fmt: skip
 
 
 @kernel
@@ -64,7 +67,9 @@ def mix_states(table, K, source, at, out, out_at):
 
 
 @kernel
-def forward_group(tables, K, lengths, shortest, T, rows, x, last, ended, begun, inverses, log_scale):
+def forward_group(
+    tables, K, lengths, shortest, T, rows, x, last, ended, begun, inverses, log_scale
+):
     """Forward pass of every slot.
 
     rows (T, K, 8) : likelihoods. last (M, 8) : messages of each slot's last row, scaled
@@ -262,9 +267,7 @@ def smooth_group(
         lengths[s] = offsets[sequence + 1] - begins[s] if s < n_used else 0
     T, shortest = lengths[0], least(lengths)
     load_slots(evidence_t, begins, lengths, shortest, T, square, rows, tops)
-    forward_group(
-        tables, K, lengths, shortest, T, rows, x, last, ended, begun, inverses, log_scale
-    )
+    forward_group(tables, K, lengths, shortest, T, rows, x, last, ended, begun, inverses, log_scale)
     for s in range(EIGHT):
         total, factors[s] = 0.0, 0.0
         for i in range(tables.first[K]):

@@ -21,7 +21,7 @@ import numpy as np
 from ..compile import kernel
 from ..vectors import EIGHT
 
-__all__ = ["SegmentTables", "complete", "segment_tables"]
+__all__ = ["Direction", "SegmentTables", "backward", "complete", "forward", "segment_tables"]
 
 LOST = 1e-300  # smaller weights are zero in the linear domain, as arithmetic with them is slow
 
@@ -76,11 +76,10 @@ def segment_tables(
         if left_censored and right_censored:
             whole = _log_tails(first, is_best)
     seen = min(D, longest)
-    logs = [np.ascontiguousarray(table[:seen]) for table in (inner, first, last, whole)]
+    inner_logs, first, last, whole = (
+        np.ascontiguousarray(table[:seen]) for table in (inner, first, last, whole)
+    )
     top = np.where(np.isfinite(inner.max(0)), inner.max(0), 0.0)
-    linear = [np.exp(table - top) for table in logs[:3]]
-    for table in linear:
-        table[table < LOST] = 0.0
     start, steps = np.full(width, -np.inf), np.full((width, width), -np.inf)
     start[:K], steps[:K, :K] = log_start, log_transition
     np.fill_diagonal(steps, -np.inf)
@@ -88,8 +87,60 @@ def segment_tables(
     transition = np.exp(steps - step_shift)
     transition[transition < LOST] = 0.0
     return SegmentTables(
-        *logs, residual, *linear, top, start, steps, np.ascontiguousarray(steps.T), transition,
+        inner_logs, first, last, whole, residual, _linear(inner_logs, top), _linear(first, top),
+        _linear(last, top), top, start, steps, np.ascontiguousarray(steps.T), transition,
         np.ascontiguousarray(transition.T), step_shift, right_censored, left_censored,
+    )  # fmt: skip
+
+
+def _linear(table, shift):
+    """exp(table - shift), without what is lost."""
+    found = np.exp(table - shift)
+    found[found < LOST] = 0.0
+    return found
+
+
+class Direction(NamedTuple):
+    """What a scan needs to know: forward or backward.
+
+    is_back : whether rows are read from the last to the first
+    log_open (W,) : weights of segments that begin with the scan's first row
+    inner (D + 8, W) : weights of lengths, with zeros after the last
+    edge, log_inner, log_edge (D, W) : `edge` of segments from the scan's first row. shift (W,) :
+        subtracted from the linear ones
+    transition, log_transition (W, W), step_shift : steps, in the direction of the scan
+    """
+
+    is_back: bool
+    log_open: np.ndarray
+    inner: np.ndarray
+    edge: np.ndarray
+    log_inner: np.ndarray
+    log_edge: np.ndarray
+    shift: np.ndarray
+    transition: np.ndarray
+    log_transition: np.ndarray
+    step_shift: float
+
+
+def _longer(table):
+    """The table with zeros for eight more lengths, so that sums need not end at the last one."""
+    return np.pad(table, ((0, EIGHT), (0, 0)))
+
+
+def forward(tables):
+    """The forward direction."""
+    return Direction(
+        False, tables.start, _longer(tables.inner), tables.first, tables.log_inner,
+        tables.log_first, tables.shift, tables.transition, tables.log_transition, tables.step_shift,
+    )  # fmt: skip
+
+
+def backward(tables):
+    """The backward direction: sequences end in any state."""
+    return Direction(
+        True, np.zeros_like(tables.start), _longer(tables.inner), tables.last, tables.log_inner,
+        tables.log_last, tables.shift, tables.transposed, tables.log_transposed, tables.step_shift,
     )  # fmt: skip
 
 

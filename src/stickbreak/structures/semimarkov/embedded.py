@@ -69,13 +69,13 @@ class EmbeddedSemiMarkov(SemiMarkov):
         lengths = potentials["stays"], potentials["segments"], potentials["shape"]
         return potentials["start"], potentials["transition"], lengths
 
-    def _tables(self, potentials: Potentials, block: Batch) -> tuple[Array, ...]:
+    def _tables(self, potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
         """The same as explicit lengths, for what only those can do: the best segmentation."""
         assert block.offsets is not None
         start, transition, lengths = self._stages(potentials)
         T = int(np.diff(block.offsets).max())
         self._require_work(block, len(start), T)
-        return start, transition, log_lengths(*lengths, T, self.right_censored), block.offsets
+        return start, transition, log_lengths(lengths, T, self.right_censored), block.offsets
 
     # ------------------------------------------------------------------------------ local step
 
@@ -137,7 +137,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
     def _draw_stages(
         self, logits: Array, potentials: Potentials, block: Batch, uniforms: Array
     ) -> tuple[Array, Array, Array]:
-        return draw_stages(  # type: ignore[no-any-return]
+        return draw_stages(
             logits, *self._stages(potentials), block.offsets, uniforms, free_rows(block),
             right_censored=self.right_censored,
         )  # fmt: skip
@@ -254,7 +254,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
 
     def filter(self, potentials: Potentials, block: Batch) -> tuple[Array, Array]:
         """p(z_t | rows up to t) (n, K), and log p(row t | rows before it) (n,)."""
-        return filter_stages(  # type: ignore[no-any-return]
+        return filter_stages(
             row_evidence(potentials, block).T, *self._stages(potentials), block.offsets,
             free_rows(block), right_censored=self.right_censored,
         )  # fmt: skip
@@ -310,7 +310,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
             evidence, np.zeros(K), np.zeros((K, K)), alike, np.array([0, unit.n_rows]),
             rng.random(unit.n_rows), free_rows(unit),
         )  # fmt: skip
-        found = {name: np.zeros(own[name].shape[1:]) for name in own.arrays if name != "rows"}
+        found: Out = {name: np.zeros(own[name].shape[1:]) for name in own.arrays if name != "rows"}
         found |= {"start": np.zeros(K), "rows": np.zeros(K)}
         self._count_lengths(*self._lengths(path, extra, unit), unit, found)
         self.keep_own(one_hot(path, K, unit), found, own)

@@ -47,9 +47,10 @@ def unit_weights(block: Batch) -> Array:
     return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
 
 
-def _flat(n_states: int, n_lengths: int) -> tuple[Array, Array]:
-    """Log transition and duration tables in which all is alike."""
-    return np.zeros((n_states, n_states)), np.zeros((n_states, n_lengths))
+def _flat(n_states: int, n_lengths: int) -> tuple[Array, Array, Array]:
+    """Log start, transition and duration in which all is alike."""
+    K = n_states
+    return np.zeros(K), np.zeros((K, K)), np.zeros((K, n_lengths))
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class SemiMarkov(BaseStructure):
 
     least_held: ClassVar[float | None] = 1e-2
     is_ordered = has_best = draws = loops = True
-    granularities = ("sequence",)  # type: ignore[assignment]
+    granularities = ("sequence",)
     births = (
         Division("blocks", 2, keeps=True),
         Division("rows"),
@@ -85,7 +86,7 @@ class SemiMarkov(BaseStructure):
     def _censoring(self) -> dict[str, bool]:
         return {"right_censored": self.right_censored, "left_censored": self.left_censored}
 
-    def _tables(self, potentials: Potentials, block: Batch) -> tuple[Array, ...]:
+    def _tables(self, potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
         """Start, transition, duration and offsets, after a look at what they cost."""
         tables = potentials["start"], potentials["transition"], potentials["duration"]
         self._require_work(block, *tables[2].shape)
@@ -128,7 +129,7 @@ class SemiMarkov(BaseStructure):
 
     def _best(self, potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
         logits = row_evidence(potentials, block).T
-        return best_segments(  # type: ignore[no-any-return]
+        return best_segments(
             logits, *self._tables(potentials, block), free_rows(block), **self._censoring
         )
 
@@ -141,7 +142,7 @@ class SemiMarkov(BaseStructure):
         self, potentials: Potentials, block: Batch, uniforms: Array
     ) -> tuple[Array, Array, Array, Array]:
         logits = row_evidence(potentials, block).T
-        return draw_segments(  # type: ignore[no-any-return]
+        return draw_segments(
             logits, *self._tables(potentials, block), uniforms, free_rows(block), **self._censoring
         )
 
@@ -207,9 +208,7 @@ class SemiMarkov(BaseStructure):
         """
         logits = row_evidence(potentials, block).T
         tables = self._tables(potentials, block)
-        return filter_segments(  # type: ignore[no-any-return]
-            logits, *tables, free_rows(block), **self._censoring
-        )
+        return filter_segments(logits, *tables, free_rows(block), **self._censoring)
 
     def ages(self, potentials: Potentials, block: Batch) -> Array:
         """(S, K, D) p(state, age | all rows): age m is the m-th row of the present segment.
@@ -298,10 +297,10 @@ class SemiMarkov(BaseStructure):
             evidence += np.where(legal[unit.sets] > 0, 0.0, -np.inf).T
         found = {"start": np.zeros(K), "transition": np.zeros((K, K))}
         found["duration"] = np.zeros((K, self.n_lengths))
-        weights, flat = unit_weights(unit), (found["start"], *_flat(K, self.n_lengths))
         shares = smooth_segments(
-            evidence, *flat, np.array([0, unit.n_rows]), weights, free_rows(unit),
-            **self._censoring, **found,
+            evidence, *_flat(K, self.n_lengths), np.array([0, unit.n_rows]), unit_weights(unit),
+            free_rows(unit), **self._censoring, start=found["start"],
+            transition=found["transition"], duration=found["duration"],
         )[1]  # fmt: skip
         self.keep_own(shares.T, found, own)
 
