@@ -14,7 +14,7 @@ from .heat_maps import Grid, grid_of
 from .panels import Panel, panels_of
 from .segment_panels import draw_laws
 from .topic_panels import draw_documents, draw_topics
-from .tree_panels import draw_arcs, draw_rules, draw_tree
+from .tree_panels import draw_dependencies, draw_rules, draw_tree
 from .view import View
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "View",
     "draw_arcs",
     "draw_components",
+    "draw_dependencies",
     "draw_documents",
     "draw_durations",
     "draw_figure",

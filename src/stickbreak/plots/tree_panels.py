@@ -14,13 +14,13 @@ from .panels import Panel, draw_trace, draw_weights, panels_of
 from .style import MUTED, PALETTE, color_of, set_titles, tidy
 from .view import View
 
-__all__ = ["draw_arcs", "draw_rules", "draw_tree"]
+__all__ = ["draw_dependencies", "draw_rules", "draw_tree"]
 
 
 @panels_of.register
 def _(structure: Dependency) -> dict[str, Panel]:
     return {
-        "dependencies": Panel(draw_arcs, is_wide=True, needs="heads"),
+        "dependencies": Panel(draw_dependencies, is_wide=True, needs="heads"),
         "trace": Panel(draw_trace),
         "weights": Panel(draw_weights),
         "rules": Panel(draw_rules, is_large=True),
@@ -40,7 +40,7 @@ def _(structure: Tree) -> dict[str, Panel]:
     }
 
 
-def draw_arcs(fitted: View, ax: Axes) -> None:
+def draw_dependencies(fitted: View, ax: Axes) -> None:
     """Arcs from heads to children above the words; longer ones are higher."""
     assert fitted.heads is not None
     heads, words = fitted.heads, fitted.words
