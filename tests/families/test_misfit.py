@@ -27,9 +27,11 @@ def test_gaussian_rows_fit_whatever_their_scale_and_direction():
         RNG.standard_normal((N, 2)) + 3.0 * RNG.integers(0, 2, (N, 1)),
         RNG.standard_normal((N, 2)) * np.where(RNG.random((N, 1)) < 0.5, 1.0, 3.0),
         np.r_[RNG.standard_normal((N, 2)), [[12.0, 12.0]] * 3],
+        # skewness and kurtosis nearly those of a Gaussian
+        np.repeat([[-15.0], [0.0], [15.0]], (10, 150, 40), axis=0) + RNG.standard_normal((200, 2)),
         RNG.exponential(size=(N, 2)),
     ],
-    ids=["two means", "two widths", "three rows far away", "skewed"],
+    ids=["two means", "two widths", "three rows far away", "three means", "skewed"],
 )
 def test_two_clusters_in_one_component_do_not(rows):
     assert of(rows) > 6.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtr
 
 from stickbreak.protocols import Array
 
@@ -12,6 +13,10 @@ __all__ = ["departure"]
 
 LEAST_SHARE = 0.01  # rows with less of a component are left out
 LEAST_ROWS = 8.0  # moments of fewer rows say nothing
+# sqrt(n) times the distance that a sample of a Gaussian, standardized by its own mean and variance,
+# exceeds as rarely as a normal variable exceeds three deviations
+THREE_SIGMA = 1.13
+CONSTANT = 1e-10  # deviation of a column, relative to its values, that is rounding
 FLAT = 1e-12  # variance of an axis, relative to the largest, below which it is constant
 
 
@@ -20,9 +25,10 @@ def departure(
 ) -> Array | None:
     """(K,) largest |z| of moments that are known for a Gaussian; None if rows lack entries.
 
-    Skewness and kurtosis along the principal axes of a component's rows, and the kurtosis of their
-    distance from the mean [M70]. If rows have an order, products of successive rows and of their
-    squares too: states that overlap differ in these. Zero for components of fewer than eight rows.
+    Skewness and kurtosis along the principal axes of a component's rows, the kurtosis of their
+    distance from the mean [M70], and the distribution function along the axes. If rows have an
+    order, products of successive rows and of their squares too: states that overlap differ in
+    these. Zero for components of fewer than eight rows.
 
     rows (n, D), shares (n, K) : repeats included
     followed (m,) : rows whose successor is the next row; None if rows have no order
@@ -53,7 +59,8 @@ def _standardized(rows: Array, weights: Array, is_diagonal: bool) -> Array:
     """(n, A) coordinates of mean 0 and variance 1 along each axis that is not constant."""
     apart = rows - weights @ rows
     width = np.sqrt(weights @ apart**2)
-    apart = apart[:, width > 0.0] / width[width > 0.0]
+    varies = width > CONSTANT * np.abs(rows).max(0)
+    apart = apart[:, varies] / width[varies]
     if is_diagonal or apart.shape[1] == 0:
         return np.asarray(apart)
     variances, axes = np.linalg.eigh((apart * weights[:, None]).T @ apart)
@@ -72,7 +79,18 @@ def _of_moments(scores: Array, weights: Array, n: float) -> float:
     expected = D * (D + 2.0)
     distance = weights @ squares.sum(1) ** 2 - expected * (n - 1.0) / (n + 1.0)
     radial = abs(distance) / np.sqrt(8.0 * expected / n)
-    return float(max(skewness.max(), kurtosis.max(), radial))
+    return float(max(skewness.max(), kurtosis.max(), radial, _of_distribution(scores, weights, n)))
+
+
+def _of_distribution(scores: Array, weights: Array, n: float) -> float:
+    """Of the largest distance from the normal distribution function along an axis.
+
+    Clusters far apart may have the moments of a Gaussian.
+    """
+    order = np.argsort(scores, axis=0)
+    reached = np.cumsum(weights[order], axis=0) - 0.5 * weights[order]
+    apart = np.abs(reached - ndtr(np.take_along_axis(scores, order, axis=0))).max()
+    return float(apart * np.sqrt(n) * 3.0 / THREE_SIGMA)
 
 
 def _of_correlations(scores: Array, weights: Array, n: float) -> float:
