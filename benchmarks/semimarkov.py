@@ -125,7 +125,7 @@ def print_growth(rounds: int) -> None:
 
 
 def print_memory() -> None:
-    """Peak memory of a call, in numbers for each row and state."""
+    """Peak memory of a call, in numbers for each row and state, but for scratch inside kernels."""
     for name, K, T, job in (
         ("exact, D = 50", 10, 8000, exact_job(10, 8000, 1, 50)),
         ("exact, D = 500", 10, 8000, exact_job(10, 8000, 1, 500)),
