@@ -1,5 +1,7 @@
 """Semi-Markov models on drawn data: states found from twelve and from one, one pass against sweeps,
-and exact, embedded and sampled durations on lengths of another law: `python -m experiments.durations`.
+and exact, embedded and sampled durations on lengths of another law.
+
+`python -m experiments.durations` prints the figures.
 """
 
 from __future__ import annotations
