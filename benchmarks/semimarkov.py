@@ -58,9 +58,10 @@ def exact_job(K: int, T: int, n_units: int, D: int) -> Callable[[], Any]:
     evidence, start, steps, offsets = data(K, T, n_units)
     d = np.arange(1.0, D + 1)
     duration = np.tile((d - 1) * np.log(30.0) - 30.0 - gammaln(d), (K, 1))
+    buffers = Buffers()
     return lambda: smooth_segments(
         evidence, start, steps, duration, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
-        duration=np.zeros((K, D)),
+        duration=np.zeros((K, D)), buffers=buffers,
     )  # fmt: skip
 
 
@@ -68,9 +69,10 @@ def stage_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
     """Negative binomial lengths of r stages."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
+    buffers = Buffers()
     return lambda: smooth_stages(
         evidence, start, steps, lengths, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
-        segments=np.zeros(K), stays=np.zeros(K),
+        segments=np.zeros(K), stays=np.zeros(K), buffers=buffers,
     )  # fmt: skip
 
 
@@ -110,12 +112,12 @@ def print_stages(rounds: int) -> None:
 
 
 def print_growth(rounds: int) -> None:
-    """Exponents of the cost in the rows of a sequence, six states."""
+    """Exponents of the cost in the rows of a sequence: eight sequences, six states."""
     sizes = np.array([500, 1000, 2000, 4000, 8000])
     for name, job in (
-        ("exact, D = T", lambda T: exact_job(6, T, 1, T)),
-        ("exact, D = 100", lambda T: exact_job(6, T, 1, 100)),
-        ("stages, r = 5", lambda T: stage_job(6, T, 1, 5)),
+        ("exact, D = T", lambda T: exact_job(6, T, 8, T)),
+        ("exact, D = 100", lambda T: exact_job(6, T, 8, 100)),
+        ("stages, r = 5", lambda T: stage_job(6, T, 8, 5)),
     ):
         seconds = [least(job(int(T)), rounds=rounds)[0] for T in sizes]
         slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
@@ -123,7 +125,7 @@ def print_growth(rounds: int) -> None:
 
 
 def print_memory() -> None:
-    """Peak memory of a call, in numbers for each row and state."""
+    """Peak memory of a call, in numbers for each row and state, but for scratch inside kernels."""
     for name, K, T, job in (
         ("exact, D = 50", 10, 8000, exact_job(10, 8000, 1, 50)),
         ("exact, D = 500", 10, 8000, exact_job(10, 8000, 1, 500)),
@@ -131,7 +133,6 @@ def print_memory() -> None:
         ("exact, D = 500", 10, 32000, exact_job(10, 32000, 1, 500)),
         ("stages, r = 20", 10, 8000, stage_job(10, 8000, 1, 20)),
     ):
-        job()
         tracemalloc.start()
         job()
         peak = tracemalloc.get_traced_memory()[1]

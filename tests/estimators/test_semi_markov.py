@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from stickbreak.checks import check_estimator
+from stickbreak.checks.estimators import SEQUENCE_CHECKS
 
 LENGTHS = (6, 9, 6, 9, 6)
 LEVELS = (-5.0, 0.0, 5.0, 0.0, -5.0)
@@ -267,3 +269,15 @@ def test_one_state_and_too_much_work_are_refused():
         sb.HSMM(50).fit(np.zeros((600_000, 1)))
     with pytest.raises(ValueError, match="r_max"):
         sb.HSMM(2, duration=sb.NegativeBinomial(r_max=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["exact", "embedded"])
+@pytest.mark.parametrize("cls", [sb.HSMM, sb.HDPHSMM])
+def test_the_public_battery_passes(cls, form):
+    model = cls(3, duration_inference=form, max_iter=10, random_state=0)
+    found = check_estimator(model, np.concatenate(X))
+    failed = {r["check_name"] for r in found if r["status"] == "failed"}
+    expected = {r["check_name"] for r in found if r["status"] == "xfail"}
+    assert failed == set()
+    assert expected <= set(SEQUENCE_CHECKS)

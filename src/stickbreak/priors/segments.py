@@ -130,12 +130,16 @@ class SegmentCounts(RowCounts):
         }
 
     def predictive(self, counts: Counts, params: Fields) -> dict[str, Any]:
-        """Logs of expected rows, renormalized over the states in use, and of expected lengths."""
+        """Logs of expected rows, renormalized over the states in use, and of expected lengths.
+
+        A single state has none to go to, and is never left.
+        """
         prior = self.pseudo(params, len(counts["start"]))
+        is_alone = len(prior.start) == 1
         return {
             "start": ROWS.log_mean(counts["start"], prior.start),
             "transition": self._rows(ROWS.log_mean, counts["transition"], prior.transition, None),
-            **self.lengths.predictive(counts),
+            **(self.lengths.endless() if is_alone else self.lengths.predictive(counts)),
         }
 
     @staticmethod

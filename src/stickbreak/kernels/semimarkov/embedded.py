@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..chain.single import load_rows, sum_logs
-from ..chain.smooth import LEAST_SLOTS, LONG, TABLE_NUMBERS, plan_groups
+from ..chain.smooth import LEAST_SLOTS, LONG, TABLE_NUMBERS, Buffers, plan_groups
 from ..vectors import EIGHT
 from .paths import draw_segments, filter_segments
 from .smooth import smooth_segments
@@ -35,7 +35,7 @@ __all__ = ["StagePieces", "draw_stages", "filter_stages", "smooth_stages"]
 
 def smooth_stages(
     evidence_t, log_start, log_transition, lengths, offsets, weights=None, is_free=None, *,
-    right_censored=True, start, transition, segments, stays, out=None,
+    right_censored=True, start, transition, segments, stays, out=None, buffers=None,
 ):  # fmt: skip
     """Posteriors of all rows and expected counts of all sequences, as `smooth_segments`.
 
@@ -48,7 +48,9 @@ def smooth_stages(
     log_z, states = np.full(n_units, -np.inf), np.empty(evidence_t.shape) if out is None else out
     counts = _Counts(np.zeros((K, K)), np.zeros(K), np.zeros(K), np.zeros(K))
     if is_free is None:  # of rows at which none may begin, slots know nothing
-        _side_by_side(evidence_t, tables, lengths[2], offsets, weights, log_z, states, counts)
+        buffers = Buffers() if buffers is None else buffers
+        of_units = offsets, weights, log_z, states, counts
+        _side_by_side(evidence_t, tables, lengths[2], *of_units, buffers)
     is_free = _everywhere(n, is_free)
     failed = {}
     for s in np.flatnonzero(log_z == -np.inf):
@@ -78,7 +80,7 @@ class _Counts(NamedTuple):
     extra: np.ndarray
 
 
-def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, counts):
+def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, counts, buffers):
     """Groups of eight sequences; log_z (S,) stays -inf for those that are to be done alone."""
     lengths, K = np.diff(offsets), evidence_t.shape[0]
     order = np.argsort(-lengths, kind="stable")
@@ -89,7 +91,9 @@ def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, co
         return
     stages = stacked(tables, shape)
     T = -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
-    rows, ended, begun = (np.empty((T, K, EIGHT)) for _ in range(3))
+    rows, ended, begun = (
+        buffers.take(f"stage {name}", T, K, EIGHT) for name in ("rows", "ended", "begun")
+    )
     inverses, messages = np.empty((T, EIGHT)), np.empty((3, stages.first[-1], EIGHT))
     steps = np.zeros((K, K, EIGHT))
     for g in groups[:n_groups]:

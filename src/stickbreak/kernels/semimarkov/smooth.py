@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from ..chain.smooth import Buffers
 from ..compile import kernel
 from ..rows import exp_fast
 from ..vectors import EIGHT, load, store
@@ -187,27 +188,25 @@ def count_sequences(
                     past[t, k] = future[t, k] = 0.0
 
 
-def scan_forward(evidence_t, tables, offsets, is_free):
+def scan_forward(evidence_t, tables, offsets, is_free, buffers=None):
     """Rows (n, W), Messages forward, the log evidence (S,) that was taken out of the rows."""
     (K, n), n_units, width = evidence_t.shape, len(offsets) - 1, len(tables.start)
-    rows, shift, none = np.empty((n, width)), np.empty(n_units), np.empty((0, width))
+    buffers = Buffers() if buffers is None else buffers
+    shift, none = np.empty(n_units), np.empty((0, width))
+    rows = buffers.take("segment rows", n, width)
     load_sequences(evidence_t, offsets, rows, shift)
-    found = Messages(*(np.empty((n + n_units, width)) for _ in range(3)))
-    no_counts = (none, none, none, none)
+    found = take_messages("ahead", n + n_units, width, buffers)
     scan_sequences(
-        rows,
-        offsets,
-        is_free,
-        forward(tables),
-        K,
-        none,
-        shift,
-        np.ones(n_units),
-        found,
-        no_counts,
-        none,
-    )
+        rows, offsets, is_free, forward(tables), K, none, shift, np.ones(n_units), found,
+        (none, none, none, none), none,
+    )  # fmt: skip
     return rows, found, shift
+
+
+def take_messages(name, n_lines, width, buffers):
+    """Room for messages."""
+    parts = ("begun", "total", "ended")
+    return Messages(*(buffers.take(f"{name} {part}", n_lines, width) for part in parts))
 
 
 def log_evidence(rows, messages, tables, offsets, shift, K):
@@ -219,7 +218,7 @@ def log_evidence(rows, messages, tables, offsets, shift, K):
 
 def smooth_segments(
     evidence_t, log_start, log_transition, log_duration, offsets, weights=None, is_free=None, *,
-    right_censored=True, left_censored=False, start, transition, duration, out=None,
+    right_censored=True, left_censored=False, start, transition, duration, out=None, buffers=None,
 ):  # fmt: skip
     """Forward-backward: posteriors of all rows and expected counts of all sequences.
 
@@ -227,8 +226,9 @@ def smooth_segments(
     between segments to transition (K, K) and complete lengths to duration (K, D).
 
     is_free (n,) : whether a segment may begin at a row; None for everywhere
-    out : as in `chain/smooth.py`
+    out, buffers : as in `chain/smooth.py`
     """
+    buffers = Buffers() if buffers is None else buffers
     (K, n), n_units = evidence_t.shape, len(offsets) - 1
     tables = segment_tables(
         log_start, log_transition, log_duration, int(np.diff(offsets).max()),
@@ -237,18 +237,19 @@ def smooth_segments(
     width = len(tables.start)
     weights = np.ones(n_units) if weights is None else np.asarray(weights, dtype=float)
     is_free = np.ones(n, dtype=np.bool_) if is_free is None else is_free
-    rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free)
+    rows, ahead, shift = scan_forward(evidence_t, tables, offsets, is_free, buffers)
     log_z = log_evidence(rows, ahead, tables, offsets, shift, K)
-    behind = Messages(*(np.empty((n + n_units, width)) for _ in range(3)))
+    behind = take_messages("behind", n + n_units, width, buffers)
     # seen lengths of inner, last, first and whole segments, then inner and last ones with weights
     lengths = tuple(np.zeros((len(tables.inner), width)) for _ in range(6))
     inner, last, first, whole, more_inner, more_last = lengths
-    begins = np.zeros((n, width))
+    begins = buffers.take("begins", n, width)
     scan_sequences(
         rows, offsets, is_free, backward(tables), K, ahead.begun, log_z, weights, behind,
         (inner, last, more_inner, more_last), begins,
     )  # fmt: skip
-    steps, past, future = np.zeros((K, K)), np.empty((n, width)), np.empty((n, width))
+    past, future = (buffers.take(f"segment {name}", n, width) for name in ("past", "future"))
+    steps = np.zeros((K, K))
     states = np.empty(evidence_t.shape) if out is None else out
     count_sequences(
         rows, offsets, weights, is_free, tables, log_z, ahead, behind, begins, start, steps,

@@ -20,6 +20,8 @@ from .negative_binomial import StageCounts, StagedDuration
 
 __all__ = ["CountedLengths", "CountedStages"]
 
+NEVER = 1e-8  # chance of leaving a state that cannot be left; less would be lost in rounding
+
 
 @dataclass(frozen=True)
 class CountedLengths:
@@ -51,6 +53,12 @@ class CountedLengths:
     def predictive(self, counts: Counts) -> dict[str, Any]:
         """Duration (K, D): log posterior predictive."""
         return {"duration": self.law.log_mean(counts["duration"])}
+
+    def endless(self) -> dict[str, Any]:
+        """The potentials of one state that is never left: all segments are as long as can be."""
+        duration = np.full((1, self.max_length), -np.inf)
+        duration[0, -1] = 0.0
+        return {"duration": duration}
 
     def table(self, counts: Counts, max_length: int | None = None) -> Array:
         """(K, D) probabilities of the lengths 1, ..., D: the posterior predictive."""
@@ -154,6 +162,10 @@ class CountedStages:
         if self.law.learns_shape:
             found["log_ways"] = np.eye(len(self.law.shapes))[at]
         return found
+
+    def endless(self) -> dict[str, Any]:
+        """The potentials of one state that is hardly ever left."""
+        return self._tables(np.zeros(1, int), np.log1p([-NEVER]), np.log([NEVER]))
 
     def table(self, counts: Counts, max_length: int | None = None) -> Array:
         """(K, D) probabilities of the lengths 1, ..., D: the posterior predictive."""

@@ -30,7 +30,7 @@ from ..long_units import LongUnit
 from ..steps import Best, Drawn, LocalStep
 from .change_points import free_rows
 from .segments import Segments, count_segments, segments_of
-from .structure import SemiMarkov, unit_weights
+from .structure import SemiMarkov, own_buffers, unit_weights
 
 __all__ = ["EmbeddedSemiMarkov"]
 
@@ -87,7 +87,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
         log_z, shares = smooth_stages(
             logits, *self._stages(potentials), block.offsets, weights, free_rows(block),
             right_censored=self.right_censored, start=out["start"], transition=out["transition"],
-            segments=out["segments"], stays=out["stays"], out=logits,
+            segments=out["segments"], stays=out["stays"], out=logits, buffers=own_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, potentials, block)
         out["rows"] += shares.sum(1)

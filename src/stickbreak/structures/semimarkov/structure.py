@@ -10,6 +10,7 @@ complete lengths.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import ImpossibleError, NumericalError
+from stickbreak.kernels.chain.smooth import Buffers
 from stickbreak.kernels.semimarkov.online import log_ages
 from stickbreak.kernels.semimarkov.paths import (
     best_segments,
@@ -32,13 +34,28 @@ from ..base import MIN_BLOCK, BaseStructure, Division, one_hot, row_evidence
 from .change_points import free_rows
 from .segments import count_segments, segments_of
 
-__all__ = ["MAX_WORK", "SemiMarkov", "unit_weights"]
+__all__ = ["MAX_WORK", "SemiMarkov", "own_buffers", "unit_weights"]
 
 # In a block's evidence, about 8 MB; messages take ten times that.
 BLOCK_NUMBERS = 1 << 20
 # Rows times lengths times states of one sequence: about a minute.
 MAX_WORK = 1 << 38
 KEPT = np.float32
+
+
+class _Own(threading.local):
+    """Memory of one thread: fresh memory costs as much as the work on it."""
+
+    def __init__(self) -> None:
+        self.buffers = Buffers()
+
+
+_OWN = _Own()
+
+
+def own_buffers() -> Buffers:
+    """The memory of this thread."""
+    return _OWN.buffers
 
 
 def unit_weights(block: Batch) -> Array:
@@ -114,7 +131,7 @@ class SemiMarkov(BaseStructure):
         log_z, shares = smooth_segments(
             logits, *self._tables(potentials, block), unit_weights(block), free_rows(block),
             **self._censoring, start=out["start"], transition=out["transition"],
-            duration=out["duration"], out=logits,
+            duration=out["duration"], out=logits, buffers=own_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, potentials, block)
         out["rows"] += shares.sum(1)
