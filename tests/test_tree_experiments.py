@@ -1,0 +1,38 @@
+"""The pieces of the experiments on trees, on a few sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import stickbreak as sb
+from experiments.dependencies import baseline
+from experiments.grammar_sizes import LONGEST, draw
+from experiments.treebanks import Parsed, branching, drop, shorter
+from stickbreak.data import parse_brackets
+
+
+def test_children_of_dropped_words_go_up() -> None:
+    tags, heads = ["NN", ",", "VB", "."], [2, 3, 0, 3]
+    assert drop(tags, heads, (",", ".").__contains__) == Parsed(["NN", "VB"], [2, 0])
+    assert shorter([Parsed(["a"] * 3, [0, 1, 1]), Parsed(["a"], [0])], 2) == [Parsed(["a"], [0])]
+
+
+def test_baselines_of_heads() -> None:
+    sentences = [Parsed(["a", "b", "c"], [2, 3, 0])]
+    assert baseline(sentences, 1) == 100.0
+    assert baseline(sentences, -1) == 0.0
+
+
+def test_baselines_of_spans() -> None:
+    tree = parse_brackets("(S (A a) (X (B b) (C c)))")[0]
+    rng = np.random.default_rng(0)
+    assert sb.metrics.span_scores([tree], [branching(tree, "right", rng)]).f1 == 1.0
+    assert sb.metrics.span_scores([tree], [branching(tree, "left", rng)]).f1 == 0.5
+    assert branching(tree, "random", rng).words == ["a", "b", "c"]
+
+
+def test_generated_sentences_are_short_and_begin_with_a_noun_phrase() -> None:
+    rng = np.random.default_rng(0)
+    found = [draw(rng) for _ in range(50)]
+    assert max(map(len, found)) <= LONGEST
+    assert min(map(len, found)) >= 2
