@@ -27,7 +27,7 @@ make().fit([("a b", "x y"), ("a", "x")] * 80).align([("a", "x")])  # kernels com
 with AnonymousPeak() as memory:
     cpu, wall = time.process_time(), time.perf_counter()
     bitext = sb.read_bitext(path)
-    links = make().fit(bitext).align(bitext)
+    links = make().fit_align(bitext)
     with open(out, "w") as file:
         file.writelines(line + "\\n" for line in links.lines())
     seconds = time.process_time() - cpu, time.perf_counter() - wall

@@ -37,8 +37,8 @@ class Found:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sb.StickbreakWarning)
             model.fit(pairs.bitext)
-        self.forward: Links = model.align(pairs.bitext, symmetrize="forward")
-        self.reverse: Links = model.align(pairs.bitext, symmetrize="reverse")
+        self.forward: Links = model.fit_links("forward")
+        self.reverse: Links = model.fit_links("reverse")
         self.seconds = time.process_time() - began
         self.rates = error_rates(self.forward, self.reverse, pairs.gold)
         self.model = model

@@ -193,3 +193,46 @@ def test_bad_settings_of_jumps_are_refused(arguments, message):
 def test_a_model_that_is_not_fitted_says_so():
     with pytest.raises(ValueError, match="not fitted yet"):
         sb.IBM1().align(PAIRS)
+
+
+def test_links_of_the_fit_come_from_what_pairs_kept(fitted):
+    assert list(fitted.links_) == list(fitted.fit_links("grow-diag-final-and"))
+    assert alignment_scores(fitted.links_, GOLD).aer < 0.1
+    joined = sb.symmetrize(fitted.fit_links("forward"), fitted.fit_links("reverse"), "union")
+    assert list(fitted.fit_links("union")) == list(joined)
+
+
+def test_links_of_the_fit_are_those_of_align_without_sweeps():
+    model = sb.HMMAligner(inference="batch")
+    links = model.fit_align(PAIRS[:40], symmetrize="union")
+    assert list(links) == list(model.align(PAIRS[:40], symmetrize="union"))
+
+
+def test_files_have_no_links_of_the_fit(tmp_path):
+    model = sb.IBM1().fit(PAIRS[:5])
+    model.save(tmp_path / "m.stickbreak")
+    with pytest.raises(AttributeError, match=r"not kept in files; use align\(pairs\)"):
+        _ = sb.load(tmp_path / "m.stickbreak").links_
+
+
+@pytest.mark.parametrize("inference", ["em", "hard-em", "memoized", "stochastic",
+                                       "stochastic-collapsed", "collapsed-gibbs"])  # fmt: skip
+def test_every_engine_aligns(inference):
+    model = sb.HMMAligner(inference=inference, random_state=0).fit(PAIRS)
+    assert alignment_scores(model.links_, GOLD).aer < 0.35
+    assert model.n_iter_ == 5
+
+
+@pytest.mark.parametrize("cls", ALIGNERS)
+def test_a_resumed_fit_has_the_same_links(cls, tmp_path):
+    make = lambda laps: cls(
+        directions="forward",
+        inference=sb.CollapsedVB(
+            max_iter=laps, tol=0.0, checkpoint=str(tmp_path / "c"), checkpoint_every=0.0
+        ),
+    )
+    whole = cls(directions="forward", inference=sb.CollapsedVB(max_iter=5, tol=0.0)).fit(PAIRS)
+    make(2).fit(PAIRS)
+    resumed = make(5).resume(PAIRS)
+    assert list(resumed.links_) == list(whole.links_)
+    assert resumed.score(PAIRS) == whole.score(PAIRS)

@@ -15,7 +15,14 @@ from stickbreak.progress import Phase
 
 from .output import format_table, print_json, print_lines, write_rows
 
-__all__ = ["aligner_facts", "aligner_lines", "open_bitext", "predict_links", "score_pairs"]
+__all__ = [
+    "aligner_facts",
+    "aligner_lines",
+    "open_bitext",
+    "predict_links",
+    "score_pairs",
+    "write_links",
+]
 
 MOST_WORDS = 20  # source words in a table for people
 
@@ -31,14 +38,19 @@ def open_bitext(path: Path, options: dict[str, Any], verbose: int) -> Bitext:
         )
 
 
+def write_links(path: Path, links: Links) -> None:
+    """Pharaoh lines, all of them or none."""
+    with targets.replacing(path) as file:
+        file.writelines(f"{line}\n".encode() for line in links.lines())
+
+
 def predict_links(
     model: Any, bitext: Bitext, symmetrize: str | None, out: Path | None, options: dict[str, Any]
 ) -> None:
     """Pharaoh lines, one for each pair."""
     links: Links = model.align(bitext, symmetrize=symmetrize)
     if out is not None:
-        with targets.replacing(out) as file:
-            file.writelines(f"{line}\n".encode() for line in links.lines())
+        write_links(out, links)
     elif not options["json"]:
         print_lines(links.lines())
     if options["json"]:

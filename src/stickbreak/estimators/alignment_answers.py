@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AlignerAnswers"]
+__all__ = ["AlignerAnswers", "links_of_pairs"]
 
 NULL = "<NULL>"
 
@@ -117,12 +117,29 @@ class AlignerAnswers(Estimator):
             return pairs, self._decode(fitted, fitted.potentials(), pairs.table.whole(), pool)
 
     def _links(self, fitted: Fitted, bitext: Bitext) -> Links:
-        pairs, positions = self._positions(fitted, bitext)
-        assert pairs.table.offsets is not None
-        found = Links.of_words(positions, pairs.table.offsets)
-        counts = np.zeros(bitext.n_pairs, dtype=np.int64)
-        counts[pairs.kept] = np.diff(found.offsets)
-        return Links(found.positions, np.concatenate([[0], np.cumsum(counts)]))
+        return links_of_pairs(*self._positions(fitted, bitext))
+
+    @property
+    def links_(self) -> Links:
+        """Links of the pairs of the fit, both directions joined as `align` does by default.
+
+        After collapsed fits each pair was inferred given all others, which aligns better than
+        `align` with counts that include the pair: use these for the text that was fitted. They are
+        not kept in files.
+        """
+        return self.fit_links(None)
+
+    def fit_links(self, symmetrize: str | None = None) -> Links:
+        """Links of the pairs of the fit, joined by another rule; see `links_` and `align`."""
+        fitted, rule = self._require_fitted(), self._rule_of(symmetrize)
+        if fitted.links is None:
+            raise AttributeError("links of the fit are not kept in files; use align(pairs)")
+        if rule == "forward":
+            return fitted.links
+        assert fitted.reverse is not None
+        assert fitted.reverse.links is not None
+        reverse = fitted.reverse.links.swapped()
+        return reverse if rule == "reverse" else join(fitted.links, reverse, rule)
 
     def predict(self, X: Rows) -> list[Array]:
         """For each pair, an array (J,): source position of each target word from 0, -1 for NULL.
@@ -303,6 +320,15 @@ class AlignerAnswers(Estimator):
         return tags
 
     plot = plot_alignment
+
+
+def links_of_pairs(pairs: SentencePairs, places: Array) -> Links:
+    """Links of all pairs of the bitext; places (n,) : positions of the words of the kept ones."""
+    assert pairs.table.offsets is not None
+    found = Links.of_words(places, pairs.table.offsets)
+    counts = np.zeros(pairs.bitext.n_pairs, dtype=np.int64)
+    counts[pairs.kept] = np.diff(found.offsets)
+    return Links(found.positions, np.concatenate([[0], np.cumsum(counts)]))
 
 
 def _cut(values: Array, offsets: Any) -> Iterator[Array]:

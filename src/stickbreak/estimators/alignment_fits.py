@@ -8,18 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Bitext, Sequences
+from stickbreak.data import Bitext, Links, Sequences
 from stickbreak.errors import DataWarning, NumericalError
 from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import CollapsedVB, Engine, Start, count_workers
+from stickbreak.inference import CollapsedVB, Engine, Result, Start, count_workers
 from stickbreak.initialize.alignment import even_links_start
 from stickbreak.models import Model
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.protocols import Pool
-from stickbreak.reading import Given, Rows, Schema, open_pairs
+from stickbreak.reading import Given, Rows, Schema, SentencePairs, open_pairs
+from stickbreak.structures import BagAlignment
 
-from .alignment_answers import AlignerAnswers
+from .alignment_answers import AlignerAnswers, links_of_pairs
 from .engine_choice import pick_engine
 from .engine_runs import Task, fit_from_starts, resume_fit, stream
 from .fitted import Fitted
@@ -32,9 +33,13 @@ DIRECTIONS = ("both", "forward")
 
 @dataclass(frozen=True)
 class AlignmentTask(Task):
-    """Sentence pairs to fit a model to. lexicon : cells of the words that occur together."""
+    """Sentence pairs to fit a model to.
+
+    lexicon : cells of the words that occur together. pairs : which pairs of the bitext they are
+    """
 
     lexicon: Lexicon | None = None
+    pairs: SentencePairs | None = None
 
 
 class AlignerEstimator(AlignerAnswers):
@@ -112,7 +117,26 @@ class AlignerEstimator(AlignerAnswers):
             lexicon, companion = old.grown(*parts, **sizes)
             previous = _with_cells(previous, lexicon, schema)
         table = replace(table, companion=companion)
-        return AlignmentTask(table, schema, lexicon.n_words, previous=previous, lexicon=lexicon)
+        return AlignmentTask(
+            table, schema, lexicon.n_words, previous=previous, lexicon=lexicon, pairs=pairs
+        )
+
+    def _with_answers(self, fitted: Fitted, result: Result, task: Task, pool: Pool) -> Fitted:
+        """The fit with the links of its pairs.
+
+        Of collapsed fits they come from what the pairs kept, which was inferred given all others:
+        counts that include a pair favor the links that it has.
+        """
+        assert isinstance(task, AlignmentTask)
+        assert task.pairs is not None
+        batch, structure = task.table.whole(), fitted.model.structure
+        assert isinstance(structure, BagAlignment)
+        kept = result.warm()
+        if kept is None or not {"links", "places"} & set(kept.arrays):
+            places = self._decode(fitted, fitted.potentials(), batch, pool)
+        else:
+            places = structure.places_of(batch, kept)
+        return replace(fitted, links=links_of_pairs(task.pairs, places))
 
     def _resolve(self, task: Task) -> BaseFamily:
         assert isinstance(task, AlignmentTask)
@@ -182,6 +206,10 @@ class AlignerEstimator(AlignerAnswers):
         self
         """
         return self._fit(self._given(X))
+
+    def fit_align(self, X: Rows, y: object = None, *, symmetrize: str | None = None) -> Links:
+        """Fit, then the links of the same pairs; see `links_`. symmetrize : as in `align`."""
+        return self.fit(X).fit_links(symmetrize)
 
     def resume(self, X: Rows, y: object = None) -> Self:
         """Continue an interrupted fit from `inference.checkpoint`; refuses other data."""

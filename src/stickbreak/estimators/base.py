@@ -22,7 +22,15 @@ from stickbreak.data import Table, measure
 from stickbreak.errors import ConvergenceWarning, DataWarning, NumericalError, columns_named
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.names import FAMILIES, make_family
-from stickbreak.inference import BaseMove, BatchVB, Engine, MemoizedVB, Start, count_workers
+from stickbreak.inference import (
+    BaseMove,
+    BatchVB,
+    Engine,
+    MemoizedVB,
+    Result,
+    Start,
+    count_workers,
+)
 from stickbreak.models import Model
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.parameters import require_whole
@@ -203,6 +211,10 @@ class Estimator(Learned):
         task = self._prepare(given, self._fitted, can_move=total_samples is None)
         self._fitted = stream(self, task, total_samples)
         return self
+
+    def _with_answers(self, fitted: Fitted, result: Result, task: Task, pool: Pool) -> Fitted:
+        """The fit with what the estimator keeps about its data in place of labels."""
+        return fitted
 
     def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
         """Keep the result, and warn if it is incomplete. After Ctrl-C the model is usable."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Batch, Table
+from stickbreak.data import Batch, Links, Table
 from stickbreak.families import Categorical
 from stickbreak.inference import Engine, Result, Trace, workers
 from stickbreak.inference.rules import BaseRule
@@ -39,6 +39,7 @@ class Fitted:
     labels : (n,) best component of each training row; None if not kept
     data : training rows that stay on disk; None for rows in memory
     reverse : of sentence pairs, the same with their sides exchanged; None if there is none
+    links : of the sentence pairs of the fit; None if not kept
     """
 
     model: Model
@@ -56,6 +57,7 @@ class Fitted:
     labels: Array | None = None
     data: Table | None = None
     reverse: Fitted | None = None
+    links: Links | None = None
 
     @classmethod
     def from_result(cls, result: Result, engine: Engine, schema: Schema) -> Fitted:
