@@ -202,7 +202,7 @@ MODELS = (
             "stickbreak fit hmm-aligner pairs.txt --out pairs.stickbreak",
             "stickbreak predict pairs.stickbreak pairs.txt --out links.txt",
         ),
-        (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps"),
+        (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
         {**ALIGNER_DEFAULTS, "jumps": "open", "jump_concentration": "1", "ibm1_laps": "5"},
         reads="pairs",
     ),
