@@ -119,10 +119,12 @@ def chances_live(tables, null, length):
 
 
 @kernel
-def surprise(w, found, I, J, p0, p1, is_bag):
-    """Sum of posteriors times logs of the weights of links; those of next to none add nothing."""
-    total, each = 0.0, math.log(p1 / max(I, 1) if is_bag else p1)
-    null = math.log(p0) if p0 > 0.0 else 0.0
+def surprise(w, found, I, J, null, each):
+    """Sum of posteriors times logs of the weights of links; those of next to none add nothing.
+
+    null, each : logs of the chances of NULL and words, if these are learned, else zero
+    """
+    total = 0.0
     for j in range(J):
         for i in range(I + 1):
             k = j * (I + 1) + i
@@ -178,7 +180,9 @@ def sweep_pairs(
             return u
         out_found[0] += log_z
         if is_measured:
-            out_found[1] += log_z - surprise(w, found, I, J, p0, p1, is_bag)
+            learns = tables.learns
+            logs = math.log(p0) if learns else 0.0, math.log(p1) if learns else 0.0
+            out_found[1] += log_z - surprise(w, found, I, J, logs[0], logs[1])
             for k in range(0 if is_bag else 2 * I):
                 out_found[1] -= mine[k] * math.log(room.jumps[k + EIGHT]) if mine[k] > 0.0 else 0.0
         for k in range(J * (I + 1)):

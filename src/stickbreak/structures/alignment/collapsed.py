@@ -8,7 +8,9 @@ import numpy as np
 
 from stickbreak.data import Batch, Companion
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.alignment.cells import find_links
 from stickbreak.kernels.alignment.sweeps import LiveLexicon, Tables, count_pairs, sweep_pairs
+from stickbreak.kernels.alignment.tokens import count_places_live, draw_tokens, sweep_tokens
 from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
@@ -54,20 +56,46 @@ def zero_places(batch: Batch) -> Fields:
 
 def sweep_links(lane: SweptLane) -> tuple[float, float]:
     """See `BaseStructure.sweep`."""
-    sides, how, out = _sides(lane), lane.how, lane.out
-    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
-    if not how.moves:
-        count_pairs(*sides, *_own(lane), lane.out_live, out["null"], jump, fertility)
-        return 0.0, 0.0
-    found = np.zeros(2)
-    flags = how.is_part, how.is_measured
-    outs = lane.out_live, out["null"], jump, fertility, found
-    bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *outs, how.in_place)
+    how, found, bad = lane.how, np.zeros(2), -1
+    sides, outs = _sides(lane), _outs(lane)
+    if "places" in lane.own.arrays:
+        _draw(lane, sides, outs, found)
+    elif not how.moves:
+        count_pairs(*sides, *_own(lane), *outs)
+    elif how.granularity == "token" and how.is_part:
+        if outs[-1].size:
+            raise ValueError("fertilities are for CollapsedVB(granularity='sequence')")
+        into = *outs[:3], found, how.in_place
+        sweep_tokens(lane.live, _tables(lane), *sides, *_own(lane), *into)
+    else:
+        flags = how.is_part, how.is_measured
+        into = *outs, found, how.in_place
+        bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *into)
     if bad >= 0:
         raise NumericalError(
             f"sentence pair {lane.batch.unit_at + bad} has no possible alignment; check the priors"
         )
     return float(found[0]), float(found[1])
+
+
+def _draw(lane: SweptLane, sides: Any, outs: Any, found: Array) -> None:
+    """Draw positions, or count those that are kept."""
+    how, places = lane.how, lane.own["places"]
+    if how.seeds is None or not how.moves:
+        count_places_live(*sides, places, *outs, found)
+        return
+    tables = _tables(lane)
+    if not tables.is_open:
+        raise ValueError("CollapsedGibbs draws open jumps; use jumps='open'")
+    flags = how.is_part, how.seeds, how.power
+    draw_tokens(lane.live, tables, *sides, places, *flags, *outs, found)
+
+
+def _outs(lane: SweptLane) -> tuple[Any, Array, Array, Array]:
+    """Where the lane's counts are added: cells, NULL, jumps and fertilities."""
+    out = lane.out
+    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
+    return lane.out_live, out["null"], jump, fertility
 
 
 def _own(lane: SweptLane) -> tuple[Array, Array]:
@@ -82,16 +110,16 @@ def _sides(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
     companion = batch.companion
     assert isinstance(companion, Companion)
     assert isinstance(live, LiveLexicon)
+    assert batch.offsets is not None
     links: Any = companion.links
     words = np.ascontiguousarray(companion.rows)
     if links is None:
-        from stickbreak.kernels.alignment.cells import find_links
-
-        links = np.empty(len(lane.own["links"]), dtype=np.int32)
+        room = companion.linked(batch.offsets)
+        assert room.link_offsets is not None
+        links = np.empty(int(room.link_offsets[-1]), dtype=np.int32)
         rows = np.ascontiguousarray(np.ravel(batch.rows))
         spans = words, companion.offsets, rows, batch.offsets
         find_links(live.starts, live.targets, *spans, links)
-    assert batch.offsets is not None
     return links, words, companion.offsets, batch.offsets
 
 
