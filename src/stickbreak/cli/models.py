@@ -203,7 +203,13 @@ MODELS = (
             "stickbreak predict pairs.stickbreak pairs.txt --out links.txt",
         ),
         (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
-        {**ALIGNER_DEFAULTS, "jumps": "open", "jump_concentration": "1", "ibm1_laps": "5"},
+        {
+            **ALIGNER_DEFAULTS,
+            "null": "0.2",
+            "jumps": "open",
+            "jump_concentration": "1",
+            "ibm1_laps": "5",
+        },
         reads="pairs",
     ),
 )

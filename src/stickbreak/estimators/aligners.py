@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Sequences
+from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import CollapsedGibbs, CollapsedVB, Engine, Start, run
 from stickbreak.initialize.alignment import after_bag
@@ -80,6 +81,7 @@ class IBM1(AlignerEstimator):
         self._store(locals())
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        assert isinstance(family, Lexicon)
         return ibm1(family, **prior)
 
 
@@ -92,8 +94,9 @@ class HMMAligner(AlignerEstimator):
 
     Parameters
     ----------
-    directions, inference, word_concentration, null, null_prior, max_iter, lowercase, max_length,
+    directions, inference, word_concentration, null_prior, max_iter, lowercase, max_length,
         random_state, n_jobs, verbose : as in `IBM1`.
+    null : as in `IBM1`; a learned share shrinks in the laps of model 1, and jumps begin with it.
     jumps : "open" lets jumps leave the sentence, so that their probabilities need not be
         normalized for each length: conjugate, with a bound. "renormalised", as in the literature,
         divides by the mass inside the sentence; it has no bound.
@@ -113,13 +116,17 @@ class HMMAligner(AlignerEstimator):
 
     PRIOR = ("jumps", "jump_concentration", "null", "null_prior")
 
+    jump_concentration: float
+    ibm1_laps: int
+    fertility: bool
+
     def __init__(
         self,
         *,
         directions: str = "both",
         inference: str | Engine | None = None,
         word_concentration: float = 0.01,
-        null: str | float = "learned",
+        null: str | float = 0.2,
         null_prior: Sequence[float] = (1.0, 4.0),
         jumps: str = "open",
         jump_concentration: float = 1.0,
@@ -148,11 +155,13 @@ class HMMAligner(AlignerEstimator):
             )
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        assert isinstance(family, Lexicon)
         return (fertile_aligner if self.fertility else hmm_aligner)(family, **prior)
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         """Where laps of model 1 end, and with fertilities those of jumps after them."""
         engine, prior = self._engine(task.is_on_disk), self._prior_of(self)
+        assert isinstance(model.family, Lexicon)
         bag = ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR})
         start = super()._seed(bag, task, rng, pool)
         first = replace(engine, max_iter=int(self.ibm1_laps))

@@ -19,6 +19,7 @@ from stickbreak.inference import workers
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Rows, Schema, SentencePairs, open_pairs, read_pairs
 from stickbreak.stats import Array
+from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
@@ -213,6 +214,7 @@ class AlignerAnswers(Estimator):
     def _posteriors(self, fitted: Fitted, pairs: SentencePairs) -> Iterator[Array]:
         batch, potentials = pairs.table.whole(), fitted.potentials()
         structure = fitted.local_model.structure
+        assert isinstance(structure, BagAlignment)
         with workers(self.n_jobs) as pool:
             lanes = batch.lanes()
             flat = list(pool(lambda lane: structure.link_posteriors(potentials, lane), lanes))
