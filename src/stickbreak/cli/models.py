@@ -199,8 +199,7 @@ MODELS = (
         "Fit the HMM word aligner to a bitext; it begins with laps of IBM model 1.",
         (
             "stickbreak example --bitext pairs.txt",
-            "stickbreak fit hmm-aligner pairs.txt --out pairs.stickbreak",
-            "stickbreak predict pairs.stickbreak pairs.txt --out links.txt",
+            "stickbreak fit hmm-aligner pairs.txt --links links.txt --out pairs.stickbreak",
         ),
         (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
         {
