@@ -27,7 +27,7 @@ EXPERIMENTS = (
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains",
     "topic_bars", "ap_topics", "news_topics", "topic_starts",
-    "joint_predictive", "part_of_speech", "text_prediction",
+    "joint_predictive", "part_of_speech", "text_prediction", "hansards", "alignment_speed",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
