@@ -159,7 +159,15 @@ def test_the_bound_of_a_sweep_is_that_of_its_posteriors():
         CollapsedVB(max_iter=5, tol=0, granularity="token"),
         CollapsedGibbs(max_iter=30, temperature=(1.0, 0.1)),
     ],
-    ids=["memoized", "stochastic", "stochastic-collapsed", "collapsed", "batches", "token", "gibbs"],
+    ids=[
+        "memoized",
+        "stochastic",
+        "stochastic-collapsed",
+        "collapsed",
+        "batches",
+        "token",
+        "gibbs",
+    ],
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_every_engine_finds_the_translations(name, engine):
@@ -250,7 +258,7 @@ def test_what_alignments_cannot_do_is_refused_by_name():
         ibm1(lexicon).sparse(3)
     with pytest.raises(ValueError, match="jumps must be 'open' or 'renormalised'"):
         hmm_aligner(lexicon, jumps="closed")
-    with pytest.raises(ValueError, match="null must lie between 0 and 1; got 1.5"):
+    with pytest.raises(ValueError, match=r"null must lie between 0 and 1; got 1\.5"):
         ibm1(lexicon, null=1.5)
     weighted = replace(data, repeats=np.full(data.n_rows, 2.0))
     with pytest.raises(ValueError, match="sentence pairs have no weights"):
@@ -266,7 +274,8 @@ def test_one_lap_of_em_equals_nltk():
     nltk = pytest.importorskip("nltk")
     from nltk.translate import AlignedSent, IBMModel1
 
-    pairs = pairs_of(200, seed=3, n_words=30)
+    # nltk divides by the sum over all occurrences of a target word, so none may occur twice
+    pairs = [(s, list(dict.fromkeys(t))) for s, t in pairs_of(200, seed=3, n_words=30)]
     named = [
         AlignedSent([f"t{t}" for t in target], [f"s{s}" for s in source])
         for source, target in pairs

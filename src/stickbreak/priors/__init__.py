@@ -26,11 +26,10 @@ from .transitions import DirichletRows, RowPseudo
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics", "FertileJumps",
-    "GammaPrior", "HDPRows", "HDPTopics", "Jumps", "LabeledTopics", "PointRoot", "PositionPseudo",
-    "Root", "RowPseudo",
-    "RowTable", "SegmentGroups", "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot",
-    "TableRows", "Term", "TopicGroups",
-    "TopicPseudo", "UncertainConcentration", "UniformPositions", "WeakLimitRows", "WeakLimitTopics", "linear_term",
-    "truncated_slope",
+    "ROWS", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows", "DirichletTopics",
+    "FertileJumps", "GammaPrior", "HDPRows", "HDPTopics", "Jumps", "LabeledTopics", "PointRoot",
+    "PositionPseudo", "Root", "RowPseudo", "RowTable", "SegmentGroups", "Sticks", "Surrogate",
+    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
+    "UncertainConcentration", "UniformPositions", "WeakLimitRows", "WeakLimitTopics",
+    "linear_term", "truncated_slope",
 ]  # fmt: skip

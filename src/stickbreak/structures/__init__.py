@@ -9,6 +9,7 @@ from .long_units import LongUnit
 from .steps import Best, Drawn, Expected, LocalStep
 
 __all__ = [
-    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Division", "Document", "Drawn", "Expected", "Independent",
-    "LocalStep", "LongUnit", "Piece", "TableChain", "row_evidence",
+    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Division", "Document",
+    "Drawn", "Expected", "Independent", "LocalStep", "LongUnit", "Piece", "TableChain",
+    "row_evidence",
 ]  # fmt: skip

@@ -35,14 +35,25 @@ def no_links(batch: Batch, has_jumps: bool) -> Fields:
     return Fields(layout, arrays)
 
 
-def even_links(batch: Batch, has_jumps: bool) -> Fields:
-    """Links of rows that are shared evenly among NULL and all positions; no jumps."""
+def even_links(batch: Batch, has_jumps: bool, chance: Array) -> Fields:
+    """Links of rows that are shared evenly among all positions; no jumps.
+
+    chance (2,) : shares of NULL and of all words; () where NULL is one more position
+    """
     own = no_links(batch, has_jumps)
     assert batch.companion is not None
     widths = np.diff(batch.companion.offsets) + 1
     assert batch.companion.link_offsets is not None
-    shares = (1.0 / widths).astype(KEPT)
-    own["links"][...] = np.repeat(shares, np.diff(batch.companion.link_offsets))
+    sizes = np.diff(batch.companion.link_offsets)
+    if not len(chance):
+        own["links"][...] = np.repeat((1.0 / widths).astype(KEPT), sizes)
+        return own
+    own["links"][...] = np.repeat((chance[1] / np.maximum(widths - 1, 1)).astype(KEPT), sizes)
+    assert batch.offsets is not None
+    rows = np.diff(batch.offsets)
+    within = np.arange(rows.sum()) - np.repeat(batch.offsets[:-1], rows)
+    first = np.repeat(batch.companion.link_offsets[:-1], rows) + within * np.repeat(widths, rows)
+    own["links"][first] = chance[0]
     return own
 
 
@@ -65,12 +76,11 @@ def sweep_links(lane: SweptLane) -> tuple[float, float]:
     elif how.granularity == "token" and how.is_part:
         if outs[-1].size:
             raise ValueError("fertilities are for CollapsedVB(granularity='sequence')")
-        into = *outs[:3], found, how.in_place
-        sweep_tokens(lane.live, _tables(lane), *sides, *_own(lane), *into)
+        given = [*sides, *_own(lane), *outs[:3], found, how.in_place]
+        sweep_tokens(lane.live, _tables(lane), *given)
     else:
-        flags = how.is_part, how.is_measured
-        into = *outs, found, how.in_place
-        bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *into)
+        given = [*sides, *_own(lane), how.is_part, how.is_measured, *outs, found, how.in_place]
+        bad = sweep_pairs(lane.live, _tables(lane), *given)
     if bad >= 0:
         raise NumericalError(
             f"sentence pair {lane.batch.unit_at + bad} has no possible alignment; check the priors"
@@ -82,29 +92,30 @@ def _draw(lane: SweptLane, sides: Any, outs: Any, found: Array) -> None:
     """Draw positions, or count those that are kept."""
     how, places = lane.how, lane.own["places"]
     if how.seeds is None or not how.moves:
-        count_places_live(*sides, places, *outs, found)
+        given = [*sides, places, *outs, found]
+        count_places_live(*given)
         return
     tables = _tables(lane)
     if not tables.is_open:
         raise ValueError("CollapsedGibbs draws open jumps; use jumps='open'")
-    flags = how.is_part, how.seeds, how.power
-    draw_tokens(lane.live, tables, *sides, places, *flags, *outs, found)
+    given = [*sides, places, how.is_part, how.seeds, how.power, *outs, found]
+    draw_tokens(lane.live, tables, *given)
 
 
-def _outs(lane: SweptLane) -> tuple[Any, Array, Array, Array]:
+def _outs(lane: SweptLane) -> Any:
     """Where the lane's counts are added: cells, NULL, jumps and fertilities."""
     out = lane.out
     jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
     return lane.out_live, out["null"], jump, fertility
 
 
-def _own(lane: SweptLane) -> tuple[Array, Array]:
+def _own(lane: SweptLane) -> Any:
     """Links and jumps that pairs keep; room for none in a bag."""
     own = lane.own.arrays
     return own["links"], own.get("jumps", np.zeros((0, 2), KEPT))
 
 
-def _sides(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
+def _sides(lane: SweptLane) -> Any:
     """Links, source words and both offsets."""
     batch, live = lane.batch, lane.live
     companion = batch.companion

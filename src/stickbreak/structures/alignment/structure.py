@@ -9,6 +9,7 @@ links: the first of a row is to NULL, the others to the positions of its source 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -110,18 +111,16 @@ class BagAlignment(BaseStructure):
         """Positions (n,) from 1 on, 0 for NULL, -1 before the first draw."""
         return zero_places(batch)
 
-    def even_own(self, batch: Batch) -> Fields:
-        """Own counts of links that are all alike."""
-        return even_links(batch, self.has_jumps)
+    def even_own(self, batch: Batch, chance: Array) -> Fields:
+        """Own counts of links that are all alike; chance (2,) of NULL and of a word, or ()."""
+        return even_links(batch, self.has_jumps, chance)
 
     def own_after(self, batch: Batch, own: Fields | None) -> Fields | None:
-        """Own counts from those of a fit with another structure: its links, and jumps if any."""
+        """Own counts from those of a fit with another model: its links; jumps begin anew."""
         if own is None or "links" not in own.arrays:
             return own
         found = no_links(batch, self.has_jumps)
-        for name, array in found.arrays.items():
-            if name in own.arrays:
-                array[...] = own[name]
+        found["links"][...] = own["links"]
         return found
 
     def places_of(self, batch: Batch, own: Fields) -> Array:
@@ -166,7 +165,7 @@ def _largest(values: Array, block: Batch) -> Array:
     return places
 
 
-def _tables(potentials: Potentials, block: Batch) -> tuple[Array, ...]:
+def _tables(potentials: Potentials, block: Batch) -> Any:
     """What kernels read: log weights of cells, links, both sides, and weights of positions."""
     companion, offsets = _sides(block)
     scores = potentials.scores
@@ -188,7 +187,8 @@ def _infer(potentials: Potentials, block: Batch) -> tuple[LinkShares, dict[str, 
     links, jump = tables[2], tables[7]
     shares, log_z = np.empty(len(links)), np.empty(block.n_spans)
     null, jumps = np.zeros(2), np.zeros(len(jump))
-    posteriors.infer_pairs(*tables, shares, null, jumps, log_z)
+    given = [*tables, shares, null, jumps, log_z]
+    posteriors.infer_pairs(*given)
     counts = {"null": null, "jump": jumps} if len(jump) else {"null": null}
     return _shares(shares, links, block, potentials), counts, log_z
 
@@ -197,7 +197,8 @@ def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
     """Positions (n,) from 1 on, 0 for NULL, of the best alignments, their log weights, links."""
     tables = _tables(potentials, block)
     places, log_z = np.empty(block.n_rows, dtype=np.int64), np.empty(block.n_spans)
-    posteriors.best_pairs(*tables, places, log_z)
+    given = [*tables, places, log_z]
+    posteriors.best_pairs(*given)
     return places, log_z, tables[2]
 
 
