@@ -74,11 +74,11 @@ def plot_alignment(
         from stickbreak import plots
 
         (source, target), rule = number_pairs([X])[0], self._rule_of(symmetrize)
+        if not source or not target:
+            raise ValueError("a pair to draw needs words on both sides")
         drawn = plots.AlignedPair(
             source, target, self.predict_proba([X])[0], self.align([X], symmetrize=rule)[0], rule
         )
-        if not source or not target:
-            raise ValueError("a pair to draw needs words on both sides")
         view = replace(view, pair=drawn)
     return draw_view(view, panel, ax)
 
