@@ -67,7 +67,7 @@ ALIGNER_OPTIONS = (
 ALIGNER_DEFAULTS = {
     "directions": "both",
     "word_concentration": "0.01",
-    "null": "learned",
+    "null": "0.2",
     "max_length": "500",
 }
 
@@ -204,7 +204,6 @@ MODELS = (
         (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
         {
             **ALIGNER_DEFAULTS,
-            "null": "0.2",
             "jumps": "open",
             "jump_concentration": "1",
             "ibm1_laps": "5",

@@ -33,7 +33,7 @@ class IBM1(AlignerEstimator):
     """IBM model 1: each target word translates a word of the source sentence, or NULL.
 
     Every position of the source sentence is as likely as any other. Translations of a source word
-    have a Dirichlet prior over the target vocabulary, and the share of NULL is learned.
+    have a Dirichlet prior over the target vocabulary.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class IBM1(AlignerEstimator):
     inference : engine, by name ("collapsed", "batch", "memoized", "stochastic", "em", ...) or as
         an object. Default `CollapsedVB`, sentence by sentence, which aligns best.
     word_concentration : prior count of each target word in the translations of a source word.
-    null : share of target words that are linked to NULL: "learned", or a number to fix it;
-        "position" makes NULL one more position of the source sentence.
+    null : share of target words that are linked to NULL: a number, or "learned", by which it
+        often shrinks to little; "position" makes NULL one more position of the source sentence.
     null_prior : prior counts of target words with and without NULL, for a learned share.
     max_iter : laps. Default 5, or those of an engine object.
     lowercase : turn capitals into small letters, here and in later calls.
@@ -69,7 +69,7 @@ class IBM1(AlignerEstimator):
         directions: str = "both",
         inference: str | Engine | None = None,
         word_concentration: float = 0.01,
-        null: str | float = "learned",
+        null: str | float = 0.2,
         null_prior: Sequence[float] = (1.0, 4.0),
         max_iter: int | None = None,
         lowercase: bool = False,
@@ -94,9 +94,8 @@ class HMMAligner(AlignerEstimator):
 
     Parameters
     ----------
-    directions, inference, word_concentration, null_prior, max_iter, lowercase, max_length,
+    directions, inference, word_concentration, null, null_prior, max_iter, lowercase, max_length,
         random_state, n_jobs, verbose : as in `IBM1`.
-    null : as in `IBM1`; a learned share shrinks in the laps of model 1, and jumps begin with it.
     jumps : "open" lets jumps leave the sentence, so that their probabilities need not be
         normalized for each length: conjugate, with a bound. "renormalised", as in the literature,
         divides by the mass inside the sentence; it has no bound.
