@@ -34,9 +34,9 @@ SETTING = (
     "French to English / intersection / grow-diag; then CPU seconds of fit and links, both "
     "directions, one thread, on a busy machine (load average about 18; peers: whole "
     "processes). All fits begin with even links: five laps of model 1, and for the HMM five "
-    "more; word_concentration 0.01, open jumps, a share of NULL of 0.2. Collapsed fits: links of each pair given all others. Peers have "
-    "their defaults; systran-align joins directions itself. English-Swedish: 1,164 pairs, "
-    "gold for all of them."
+    "more; word_concentration 0.01, open jumps, a share of NULL of 0.2. Collapsed fits: links "
+    "of each pair given all others. Peers have their defaults; systran-align joins directions "
+    "itself. English-Swedish: 1,164 pairs, gold for all of them."
 )
 FOUND = ""
 
