@@ -263,6 +263,9 @@ def test_what_alignments_cannot_do_is_refused_by_name():
     weighted = replace(data, repeats=np.full(data.n_rows, 2.0))
     with pytest.raises(ValueError, match="sentence pairs have no weights"):
         fit(ibm1, EM(max_iter=1, tol=0), lexicon, weighted)
+    for engine in (EM(max_iter=1, tol=0), StochasticCollapsedVB(max_iter=1, batch_size=2)):
+        with pytest.raises(ValueError, match="fertilities are for CollapsedVB"):
+            fit(fertile_aligner, engine, lexicon, data)
     model = hmm_aligner(lexicon, jumps="renormalised")
     start = Start(model.zeros(lexicon.n_words), model.start_params(lexicon.n_words))
     with pytest.raises(ValueError, match="use jumps='open'"):

@@ -51,6 +51,7 @@ class BagAlignment(BaseStructure):
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posteriors of all links."""
+        _refuse_fertility(out)
         shares, found, log_z = _infer(potentials, block)
         for name, counts in found.items():
             out[name] += counts
@@ -60,6 +61,7 @@ class BagAlignment(BaseStructure):
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
         """The best alignment of each pair."""
+        _refuse_fertility(out)
         places, log_z, links = _best(potentials, block)
         companion, offsets = _sides(block)
         shares = np.zeros(len(links))
@@ -146,6 +148,15 @@ class ChainAlignment(BagAlignment):
     def has_jumps(self) -> bool:
         """They do."""
         return True
+
+
+def _refuse_fertility(out: Out) -> None:
+    """Raise ValueError for a model whose links are not a chain."""
+    if "fertility" in out:
+        raise ValueError(
+            "fertilities are for CollapsedVB(granularity='sequence') and CollapsedGibbs; for other "
+            "engines use an aligner without them"
+        )
 
 
 def _sides(block: Batch) -> tuple[Companion, Array]:
