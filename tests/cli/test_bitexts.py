@@ -130,3 +130,14 @@ def test_a_killed_fit_is_resumed(command, pairs, tmp_path):  # noqa: F811
     whole, resumed = (sb.load(tmp_path / f"{name}.stickbreak") for name in ("whole", "resumed"))
     assert whole.n_iter_ >= resumed.n_iter_
     assert list(resumed.align(PAIRS)) == list(whole.align(PAIRS))
+
+
+def test_a_fit_writes_the_links_of_its_pairs(command, pairs, tmp_path):  # noqa: F811
+    options = ("--links", "links.txt", "--symmetrize", "intersection")
+    assert command("fit", "hmm-aligner", pairs, "--seed", 0, "--quiet", *options).code == 0
+    model = sb.HMMAligner(random_state=0).fit(PAIRS)
+    found = sb.read_links(tmp_path / "links.txt")
+    assert list(found) == list(model.fit_links("intersection"))
+    done = command("fit", "ibm1", pairs, "--symmetrize", "union", "--quiet")
+    assert done.code == 2
+    assert "--symmetrize is for links; give a file with --links too" in done.err

@@ -60,10 +60,10 @@ def test_cells_are_the_pairs_that_occur_and_links_point_to_them():
     np.testing.assert_array_equal(some, -1)
 
 
-def one_pair(I, J, seed, jump_width=None):
+def one_pair(N, J, seed, jump_width=None):
     """Log weights of cells of a pair in which words repeat, its links, and weights of positions."""
     rng = np.random.default_rng(seed)
-    source = rng.integers(1, 3, I).astype(np.int32)
+    source = rng.integers(1, 3, N).astype(np.int32)
     rows = rng.integers(0, 2, J)
     log_cells = rng.normal(size=6) - 1.0  # of three source and two target words
     links = np.array([[2 * s + t for s in (0, *source)] for t in rows]).ravel()
@@ -83,9 +83,9 @@ def infer(pair, J, is_open):
 
 @pytest.mark.parametrize("jump_width", [None, 1, 5])
 @pytest.mark.parametrize("is_open", [True, False])
-@pytest.mark.parametrize(("I", "J"), SIZES)
-def test_posteriors_equal_those_of_all_alignments(I, J, is_open, jump_width):
-    pair = one_pair(I, J, 10 * I + J, jump_width)
+@pytest.mark.parametrize(("N", "J"), SIZES)
+def test_posteriors_equal_those_of_all_alignments(N, J, is_open, jump_width):
+    pair = one_pair(N, J, 10 * N + J, jump_width)
     log_cells, links, _, chance, jump = pair
     w = np.exp(log_cells[links].reshape(J, -1))
     listed = list_alignments(w, chance, jump if len(jump) else None, is_open)
@@ -99,9 +99,9 @@ def test_posteriors_equal_those_of_all_alignments(I, J, is_open, jump_width):
 
 @pytest.mark.parametrize("jump_width", [None, 2])
 def test_the_derivatives_of_log_z_are_counts(jump_width):
-    I, J, step = 3, 4, 1e-6
-    pair = one_pair(I, J, 5, jump_width)
-    log_cells, links, _, chance, jump = pair
+    N, J, step = 3, 4, 1e-6
+    pair = one_pair(N, J, 5, jump_width)
+    _, links, _, _, jump = pair
     _, shares, null, jumps = infer(pair, J, True)
     expected = np.bincount(links, shares.ravel(), minlength=6)
 
@@ -124,26 +124,24 @@ def test_the_derivatives_of_log_z_are_counts(jump_width):
 
 
 @pytest.mark.parametrize("jump_width", [None, 2])
-@pytest.mark.parametrize(("I", "J"), SIZES)
-def test_the_best_alignment_is_the_best_of_all(I, J, jump_width):
-    pair = one_pair(I, J, 3 * I + J, jump_width)
+@pytest.mark.parametrize(("N", "J"), SIZES)
+def test_the_best_alignment_is_the_best_of_all(N, J, jump_width):
+    pair = one_pair(N, J, 3 * N + J, jump_width)
     log_cells, links, source, chance, jump = pair
     log_cells = log_cells + 0.01 * np.arange(6)
     w = np.exp(log_cells[links].reshape(J, -1))
     listed = list_alignments(w, chance, jump if len(jump) else None)
     places, log_z = np.empty(J, dtype=np.int64), np.empty(1)
-    spans = source, np.array([0, I]), np.array([0, J])
-    posteriors.best_pairs(
-        log_cells, np.zeros(3), links, *spans, chance, jump, True, places, log_z
-    )
+    spans = source, np.array([0, N]), np.array([0, J])
+    posteriors.best_pairs(log_cells, np.zeros(3), links, *spans, chance, jump, True, places, log_z)
     assert log_z[0] == pytest.approx(listed.log_best, abs=4 * EXP)
     # repeated words tie in a bag, so the weight decides and not the positions
     shares, null, jumps = np.zeros(len(links)), np.zeros(2), np.zeros(len(jump))
     posteriors.count_places(places, spans[1], spans[2], shares, null, jumps)
-    position = np.log(chance)[1] - np.log(I)
+    position = np.log(chance)[1] - np.log(N)
     value = float(np.log(w.ravel()) @ shares) + null @ [np.log(chance)[0], position]
     if len(jump):
-        value += jumps @ (np.log(jump) + np.log(I))
+        value += jumps @ (np.log(jump) + np.log(N))
     assert value == pytest.approx(listed.log_best, abs=4 * EXP)
 
 

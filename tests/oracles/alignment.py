@@ -11,7 +11,7 @@ Array = np.ndarray
 
 
 class Listed(NamedTuple):
-    """log_z, posteriors of links (J, I + 1), links to NULL and to words (2,), jumps (2 W + 1,)."""
+    """log_z, posteriors of links (J, N + 1), links to NULL and to words (2,), jumps (2 W + 1,)."""
 
     log_z: float
     shares: Array
@@ -24,21 +24,21 @@ class Listed(NamedTuple):
 def list_alignments(
     w: Array, chance: Array, jump: Array | None = None, is_open: bool = True
 ) -> Listed:
-    """w (J, I + 1): weights of links, NULL first. jump (2 W + 1,): None for a bag."""
-    J, I = w.shape[0], w.shape[1] - 1
+    """w (J, N + 1): weights of links, NULL first. jump (2 W + 1,): None for a bag."""
+    J, N = w.shape[0], w.shape[1] - 1
     W = 0 if jump is None else len(jump) // 2
     total, shares, null, jumps = 0.0, np.zeros(w.shape), np.zeros(2), np.zeros(2 * W + 1)
     best, top = (), -1.0
-    for links in product(range(I + 1), repeat=J):
+    for links in product(range(N + 1), repeat=J):
         weight, last, made = 1.0, 0, []
         for j, i in enumerate(links):
             if i == 0:
                 weight *= chance[0] * w[j, 0]
                 continue
-            step = 1.0 / I
+            step = 1.0 / N
             if jump is not None and last > 0:
                 width = int(np.clip(i - last, -W, W)) + W
-                inside = [jump[int(np.clip(k - last, -W, W)) + W] for k in range(1, I + 1)]
+                inside = [jump[int(np.clip(k - last, -W, W)) + W] for k in range(1, N + 1)]
                 step = jump[width] / (1.0 if is_open else sum(inside))
                 made.append(width)
             weight *= chance[1] * w[j, i] * step

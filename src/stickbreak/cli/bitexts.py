@@ -82,11 +82,11 @@ def score_pairs(
     lines = [f"{facts['score']!r} nats per target word"]
     if truth is not None:
         rule = model._rule_of(options.get("symmetrize"))
-        found = alignment_scores(model.align(bitext, symmetrize=rule), truth)
-        facts |= {"symmetrize": rule, **found._asdict()}
+        rates = alignment_scores(model.align(bitext, symmetrize=rule), truth)
+        facts |= {"symmetrize": rule, **rates._asdict()}
         lines.append(
-            f"{rule}: AER {found.aer:.4f}, precision {found.precision:.4f}, recall "
-            f"{found.recall:.4f}, F1 {found.f1:.4f}, on {len(truth.pairs):,} pairs"
+            f"{rule}: AER {rates.aer:.4f}, precision {rates.precision:.4f}, recall "
+            f"{rates.recall:.4f}, F1 {rates.f1:.4f}, on {len(truth.pairs):,} pairs"
         )
     if options["json"]:
         print_json(facts)

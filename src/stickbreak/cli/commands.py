@@ -187,13 +187,27 @@ def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
     return command, (TOPIC_ENGINE, VOCABULARY)
 
 
+_LinksTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--links",
+        show_default=False,
+        metavar="FILE",
+        help="Write the links of these pairs, as Pharaoh lines. Better than those of `predict` "
+        "for the same text: each pair is inferred given all others.",
+    ),
+]
+
+
 def _fit_pairs(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
-    def command(bitext: BitextFile, out: SaveTo = None, **options: Any) -> None:
+    def command(
+        bitext: BitextFile, out: SaveTo = None, links: _LinksTo = None, **options: Any
+    ) -> None:
         from .fitting import fit_pairs
 
-        fit_pairs(entry, bitext, out, options)
+        fit_pairs(entry, bitext, out, links, options)
 
-    return command, (ALIGNER_ENGINE, BITEXT)
+    return command, (ALIGNER_ENGINE, BITEXT, SYMMETRIZE)
 
 
 def _fit_sentences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from stickbreak.inference import ENGINES, read_checkpoint
 from stickbreak.progress import Phase
 from stickbreak.reading import offsets_of_runs, open_words
 
-from .bitexts import open_bitext
+from .bitexts import open_bitext, write_links
 from .models import ModelEntry, reads, reads_documents, reads_pairs, reads_sentences
 from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
@@ -206,9 +206,14 @@ def fit_documents(entry: ModelEntry, data: Path, out: Path | None, options: dict
     report(model, corpus.n_documents, time.monotonic() - began, out, options)
 
 
-def fit_pairs(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
-    """Fit, save, and report."""
+def fit_pairs(
+    entry: ModelEntry, data: Path, out: Path | None, links: Path | None, options: dict[str, Any]
+) -> None:
+    """Fit, save, write links, and report."""
     check_target(out)
+    check_target(links)
+    if options["symmetrize"] is not None and links is None:
+        raise ValueError("--symmetrize is for links; give a file with --links too")
     verbose = configure_logs(options)
     laps = 5 if options["max_iter"] is None else options["max_iter"]
     engine = {"inference": options["inference"] or "collapsed", "max_iter": laps}
@@ -216,6 +221,8 @@ def fit_pairs(entry: ModelEntry, data: Path, out: Path | None, options: dict[str
     began = time.monotonic()
     bitext = open_bitext(data, options, verbose)
     interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
+    if links is not None:
+        write_links(links, model.fit_links(options["symmetrize"]))
     report(model, bitext.n_pairs, time.monotonic() - began, out, options)
 
 

@@ -81,7 +81,7 @@ ALIGNER_OPTIONS = (
 ALIGNER_DEFAULTS = {
     "directions": "both",
     "word_concentration": "0.01",
-    "null": "learned",
+    "null": "0.2",
     "max_length": "500",
 }
 
@@ -265,11 +265,15 @@ MODELS = (
         "Fit the HMM word aligner to a bitext; it begins with laps of IBM model 1.",
         (
             "stickbreak example --bitext pairs.txt",
-            "stickbreak fit hmm-aligner pairs.txt --out pairs.stickbreak",
-            "stickbreak predict pairs.stickbreak pairs.txt --out links.txt",
+            "stickbreak fit hmm-aligner pairs.txt --links links.txt --out pairs.stickbreak",
         ),
-        (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps"),
-        {**ALIGNER_DEFAULTS, "jumps": "open", "jump_concentration": "1", "ibm1_laps": "5"},
+        (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
+        {
+            **ALIGNER_DEFAULTS,
+            "jumps": "open",
+            "jump_concentration": "1",
+            "ibm1_laps": "5",
+        },
         reads="pairs",
     ),
     ModelEntry(

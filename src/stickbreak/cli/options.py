@@ -170,6 +170,11 @@ ALIGNERS = {
     ),
     "jump_concentration": Option(float, "Prior count of each width of a jump"),
     "ibm1_laps": Option(int, "Laps of model 1 to begin with"),
+    "fertility": Option(
+        bool,
+        "Whether laps follow in which source words differ in how many links they have. Default no.",
+        ("--no-fertility",),
+    ),
     "lowercase": Option(
         bool,
         "Whether capitals become small letters, here and in later calls. Default no.",

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from stickbreak.data import Sequences
+from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import Engine, Start, run
+from stickbreak.inference import CollapsedGibbs, CollapsedVB, Engine, Start, run
 from stickbreak.initialize.alignment import after_bag
-from stickbreak.models import Model, hmm_aligner, ibm1
+from stickbreak.models import Model, fertile_aligner, hmm_aligner, ibm1
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
@@ -32,7 +33,7 @@ class IBM1(AlignerEstimator):
     """IBM model 1: each target word translates a word of the source sentence, or NULL.
 
     Every position of the source sentence is as likely as any other. Translations of a source word
-    have a Dirichlet prior over the target vocabulary, and the share of NULL is learned.
+    have a Dirichlet prior over the target vocabulary.
 
     Parameters
     ----------
@@ -41,8 +42,8 @@ class IBM1(AlignerEstimator):
     inference : engine, by name ("collapsed", "batch", "memoized", "stochastic", "em", ...) or as
         an object. Default `CollapsedVB`, sentence by sentence, which aligns best.
     word_concentration : prior count of each target word in the translations of a source word.
-    null : share of target words that are linked to NULL: "learned", or a number to fix it;
-        "position" makes NULL one more position of the source sentence.
+    null : share of target words that are linked to NULL: a number, or "learned", by which it
+        often shrinks to little; "position" makes NULL one more position of the source sentence.
     null_prior : prior counts of target words with and without NULL, for a learned share.
     max_iter : laps. Default 5, or those of an engine object.
     lowercase : turn capitals into small letters, here and in later calls.
@@ -68,7 +69,7 @@ class IBM1(AlignerEstimator):
         directions: str = "both",
         inference: str | Engine | None = None,
         word_concentration: float = 0.01,
-        null: str | float = "learned",
+        null: str | float = 0.2,
         null_prior: Sequence[float] = (1.0, 4.0),
         max_iter: int | None = None,
         lowercase: bool = False,
@@ -80,6 +81,7 @@ class IBM1(AlignerEstimator):
         self._store(locals())
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
+        assert isinstance(family, Lexicon)
         return ibm1(family, **prior)
 
 
@@ -99,6 +101,9 @@ class HMMAligner(AlignerEstimator):
         divides by the mass inside the sentence; it has no bound.
     jump_concentration : prior count of each width of a jump.
     ibm1_laps : laps of model 1 to begin with.
+    fertility : whether as many laps follow in which the number of links of a source word has a
+        distribution of its own. For collapsed engines, and for the pairs of the fit (`links_`):
+        `align` uses what was learned of words and jumps, and not the fertilities.
 
     Examples
     --------
@@ -110,17 +115,22 @@ class HMMAligner(AlignerEstimator):
 
     PRIOR = ("jumps", "jump_concentration", "null", "null_prior")
 
+    jump_concentration: float
+    ibm1_laps: int
+    fertility: bool
+
     def __init__(
         self,
         *,
         directions: str = "both",
         inference: str | Engine | None = None,
         word_concentration: float = 0.01,
-        null: str | float = "learned",
+        null: str | float = 0.2,
         null_prior: Sequence[float] = (1.0, 4.0),
         jumps: str = "open",
         jump_concentration: float = 1.0,
         ibm1_laps: int = LAPS,
+        fertility: bool = False,
         max_iter: int | None = None,
         lowercase: bool = False,
         max_length: int = 500,
@@ -133,25 +143,51 @@ class HMMAligner(AlignerEstimator):
     def _check_arguments(self) -> None:
         require_prior_count(jump_concentration=self.jump_concentration)
         require_whole(ibm1_laps=self.ibm1_laps)
+        if not isinstance(self.fertility, bool):
+            raise ValueError(f"fertility must be True or False; got {self.fertility!r}")
         super()._check_arguments()
+        engine = self._engine(False)
+        if self.fertility and not isinstance(engine, CollapsedVB | CollapsedGibbs):
+            raise ValueError(
+                "fertility=True needs inference='collapsed' or 'collapsed-gibbs'; got "
+                f"{type(engine).__name__}"
+            )
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
-        return hmm_aligner(family, **prior)
+        assert isinstance(family, Lexicon)
+        return (fertile_aligner if self.fertility else hmm_aligner)(family, **prior)
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        """Where laps of model 1 end."""
-        n_laps = int(self.ibm1_laps)
-        engine = replace(self._engine(task.is_on_disk), max_iter=n_laps, checkpoint=None)
-        prior = self._prior_of(self)
-        first = suit_engine(
-            ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR}), engine
-        )
-        with Phase("model 1", bool(self.verbose)) as phase:
-            watched = replace(engine, callbacks=(PhaseLaps(phase, n_laps),))
-            begin = super()._seed(first, task, rng, pool)
-            found = run(first, watched, task.table, begin, seed=make_seed(rng), pool=pool)
+        """Where laps of model 1 end, and with fertilities those of jumps after them."""
+        engine, prior = self._engine(task.is_on_disk), self._prior_of(self)
+        assert isinstance(model.family, Lexicon)
+        bag = ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR})
+        start = super()._seed(bag, task, rng, pool)
+        first = replace(engine, max_iter=int(self.ibm1_laps))
+        if not self.fertility:
+            return self._follow(bag, first, start, task, rng, pool, model)
+        chain = hmm_aligner(model.family, **prior)
+        start = self._follow(bag, first, start, task, rng, pool, chain)
+        return self._follow(chain, engine, start, task, rng, pool, model)
+
+    def _follow(
+        self,
+        model: Model,
+        engine: Engine,
+        start: Start,
+        task: Task,
+        rng: np.random.Generator,
+        pool: Pool,
+        following: Model,
+    ) -> Start:
+        """Where a simpler model ends, as a start of the following one."""
         assert isinstance(task.table, Sequences)
-        return after_bag(model, found.counts, found.warm(), task.table)
+        suited = suit_engine(model, engine)
+        with Phase("looking for a start", bool(self.verbose)) as phase:
+            laps = (PhaseLaps(phase, engine.max_iter),)
+            watched = replace(engine, checkpoint=None, callbacks=laps)
+            found = run(suited, watched, task.table, start, seed=make_seed(rng), pool=pool)
+        return after_bag(following, found.counts, found.warm(), task.table, pool)
 
     def _jumps_drawn(self) -> tuple[Array, Array] | None:
         return self.jumps_

@@ -19,6 +19,7 @@ from stickbreak.inference import workers
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Rows, Schema, SentencePairs, open_pairs, read_pairs
 from stickbreak.stats import Array
+from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
@@ -73,11 +74,11 @@ def plot_alignment(
         from stickbreak import plots
 
         (source, target), rule = number_pairs([X])[0], self._rule_of(symmetrize)
+        if not source or not target:
+            raise ValueError("a pair to draw needs words on both sides")
         drawn = plots.AlignedPair(
             source, target, self.predict_proba([X])[0], self.align([X], symmetrize=rule)[0], rule
         )
-        if not source or not target:
-            raise ValueError("a pair to draw needs words on both sides")
         view = replace(view, pair=drawn)
     return draw_view(view, panel, ax)
 
@@ -213,6 +214,7 @@ class AlignerAnswers(Estimator):
     def _posteriors(self, fitted: Fitted, pairs: SentencePairs) -> Iterator[Array]:
         batch, potentials = pairs.table.whole(), fitted.potentials()
         structure = fitted.local_model.structure
+        assert isinstance(structure, BagAlignment)
         with workers(self.n_jobs) as pool:
             lanes = batch.lanes()
             flat = list(pool(lambda lane: structure.link_posteriors(potentials, lane), lanes))

@@ -105,16 +105,23 @@ class AlignerEstimator(AlignerAnswers):
         pairs, schema = self._number(given.X, previous, grows=True)
         table = pairs.table
         assert table.companion is not None
-        sizes = {"n_words": len(schema.source_names or ()) + 2, "n_symbols": schema.n_features + 1}
-        parts = table.rows, table.offsets, table.companion
+        n_words, n_symbols = len(schema.source_names or ()) + 2, schema.n_features + 1
+        assert table.offsets is not None
         if previous is None:
             lexicon, companion = Lexicon.of_data(
-                *parts, **sizes, concentration=float(self.word_concentration)
+                table.rows,
+                table.offsets,
+                table.companion,
+                n_words=n_words,
+                n_symbols=n_symbols,
+                concentration=float(self.word_concentration),
             )
         else:
             old = previous.model.family
             assert isinstance(old, Lexicon)
-            lexicon, companion = old.grown(*parts, **sizes)
+            lexicon, companion = old.grown(
+                table.rows, table.offsets, table.companion, n_words=n_words, n_symbols=n_symbols
+            )
             previous = _with_cells(previous, lexicon, schema)
         table = replace(table, companion=companion)
         return AlignmentTask(

@@ -221,7 +221,7 @@ def _finish(estimator: Estimator, result: Result, engine: Engine, task: Task, po
     if isinstance(task.table, Stack):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:
-        return fitted
+        return estimator._with_answers(fitted, result, task, pool)
     if task.is_on_disk:
         return replace(fitted, data=task.table)
     batch = task.table.whole()

@@ -113,7 +113,8 @@ class Lexicon(BaseFamily):
         assert room.link_offsets is not None
         links = np.empty(int(room.link_offsets[-1]), dtype=np.int32)
         lengths = np.diff(companion.offsets)
-        cells.fill_links(*found, words, offsets, lengths, starts, targets, room.link_offsets, links)
+        index = [*found, words, offsets, lengths, starts, targets, room.link_offsets, links]
+        cells.fill_links(*index)
         return lexicon, room._replace(links=links)
 
     def link(self, rows: Array, offsets: Array, companion: Companion) -> Companion:
@@ -274,7 +275,7 @@ class Lexicon(BaseFamily):
     # ------------------------------------------------------------------------------ for readers
 
     def translations(self, counts: Counts) -> Any:
-        """(K, V) posterior means of the cells, as a CSR matrix; rows lack the mass of all others."""
+        """(K, V) posterior means of the cells, as a CSR matrix; rows lack the mass of others."""
         from scipy.sparse import csr_array
 
         values = np.exp(self.log_mean(counts).log_cells)

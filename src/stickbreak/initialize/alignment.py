@@ -14,7 +14,7 @@ __all__ = ["after_bag", "even_links_start"]
 
 
 def even_links_start(model: Model, data: Sequences, n_components: int, pool: Pool = map) -> Start:
-    """Counts of links that are shared evenly among NULL and all positions of their sentence.
+    """Counts of links that are shared evenly among all positions of their sentence.
 
     Pairs whose links are not held in memory begin without counts, which is one lap earlier.
     """
@@ -23,7 +23,9 @@ def even_links_start(model: Model, data: Sequences, n_components: int, pool: Poo
     if data.companion is None or data.companion.links is None:
         return Start(model.zeros(n_components), params)
     batch = data.whole()
-    own = structure.even_own(batch)
+    pseudo = model.prior.pseudo(params, n_components)
+    chance = pseudo.null / pseudo.null.sum() if pseudo.learns else pseudo.chance
+    own = structure.even_own(batch, chance)
     return Start(count_own(model, params, batch, own, pool), params, warm=own)
 
 

@@ -44,12 +44,12 @@ class UniformPositions(BasePrior):
 
     Parameters
     ----------
-    null : share of target words that are linked to NULL: "learned", or a number to fix it;
-        "position" makes NULL one more position of the source sentence
-    null_prior : prior counts of links to NULL, and to words
+    null : share of target words that are linked to NULL before these are seen: a number, "learned",
+        or "position", which makes NULL one more position of the source sentence
+    null_prior : prior counts of links to NULL, and to words, where the share is learned
     """
 
-    null: str | float = "learned"
+    null: str | float = 0.2
     null_prior: tuple[float, float] = (1.0, 4.0)
 
     draws = False

@@ -48,7 +48,9 @@ class LinkShares(NDArrayOperatorsMixin):
         columns, at = [np.r_[0, self.words[lo:hi]] for lo, hi in self._spans(self.word_offsets)], 0
         for source, (lo, hi) in zip(columns, self._spans(self.offsets), strict=True):
             n = (hi - lo) * len(source)
-            np.add.at(out, (source, slice(lo, hi)), self.values[at : at + n].reshape(hi - lo, -1).T)
+            shares = self.values[at : at + n].reshape(hi - lo, -1)
+            for column, word in enumerate(source):
+                out[word, lo:hi] += shares[:, column]
             at += n
         return out.T
 

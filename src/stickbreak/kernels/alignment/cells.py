@@ -67,7 +67,7 @@ def turn(starts, columns, out_starts, out_columns):
 
 
 def by_word(source, source_offsets, n_words):
-    """begins (K + 1,), units and places of every occurrence of each source word; NULL in all."""
+    """Begins (K + 1,), units and places of every occurrence of each source word; NULL in all."""
     n_units = len(source_offsets) - 1
     lengths = np.diff(source_offsets)
     unit = np.repeat(np.arange(n_units), lengths)
@@ -82,7 +82,7 @@ def by_word(source, source_offsets, n_words):
 
 
 def count_cells(occurrences, rows, offsets, n_symbols):
-    """starts (K + 1,) and targets (C,) of the cells that occur. occurrences : see `by_word`."""
+    """Starts (K + 1,) and targets (C,) of the cells that occur. occurrences : see `by_word`."""
     begins, units, _ = occurrences
     n_words = len(begins) - 1
     n_cells, none = np.zeros(n_words, dtype=np.int64), np.zeros(0, dtype=np.int32)

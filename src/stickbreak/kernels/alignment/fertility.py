@@ -38,10 +38,10 @@ def fertility_of(shares, at, J, step, skipped, out):
 
 
 @kernel
-def add_fertilities(shares, at, words, I, J, sign, room, out):
+def add_fertilities(shares, at, words, N, J, sign, room, out):
     """Out (K, M + 1) += sign * distributions of the fertilities of a pair's source words."""
-    for i in range(1, I + 1):
-        fertility_of(shares, at + i, J, I + 1, -1, room)
+    for i in range(1, N + 1):
+        fertility_of(shares, at + i, J, N + 1, -1, room)
         for m in range(room.shape[0]):
             out[words[i - 1], m] += sign * room[m]
 
@@ -57,18 +57,18 @@ def gain_of(table, word, pseudo, room):
 
 
 @kernel
-def weigh_fertilities(table, pseudo, shares, at, words, I, J, room, out):
-    """Out (J (I + 1),), weights of links, times what fertilities of other pairs say of one more.
+def weigh_fertilities(table, pseudo, shares, at, words, N, J, room, out):
+    """Out (J (N + 1),), weights of links, times what fertilities of other pairs say of one more.
 
     table (K, M + 1) : counts of others. shares : of the links of this pair so far
     """
-    for i in range(1, I + 1):
+    for i in range(1, N + 1):
         word = words[i - 1]
-        fertility_of(shares, at + i, J, I + 1, -1, room)
+        fertility_of(shares, at + i, J, N + 1, -1, room)
         usual = gain_of(table, word, pseudo, room)
         for j in range(J):
             gain = usual
-            if np.float64(shares[at + i + j * (I + 1)]) >= LEAST:
-                fertility_of(shares, at + i, J, I + 1, j, room)
+            if np.float64(shares[at + i + j * (N + 1)]) >= LEAST:
+                fertility_of(shares, at + i, J, N + 1, j, room)
                 gain = gain_of(table, word, pseudo, room)
-            out[j * (I + 1) + i] *= gain
+            out[j * (N + 1) + i] *= gain

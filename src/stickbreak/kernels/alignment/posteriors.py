@@ -1,10 +1,10 @@
 """Posteriors of the links of sentence pairs, in units of their own.
 
-A pair has J target words (rows) and I source words, at positions 1 to I; position 0 of a row's
-links is NULL. Weights w (J, I + 1) say how well each source word translates into each row. In a bag
-every row is linked by itself: p0 w_0 for NULL, p1 w_i / I for a word. In a chain a word at i is
-reached by a jump from p, the position of the last row that was linked to a word: p1 w_i jump(i - p);
-the first such word, with p = 0, by p1 w_i / I. NULL keeps p. So what has to be remembered is p, and
+A pair has J target words (rows) and N source words, at positions 1 to N; position 0 of a row's
+links is NULL. Weights w (J, N + 1) say how well each source word translates into each row. In a bag
+every row is linked by itself: p0 w_0 for NULL, p1 w_i / N for a word. In a chain a word at i is
+reached by a jump from p, the position of the last row linked to a word: p1 w_i jump(i - p); the
+first such word, with p = 0, by p1 w_i / N. NULL keeps p. So what has to be remembered is p, and
 
     a_j(p)  =  p0 w_j0 a_(j-1)(p)  +  p1 w_jp sum_q a_(j-1)(q) jump(p - q)
 
@@ -72,10 +72,10 @@ def chances(chance, length):
 
 @kernel
 def local_jumps(jump, length, is_open, room):
-    """Weights of the jumps of a sentence, d above -I: room.jumps[d + I - 1 + EIGHT].
+    """Weights of the jumps of a sentence, d above -N: room.jumps[d + N - 1 + EIGHT].
 
     jump (2 W + 1,) : weights of widths from -W to W, the outermost also those of longer ones
-    room.turned has them in reverse. room.scale (I + 1,) : of the jumps from each position, one if
+    room.turned has them in reverse. room.scale (N + 1,) : of the jumps from each position, one if
     they are open, else they sum to one
     """
     W, jumps, n = jump.shape[0] // 2, room.jumps, 2 * length + 3 * EIGHT
@@ -94,18 +94,18 @@ def local_jumps(jump, length, is_open, room):
 
 
 @kernel
-def bag_pair(w, J, I, p0, p1, out):
-    """Out (J (I + 1),) = posteriors of links; returns the log normalizer of the pair."""
-    log_z, each = 0.0, p1 / max(I, 1)
+def bag_pair(w, J, N, p0, p1, out):
+    """Out (J (N + 1),) = posteriors of links; returns the log normalizer of the pair."""
+    log_z, each = 0.0, p1 / max(N, 1)
     for j in range(J):
-        at = j * (I + 1)
+        at = j * (N + 1)
         total = p0 * w[at]
         out[at] = total
-        for i in range(1, I + 1):
+        for i in range(1, N + 1):
             out[at + i] = each * w[at + i]
             total += out[at + i]
         log_z += math.log(total) if total > 0.0 else -np.inf
-        for i in range(I + 1):
+        for i in range(N + 1):
             out[at + i] /= total
     return log_z
 
@@ -124,118 +124,118 @@ def convolve(values, at, n, kernel_values, shift, width, out, to):
 
 
 @kernel
-def forward(w, J, I, p0, p1, room):
-    """room.a: a_j(p) of the rows, after a first line; room.pred: sums over jumps. Log normalizer."""
-    width, log_z = (I + EIGHT) // EIGHT * EIGHT, 0.0
+def forward(w, J, N, p0, p1, room):
+    """Set room.a to a_j(p), after a first line, room.pred to sums over jumps; log normalizer."""
+    width, log_z = (N + EIGHT) // EIGHT * EIGHT, 0.0
     a, pred, x = room.a, room.pred, room.x
     for p in range(width):
         a[p] = 0.0
     a[0] = 1.0
     for j in range(J):
-        at, old, new = j * (I + 1), j * width, (j + 1) * width
-        for p in range(1, I + 1):
+        at, old, new = j * (N + 1), j * width, (j + 1) * width
+        for p in range(1, N + 1):
             x[p] = a[old + p] * room.scale[p]
         x[0] = 0.0
-        convolve(x, 0, I + 1, room.jumps, I - 1 + EIGHT, width, pred, old)
-        null, total, first = p0 * w[at], 0.0, a[old] / max(I, 1)
-        for i in range(1, I + 1):
+        convolve(x, 0, N + 1, room.jumps, N - 1 + EIGHT, width, pred, old)
+        null, total, first = p0 * w[at], 0.0, a[old] / max(N, 1)
+        for i in range(1, N + 1):
             pred[old + i] += first
         pred[old] = 0.0
-        for i in range(I + 1):
+        for i in range(N + 1):
             a[new + i] = null * a[old + i] + p1 * w[at + i] * pred[old + i]
             total += a[new + i]
         if not total > 0.0:
             return -np.inf
         log_z += math.log(total)
         total = 1.0 / total
-        for i in range(I + 1):
+        for i in range(N + 1):
             a[new + i] *= total
-        for i in range(I + 1, width):
+        for i in range(N + 1, width):
             a[new + i] = 0.0
     return log_z
 
 
 @kernel
-def chain_pair(w, J, I, p0, p1, room, out, out_jumps):
-    """Out (J (I + 1),) = posteriors of links, out_jumps (2 I,) = expected jumps from 1 - I on.
+def chain_pair(w, J, N, p0, p1, room, out, out_jumps):
+    """Out (J (N + 1),) = posteriors of links, out_jumps (2 N,) = expected jumps from 1 - N on.
 
     room : see `make_room`, with the jumps of `local_jumps`
     Returns the log normalizer; -inf if no alignment is possible.
     """
-    width, log_z = (I + EIGHT) // EIGHT * EIGHT, forward(w, J, I, p0, p1, room)
+    width, log_z = (N + EIGHT) // EIGHT * EIGHT, forward(w, J, N, p0, p1, room)
     a, pred, x, beta, back, steps = room.a, room.pred, room.x, room.beta, room.back, room.steps
     if not log_z > -np.inf:
         return log_z
     for p in range(width):
-        beta[p] = 1.0 if p <= I else 0.0
+        beta[p] = 1.0 if p <= N else 0.0
         x[p] = 0.0
-    for k in range((I + 1) * width):
+    for k in range((N + 1) * width):
         steps[k] = 0.0
     for j in range(J - 1, -1, -1):
-        at, old = j * (I + 1), j * width
+        at, old = j * (N + 1), j * width
         null, total = p0 * w[at], 0.0
-        for p in range(I + 1):
+        for p in range(N + 1):
             total += a[old + p] * beta[p]
         out[at] = null * total
         total = out[at]
-        for i in range(1, I + 1):
+        for i in range(1, N + 1):
             x[i] = p1 * w[at + i] * beta[i]
             out[at + i] = x[i] * pred[old + i]
             total += out[at + i]
         total = 1.0 / total
-        for i in range(I + 1):
+        for i in range(N + 1):
             out[at + i] *= total
-        for p in range(1, I + 1):
+        for p in range(1, N + 1):
             from_p = a[old + p] * room.scale[p] * total
             if from_p > 0.0:
                 for i in range(0, width, EIGHT):
                     k = p * width + i
                     store(steps, k, fma(load(x, i), from_p, load(steps, k)))
-        convolve(x, 0, I + 1, room.turned, I + 2 * EIGHT, width, back, 0)
+        convolve(x, 0, N + 1, room.turned, N + 2 * EIGHT, width, back, 0)
         total = 0.0
-        for i in range(1, I + 1):
+        for i in range(1, N + 1):
             total += x[i]
-        back[0], total = total / max(I, 1), 0.0
-        for p in range(I + 1):
+        back[0], total = total / max(N, 1), 0.0
+        for p in range(N + 1):
             back[p] = null * beta[p] + room.scale[p] * back[p]
             total += back[p]
         total = 1.0 / total
-        for p in range(I + 1):
+        for p in range(N + 1):
             beta[p] = back[p] * total
-    for k in range(2 * I):
+    for k in range(2 * N):
         out_jumps[k] = 0.0
-    for p in range(1, I + 1):
-        for i in range(1, I + 1):
-            out_jumps[i - p + I - 1] += steps[p * width + i]
-    for k in range(2 * I):
+    for p in range(1, N + 1):
+        for i in range(1, N + 1):
+            out_jumps[i - p + N - 1] += steps[p * width + i]
+    for k in range(2 * N):
         out_jumps[k] *= room.jumps[k + EIGHT]
     return log_z
 
 
 @kernel
-def add_jumps(counts, I, sign, out):
-    """Out (2 W + 1,) += sign * counts (2 I,) of the widths from 1 - I to I."""
+def add_jumps(counts, N, sign, out):
+    """Out (2 W + 1,) += sign * counts (2 N,) of the widths from 1 - N to N."""
     W = out.shape[0] // 2
-    for k in range(2 * I):
-        out[min(max(k - I + 1, -W), W) + W] += sign * counts[k]
+    for k in range(2 * N):
+        out[min(max(k - N + 1, -W), W) + W] += sign * counts[k]
 
 
 @kernel
-def weigh_pair(log_cells, log_absent, links, at, words, I, J, out):
-    """Out (J (I + 1),) = weights of links, those of each row over its largest.
+def weigh_pair(log_cells, log_absent, links, at, words, N, J, out):
+    """Out (J (N + 1),) = weights of links, those of each row over its largest.
 
-    words (I,) : source words; log_absent (K,) of what is not a cell. Returns the sum of their logs.
+    words (N,) : source words; log_absent (K,) of what is not a cell. Returns the sum of their logs.
     """
     shift = 0.0
     for j in range(J):
-        row, top = j * (I + 1), -np.inf
-        for i in range(I + 1):
+        row, top = j * (N + 1), -np.inf
+        for i in range(N + 1):
             cell = links[at + row + i]
             word = words[i - 1] if i > 0 else 0
             out[row + i] = log_cells[cell] if cell >= 0 else log_absent[word]
             top = max(top, out[row + i])
         shift += top
-        for i in range(I + 1):
+        for i in range(N + 1):
             out[row + i] = exp_fast(out[row + i] - top) if top > -np.inf else 0.0
     return shift
 
@@ -281,40 +281,40 @@ def infer_pairs(
     room, own = make_room(rows, most), np.zeros(2 * most + 1)
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
-        I, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
-        shift = weigh_pair(log_cells, log_absent, links, at, source[lo : lo + I], I, J, w)
-        p0, p1 = chances(chance, I)
+        N, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
+        shift = weigh_pair(log_cells, log_absent, links, at, source[lo : lo + N], N, J, w)
+        p0, p1 = chances(chance, N)
         if jump.shape[0] > 0:
-            local_jumps(jump, I, is_open, room)
-            log_z = chain_pair(w, J, I, p0, p1, room, found, own)
-            add_jumps(own, I, 1.0, out_jump)
+            local_jumps(jump, N, is_open, room)
+            log_z = chain_pair(w, J, N, p0, p1, room, found, own)
+            add_jumps(own, N, 1.0, out_jump)
         else:
-            log_z = bag_pair(w, J, I, p0, p1, found)
+            log_z = bag_pair(w, J, N, p0, p1, found)
         out_log_z[u] = log_z + shift
         for j in range(J):
-            out_null[0] += found[j * (I + 1)]
-            out_null[1] += 1.0 - found[j * (I + 1)]
-        for k in range(J * (I + 1)):
+            out_null[0] += found[j * (N + 1)]
+            out_null[1] += 1.0 - found[j * (N + 1)]
+        for k in range(J * (N + 1)):
             out_shares[at + k] = found[k]
-        at += J * (I + 1)
+        at += J * (N + 1)
 
 
 @kernel
-def best_chain(w, J, I, p0, p1, room, held, back, out):
+def best_chain(w, J, N, p0, p1, room, held, back, out):
     """Out (J,) = positions of the best alignment, 0 for NULL; returns the log of its weight.
 
-    held (2, I + 1), back (J, I + 1) : room
+    held (2, N + 1), back (J, N + 1) : room
     """
     log_best = 0.0
-    for p in range(I + 1):
+    for p in range(N + 1):
         held[0, p] = 1.0 if p == 0 else 0.0
     for j in range(J):
-        at, top = j * (I + 1), 0.0
-        for i in range(I + 1):
+        at, top = j * (N + 1), 0.0
+        for i in range(N + 1):
             held[1, i], back[j, i] = p0 * w[at] * held[0, i], -1
             if i > 0:
-                for p in range(I + 1):
-                    step = room.jumps[i - p + I - 1 + EIGHT] if p > 0 else 1.0 / I
+                for p in range(N + 1):
+                    step = room.jumps[i - p + N - 1 + EIGHT] if p > 0 else 1.0 / N
                     value = p1 * w[at + i] * held[0, p] * room.scale[p] * step
                     if value > held[1, i]:
                         held[1, i], back[j, i] = value, p
@@ -322,10 +322,10 @@ def best_chain(w, J, I, p0, p1, room, held, back, out):
         if not top > 0.0:
             return -np.inf
         log_best += math.log(top)
-        for i in range(I + 1):
+        for i in range(N + 1):
             held[0, i] = held[1, i] / top
     p = 0
-    for i in range(I + 1):
+    for i in range(N + 1):
         p = i if held[0, i] > held[0, p] else p
     for j in range(J - 1, -1, -1):
         before = back[j, p]
@@ -345,24 +345,24 @@ def best_pairs(
     room, at, steps = make_room(rows, most), 0, back.astype(np.int64)
     for u in range(offsets.shape[0] - 1):
         lo, first = source_offsets[u], offsets[u]
-        I, J = source_offsets[u + 1] - lo, offsets[u + 1] - first
-        shift = weigh_pair(log_cells, log_absent, links, at, source[lo : lo + I], I, J, w)
-        p0, p1 = chances(chance, I)
+        N, J = source_offsets[u + 1] - lo, offsets[u + 1] - first
+        shift = weigh_pair(log_cells, log_absent, links, at, source[lo : lo + N], N, J, w)
+        p0, p1 = chances(chance, N)
         places = out_places[first : first + J]
         if jump.shape[0] > 0:
-            local_jumps(jump, I, is_open, room)
-            out_log_z[u] = shift + best_chain(w, J, I, p0, p1, room, held, steps, places)
+            local_jumps(jump, N, is_open, room)
+            out_log_z[u] = shift + best_chain(w, J, N, p0, p1, room, held, steps, places)
         else:
             out_log_z[u] = shift
             for j in range(J):
-                best, top = 0, p0 * w[j * (I + 1)]
-                for i in range(1, I + 1):
-                    value = p1 / I * w[j * (I + 1) + i]
+                best, top = 0, p0 * w[j * (N + 1)]
+                for i in range(1, N + 1):
+                    value = p1 / N * w[j * (N + 1) + i]
                     if value > top:
                         best, top = i, value
                 places[j] = best
                 out_log_z[u] += math.log(top) if top > 0.0 else -np.inf
-        at += J * (I + 1)
+        at += J * (N + 1)
 
 
 @kernel

@@ -65,17 +65,17 @@ class Tables(NamedTuple):
 
 
 @kernel
-def add_pair(links, at, words, I, J, own, sign, cells, totals, null):
+def add_pair(links, at, words, N, J, own, sign, cells, totals, null):
     """Add the links of a pair to the counts, or take them out."""
     for j in range(J):
-        k = at + j * (I + 1)
+        k = at + j * (N + 1)
         mine = sign * np.float64(own[k])
         totals[0] += mine
         null[0] += mine
         if links[k] >= 0:
             cells[links[k]] += mine
         rest = 0.0
-        for i in range(1, I + 1):
+        for i in range(1, N + 1):
             mine = sign * np.float64(own[k + i])
             rest += mine
             totals[words[i - 1]] += mine
@@ -85,17 +85,17 @@ def add_pair(links, at, words, I, J, own, sign, cells, totals, null):
 
 
 @kernel
-def weigh_live(live, links, at, words, I, J, inverse, out):
-    """Out (J (I + 1),) = predictive probabilities of rows by source words; inverse (I + 1,) room."""
+def weigh_live(live, links, at, words, N, J, inverse, out):
+    """Out (J (N + 1),) = predictive chances of rows by source words; inverse (N + 1,) : room."""
     inverse[0] = 1.0 / (max(live.totals[0], 0.0) + live.base_total)
-    for i in range(1, I + 1):
+    for i in range(1, N + 1):
         inverse[i] = 1.0 / (max(live.totals[words[i - 1]], 0.0) + live.base_total)
     for j in range(J):
-        k = at + j * (I + 1)
-        for i in range(I + 1):
+        k = at + j * (N + 1)
+        for i in range(N + 1):
             cell = links[k + i]
             held = max(live.cells[cell], 0.0) if cell >= 0 else 0.0
-            out[j * (I + 1) + i] = (held + live.base) * inverse[i]
+            out[j * (N + 1) + i] = (held + live.base) * inverse[i]
 
 
 @kernel
@@ -119,13 +119,15 @@ def chances_live(tables, null, length):
 
 
 @kernel
-def surprise(w, found, I, J, p0, p1, is_bag):
-    """Sum of posteriors times logs of the weights of links; those of next to none add nothing."""
-    total, each = 0.0, math.log(p1 / max(I, 1) if is_bag else p1)
-    null = math.log(p0) if p0 > 0.0 else 0.0
+def surprise(w, found, N, J, null, each):
+    """Sum of posteriors times logs of the weights of links; those of next to none add nothing.
+
+    null, each : logs of the chances of NULL and words, if these are learned, else zero
+    """
+    total = 0.0
     for j in range(J):
-        for i in range(I + 1):
-            k = j * (I + 1) + i
+        for i in range(N + 1):
+            k = j * (N + 1) + i
             if found[k] > 1e-14:
                 total += found[k] * (log_fast(w[k]) + (each if i > 0 else null))
     return total
@@ -150,50 +152,52 @@ def sweep_pairs(
     flat, sums = own_jumps.reshape(-1), np.zeros(tables.fertility.shape[1])
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
-        I, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
-        words, kept = source[lo : lo + I], flat[2 * lo : 2 * (lo + I)]
+        N, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
+        words, kept = source[lo : lo + N], flat[2 * lo : 2 * (lo + N)]
         null[:] = tables.null
         jump[:] = tables.jump
         if is_part:
-            add_pair(links, at, words, I, J, own, -1.0, live.cells, live.totals, null)
+            add_pair(links, at, words, N, J, own, -1.0, live.cells, live.totals, null)
             if not is_bag:
-                add_jumps(kept, I, -1.0, jump)
+                add_jumps(kept, N, -1.0, jump)
             if sums.shape[0] > 0:
-                add_fertilities(own, at, words, I, J, -1.0, sums, tables.fertility)
-        weigh_live(live, links, at, words, I, J, inverse, w)
+                add_fertilities(own, at, words, N, J, -1.0, sums, tables.fertility)
+        weigh_live(live, links, at, words, N, J, inverse, w)
         if sums.shape[0] > 0:
             pseudo = tables.fertility_pseudo
-            weigh_fertilities(tables.fertility, pseudo, own, at, words, I, J, sums, w)
-        p0, p1 = chances_live(tables, null, I)
+            weigh_fertilities(tables.fertility, pseudo, own, at, words, N, J, sums, w)
+        p0, p1 = chances_live(tables, null, N)
         if is_bag:
-            log_z = bag_pair(w, J, I, p0, p1, found)
+            log_z = bag_pair(w, J, N, p0, p1, found)
         else:
             predict(jump, tables.jump_pseudo)
-            local_jumps(jump, I, tables.is_open, room)
-            log_z = chain_pair(w, J, I, p0, p1, room, found, mine)
-            for k in range(2 * I):
+            local_jumps(jump, N, tables.is_open, room)
+            log_z = chain_pair(w, J, N, p0, p1, room, found, mine)
+            for k in range(2 * N):
                 kept[k] = mine[k]
-            add_jumps(kept, I, 1.0, out_jump)
+            add_jumps(kept, N, 1.0, out_jump)
         if not log_z > -np.inf:
             return u
         out_found[0] += log_z
         if is_measured:
-            out_found[1] += log_z - surprise(w, found, I, J, p0, p1, is_bag)
-            for k in range(0 if is_bag else 2 * I):
+            learns = tables.learns
+            logs = math.log(p0) if learns else 0.0, math.log(p1) if learns else 0.0
+            out_found[1] += log_z - surprise(w, found, N, J, logs[0], logs[1])
+            for k in range(0 if is_bag else 2 * N):
                 out_found[1] -= mine[k] * math.log(room.jumps[k + EIGHT]) if mine[k] > 0.0 else 0.0
-        for k in range(J * (I + 1)):
+        for k in range(J * (N + 1)):
             own[at + k] = found[k]
         if sums.shape[0] > 0:
-            add_fertilities(own, at, words, I, J, 1.0, sums, out_fertility)
+            add_fertilities(own, at, words, N, J, 1.0, sums, out_fertility)
         if is_part:
-            add_pair(links, at, words, I, J, own, 1.0, live.cells, live.totals, out_null)
+            add_pair(links, at, words, N, J, own, 1.0, live.cells, live.totals, out_null)
             if sums.shape[0] > 0:
-                add_fertilities(own, at, words, I, J, 1.0, sums, tables.fertility)
+                add_fertilities(own, at, words, N, J, 1.0, sums, tables.fertility)
         if not in_place:
             cells, totals = out_live.cells, out_live.totals
             into = null if is_part else out_null  # what counts once
-            add_pair(links, at, words, I, J, own, 1.0, cells, totals, into)
-        at += J * (I + 1)
+            add_pair(links, at, words, N, J, own, 1.0, cells, totals, into)
+        at += J * (N + 1)
     return -1
 
 
@@ -206,11 +210,11 @@ def count_pairs(
     at, flat, sums = 0, own_jumps.reshape(-1), np.zeros(out_fertility.shape[1])
     for u in range(offsets.shape[0] - 1):
         lo = source_offsets[u]
-        I, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
-        words, cells, totals = source[lo : lo + I], out_live.cells, out_live.totals
-        add_pair(links, at, words, I, J, own, 1.0, cells, totals, out_null)
+        N, J = source_offsets[u + 1] - lo, offsets[u + 1] - offsets[u]
+        words, cells, totals = source[lo : lo + N], out_live.cells, out_live.totals
+        add_pair(links, at, words, N, J, own, 1.0, cells, totals, out_null)
         if out_jump.shape[0] > 0:
-            add_jumps(flat[2 * lo : 2 * (lo + I)], I, 1.0, out_jump)
+            add_jumps(flat[2 * lo : 2 * (lo + N)], N, 1.0, out_jump)
         if sums.shape[0] > 0:
-            add_fertilities(own, at, words, I, J, 1.0, sums, out_fertility)
-        at += J * (I + 1)
+            add_fertilities(own, at, words, N, J, 1.0, sums, out_fertility)
+        at += J * (N + 1)

@@ -8,7 +8,9 @@ import numpy as np
 
 from stickbreak.data import Batch, Companion
 from stickbreak.errors import NumericalError
+from stickbreak.kernels.alignment.cells import find_links
 from stickbreak.kernels.alignment.sweeps import LiveLexicon, Tables, count_pairs, sweep_pairs
+from stickbreak.kernels.alignment.tokens import count_places_live, draw_tokens, sweep_tokens
 from stickbreak.protocols import Array, SweptLane
 from stickbreak.stats import Field, Fields
 
@@ -33,14 +35,25 @@ def no_links(batch: Batch, has_jumps: bool) -> Fields:
     return Fields(layout, arrays)
 
 
-def even_links(batch: Batch, has_jumps: bool) -> Fields:
-    """Links of rows that are shared evenly among NULL and all positions; no jumps."""
+def even_links(batch: Batch, has_jumps: bool, chance: Array) -> Fields:
+    """Links of rows that are shared evenly among all positions; no jumps.
+
+    chance (2,) : shares of NULL and of all words; () where NULL is one more position
+    """
     own = no_links(batch, has_jumps)
     assert batch.companion is not None
     widths = np.diff(batch.companion.offsets) + 1
     assert batch.companion.link_offsets is not None
-    shares = (1.0 / widths).astype(KEPT)
-    own["links"][...] = np.repeat(shares, np.diff(batch.companion.link_offsets))
+    sizes = np.diff(batch.companion.link_offsets)
+    if not len(chance):
+        own["links"][...] = np.repeat((1.0 / widths).astype(KEPT), sizes)
+        return own
+    own["links"][...] = np.repeat((chance[1] / np.maximum(widths - 1, 1)).astype(KEPT), sizes)
+    assert batch.offsets is not None
+    rows = np.diff(batch.offsets)
+    within = np.arange(rows.sum()) - np.repeat(batch.offsets[:-1], rows)
+    first = np.repeat(batch.companion.link_offsets[:-1], rows) + within * np.repeat(widths, rows)
+    own["links"][first] = chance[0]
     return own
 
 
@@ -54,15 +67,20 @@ def zero_places(batch: Batch) -> Fields:
 
 def sweep_links(lane: SweptLane) -> tuple[float, float]:
     """See `BaseStructure.sweep`."""
-    sides, how, out = _sides(lane), lane.how, lane.out
-    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
-    if not how.moves:
-        count_pairs(*sides, *_own(lane), lane.out_live, out["null"], jump, fertility)
-        return 0.0, 0.0
-    found = np.zeros(2)
-    flags = how.is_part, how.is_measured
-    outs = lane.out_live, out["null"], jump, fertility, found
-    bad = sweep_pairs(lane.live, _tables(lane), *sides, *_own(lane), *flags, *outs, how.in_place)
+    how, found, bad = lane.how, np.zeros(2), -1
+    sides, outs = _sides(lane), _outs(lane)
+    if "places" in lane.own.arrays:
+        _draw(lane, sides, outs, found)
+    elif not how.moves:
+        count_pairs(*sides, *_own(lane), *outs)
+    elif how.granularity == "token" and how.is_part:
+        if outs[-1].size:
+            raise ValueError("fertilities are for CollapsedVB(granularity='sequence')")
+        given = [*sides, *_own(lane), *outs[:3], found, how.in_place]
+        sweep_tokens(lane.live, _tables(lane), *given)
+    else:
+        given = [*sides, *_own(lane), how.is_part, how.is_measured, *outs, found, how.in_place]
+        bad = sweep_pairs(lane.live, _tables(lane), *given)
     if bad >= 0:
         raise NumericalError(
             f"sentence pair {lane.batch.unit_at + bad} has no possible alignment; check the priors"
@@ -70,28 +88,49 @@ def sweep_links(lane: SweptLane) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def _own(lane: SweptLane) -> tuple[Array, Array]:
+def _draw(lane: SweptLane, sides: Any, outs: Any, found: Array) -> None:
+    """Draw positions, or count those that are kept."""
+    how, places = lane.how, lane.own["places"]
+    if how.seeds is None or not how.moves:
+        given = [*sides, places, *outs, found]
+        count_places_live(*given)
+        return
+    tables = _tables(lane)
+    if not tables.is_open:
+        raise ValueError("CollapsedGibbs draws open jumps; use jumps='open'")
+    given = [*sides, places, how.is_part, how.seeds, how.power, *outs, found]
+    draw_tokens(lane.live, tables, *given)
+
+
+def _outs(lane: SweptLane) -> Any:
+    """Where the lane's counts are added: cells, NULL, jumps and fertilities."""
+    out = lane.out
+    jump, fertility = out.get("jump", np.zeros(0)), out.get("fertility", np.zeros((0, 0)))
+    return lane.out_live, out["null"], jump, fertility
+
+
+def _own(lane: SweptLane) -> Any:
     """Links and jumps that pairs keep; room for none in a bag."""
     own = lane.own.arrays
     return own["links"], own.get("jumps", np.zeros((0, 2), KEPT))
 
 
-def _sides(lane: SweptLane) -> tuple[Array, Array, Array, Array]:
+def _sides(lane: SweptLane) -> Any:
     """Links, source words and both offsets."""
     batch, live = lane.batch, lane.live
     companion = batch.companion
     assert isinstance(companion, Companion)
     assert isinstance(live, LiveLexicon)
+    assert batch.offsets is not None
     links: Any = companion.links
     words = np.ascontiguousarray(companion.rows)
     if links is None:
-        from stickbreak.kernels.alignment.cells import find_links
-
-        links = np.empty(len(lane.own["links"]), dtype=np.int32)
+        room = companion.linked(batch.offsets)
+        assert room.link_offsets is not None
+        links = np.empty(int(room.link_offsets[-1]), dtype=np.int32)
         rows = np.ascontiguousarray(np.ravel(batch.rows))
         spans = words, companion.offsets, rows, batch.offsets
         find_links(live.starts, live.targets, *spans, links)
-    assert batch.offsets is not None
     return links, words, companion.offsets, batch.offsets
 
 

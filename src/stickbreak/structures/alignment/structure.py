@@ -9,6 +9,7 @@ links: the first of a row is to NULL, the others to the positions of its source 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class BagAlignment(BaseStructure):
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Posteriors of all links."""
+        _refuse_fertility(out)
         shares, found, log_z = _infer(potentials, block)
         for name, counts in found.items():
             out[name] += counts
@@ -59,6 +61,7 @@ class BagAlignment(BaseStructure):
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
     ) -> Local:
         """The best alignment of each pair."""
+        _refuse_fertility(out)
         places, log_z, links = _best(potentials, block)
         companion, offsets = _sides(block)
         shares = np.zeros(len(links))
@@ -110,18 +113,16 @@ class BagAlignment(BaseStructure):
         """Positions (n,) from 1 on, 0 for NULL, -1 before the first draw."""
         return zero_places(batch)
 
-    def even_own(self, batch: Batch) -> Fields:
-        """Own counts of links that are all alike."""
-        return even_links(batch, self.has_jumps)
+    def even_own(self, batch: Batch, chance: Array) -> Fields:
+        """Own counts of links that are all alike; chance (2,) of NULL and of a word, or ()."""
+        return even_links(batch, self.has_jumps, chance)
 
     def own_after(self, batch: Batch, own: Fields | None) -> Fields | None:
-        """Own counts from those of a fit with another structure: its links, and jumps if any."""
+        """Own counts from those of a fit with another model: its links; jumps begin anew."""
         if own is None or "links" not in own.arrays:
             return own
         found = no_links(batch, self.has_jumps)
-        for name, array in found.arrays.items():
-            if name in own.arrays:
-                array[...] = own[name]
+        found["links"][...] = own["links"]
         return found
 
     def places_of(self, batch: Batch, own: Fields) -> Array:
@@ -149,6 +150,15 @@ class ChainAlignment(BagAlignment):
         return True
 
 
+def _refuse_fertility(out: Out) -> None:
+    """Raise ValueError for a model whose links are not a chain."""
+    if "fertility" in out:
+        raise ValueError(
+            "fertilities are for CollapsedVB(granularity='sequence') and CollapsedGibbs; for other "
+            "engines use an aligner without them"
+        )
+
+
 def _sides(block: Batch) -> tuple[Companion, Array]:
     """The source words of a block's units, and the offsets of its target words."""
     if block.companion is None or block.offsets is None:
@@ -166,7 +176,7 @@ def _largest(values: Array, block: Batch) -> Array:
     return places
 
 
-def _tables(potentials: Potentials, block: Batch) -> tuple[Array, ...]:
+def _tables(potentials: Potentials, block: Batch) -> Any:
     """What kernels read: log weights of cells, links, both sides, and weights of positions."""
     companion, offsets = _sides(block)
     scores = potentials.scores
@@ -188,7 +198,8 @@ def _infer(potentials: Potentials, block: Batch) -> tuple[LinkShares, dict[str, 
     links, jump = tables[2], tables[7]
     shares, log_z = np.empty(len(links)), np.empty(block.n_spans)
     null, jumps = np.zeros(2), np.zeros(len(jump))
-    posteriors.infer_pairs(*tables, shares, null, jumps, log_z)
+    given = [*tables, shares, null, jumps, log_z]
+    posteriors.infer_pairs(*given)
     counts = {"null": null, "jump": jumps} if len(jump) else {"null": null}
     return _shares(shares, links, block, potentials), counts, log_z
 
@@ -197,7 +208,8 @@ def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
     """Positions (n,) from 1 on, 0 for NULL, of the best alignments, their log weights, links."""
     tables = _tables(potentials, block)
     places, log_z = np.empty(block.n_rows, dtype=np.int64), np.empty(block.n_spans)
-    posteriors.best_pairs(*tables, places, log_z)
+    given = [*tables, places, log_z]
+    posteriors.best_pairs(*given)
     return places, log_z, tables[2]
 
 
