@@ -88,7 +88,8 @@ _HOMES = {
     ),
     "estimators": (
         "HDPHMM", "HMM", "IBM1", "Comparison", "DPMixture", "Forecast", "HDPTopicModel",
-        "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load", "resume",
+        "HMMAligner", "LatentDirichletAllocation", "Mixture", "OnlineFilter", "compare", "load",
+        "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
