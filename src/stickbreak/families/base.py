@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -61,6 +61,15 @@ class BaseScores:
 
         exp(log_table - top) (V, width), zero beyond K, width a multiple of eight; and top (V,), the
         largest of each symbol.
+        """
+        return None
+
+    @property
+    def cell_table(self) -> tuple[Array, Array, Callable[..., Any]] | None:
+        """Evidence of pairs of words, for families that list those that occur; else None.
+
+        Logs of the cells (C,), of what is no cell (K,), and how to look up the cells of links, see
+        `Lexicon.link`.
         """
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,11 @@ class LexiconScores(BaseScores):
         K, n = len(self.log_absent), len(rows)
         words = np.tile(np.arange(K), n)
         return self.lexicon.find(words, np.repeat(np.ravel(rows), K)).reshape(n, K)
+
+    @property
+    def cell_table(self) -> tuple[Array, Array, Callable[..., Any]]:
+        """Logs of cells, of what is no cell, and how to find the cells of links."""
+        return self.log_cells, self.log_absent, self.lexicon.link
 
     def evidence(self, rows: Array) -> Array:
         """(n, K) for rows of target words; alignments read the cells of their links instead."""

@@ -8,13 +8,13 @@ links: the first of a row is to NULL, the others to the positions of its source 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stickbreak.data import Batch, Companion
-from stickbreak.families.lexicon import LexiconScores
 from stickbreak.kernels.alignment import posteriors
 from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
 from stickbreak.stats import Fields, LinkShares
@@ -176,20 +176,27 @@ def _largest(values: Array, block: Batch) -> Array:
     return places
 
 
+def _cells(potentials: Potentials) -> tuple[Array, Array, Callable[..., Any]]:
+    """What the family says of cells."""
+    found = potentials.scores.cell_table
+    if found is None:
+        raise ValueError("alignment needs a family of pairs of words; use Lexicon")
+    return found
+
+
 def _tables(potentials: Potentials, block: Batch) -> Any:
     """What kernels read: log weights of cells, links, both sides, and weights of positions."""
     companion, offsets = _sides(block)
-    scores = potentials.scores
-    assert isinstance(scores, LexiconScores)
+    log_cells, log_absent, link = _cells(potentials)
     if companion.links is None:
-        companion = scores.lexicon.link(block.rows, offsets, companion)
+        companion = link(block.rows, offsets, companion)
     assert companion.links is not None
     tables = potentials.tables  # type: ignore[attr-defined]
     jump = np.exp(tables["jump"]) if "jump" in tables else np.zeros(0)
     words = np.ascontiguousarray(companion.rows)
     sides = companion.links, words, companion.offsets, offsets
     positions = np.exp(tables["chance"]), jump, bool(tables.get("is_open", True))
-    return scores.log_cells, scores.log_absent, *sides, *positions
+    return log_cells, log_absent, *sides, *positions
 
 
 def _infer(potentials: Potentials, block: Batch) -> tuple[LinkShares, dict[str, Array], Array]:
@@ -215,7 +222,5 @@ def _best(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array]:
 
 def _shares(values: Array, links: Array, block: Batch, potentials: Potentials) -> LinkShares:
     companion, offsets = _sides(block)
-    scores = potentials.scores
-    assert isinstance(scores, LexiconScores)
     sides = np.ascontiguousarray(companion.rows), companion.offsets, offsets
-    return LinkShares(values, links, *sides, len(scores.log_absent))
+    return LinkShares(values, links, *sides, len(_cells(potentials)[1]))
