@@ -22,8 +22,9 @@ from stickbreak.structures import BagAlignment
 
 from .alignment_answers import AlignerAnswers, links_of_pairs
 from .engine_choice import pick_engine
-from .engine_runs import Task, fit_from_starts, resume_fit, stream
+from .engine_runs import Task, fit_from_starts, resume_fit
 from .fitted import Fitted
+from .stream_runs import stream
 
 __all__ = ["LAPS", "AlignerEstimator"]
 

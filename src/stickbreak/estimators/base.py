@@ -39,10 +39,11 @@ from stickbreak.reading import Given, Rows, Schema, legal_sets, open_rows
 from stickbreak.stats import Array
 
 from .engine_choice import check_learning, count_first, pick_engine, suit_engine
-from .engine_runs import Task, fit_from_starts, make_seed, resume_fit, stream
+from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted, Learned
 from .model_files import save
 from .searches import MIXTURE_MOVES
+from .stream_runs import stream
 from .views import Labeled, make_dataset, summary_values
 
 __all__ = ["Estimator", "RandomState"]
