@@ -11,6 +11,16 @@ from typer.core import TyperGroup
 
 from stickbreak._version import __version__
 
+from .file_arguments import (
+    AnyFile,
+    BitextFile,
+    CorpusFile,
+    DataFile,
+    ModelFile,
+    SaveTo,
+    SentenceFile,
+    WriteTo,
+)
 from .models import MODELS, ModelEntry
 from .options import (
     ALIGNER_ENGINE,
@@ -49,74 +59,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help=(
-        "Find groups in tables of data, states in sequences, topics in documents, and links "
-        "between the words of translations: Bayesian models by variational inference.\n\n"
+        "Find groups in tables of data, states in sequences, topics in documents, links between "
+        "the words of translations, and trees of sentences: Bayesian models by variational "
+        "inference.\n\n"
         "Every command's --help has an example."
     ),
 )
 fit = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Fit a model to a table, to documents, or to a bitext, and save it.",
+    help="Fit a model to a table, documents, a bitext or sentences, and save it.",
 )
 app.add_typer(fit, name="fit")
-
-DataFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA", show_default=False, help="A .csv, .tsv, .npy, .npz or .parquet file."
-    ),
-]
-CorpusFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CORPUS",
-        show_default=False,
-        help="An LDA-C or UCI docword file, or a .txt with a document on each line, blanks between "
-        "its words; also .gz.",
-    ),
-]
-BitextFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="BITEXT",
-        show_default=False,
-        help="A file with `source ||| target` on each line, blanks between words; also .gz.",
-    ),
-]
-SentenceFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SENTENCES",
-        show_default=False,
-        help="A .txt with a sentence on each line, blanks between its words; a .conllu file; or "
-        "brackets (.mrg, .ptb); also .gz.",
-    ),
-]
-AnyFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="A .csv, .tsv, .npy, .npz or .parquet file; for topic models an LDA-C, docword or "
-        ".txt file; for aligners a bitext; for grammars .txt, .conllu or brackets.",
-    ),
-]
-ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")
-]
-SaveTo = Annotated[
-    Path | None, typer.Option("--out", show_default=False, help="File to save the model to.")
-]
-WriteTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        show_default=False,
-        help="Write to this .csv or .npy file instead of stdout; "
-        "heads to a .conllu file, trees to .mrg or .txt.",
-    ),
-]
 
 
 def teach(*lines: str) -> str:
