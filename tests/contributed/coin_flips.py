@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from stickbreak.estimators import register
-from stickbreak.estimators.chain_answers import ChainModel
+from stickbreak.estimators.chain_answers import filter_chain, forecast_chain, stay_lengths
+from stickbreak.estimators.sequence_answers import SequenceModel
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 from stickbreak.stats import Array
@@ -18,7 +19,7 @@ from .uniform import Uniform
 
 
 @register
-class CoinFlips(ChainModel):
+class CoinFlips(SequenceModel):
     """fit, predict and score for units of rows: a list of arrays, `lengths` or `sequence_id`.
 
     Parameters and attributes as in `sb.HMM`; the prior has none.
@@ -52,3 +53,8 @@ class CoinFlips(ChainModel):
     @property
     def transmat_(self) -> Array:
         return np.eye(self.n_components_)  # a unit keeps its kind
+
+    online_filter = filter_chain
+    forecast = forecast_chain
+    durations_ = property(stay_lengths)
+    _mean_durations = stay_lengths

@@ -1,4 +1,4 @@
-"""What comes next in a chain, and how long its states last."""
+"""What comes next in a chain, and how long its states last: methods of its estimators."""
 
 from __future__ import annotations
 
@@ -12,94 +12,89 @@ from stickbreak.stats import Array
 from .forecasts import Forecast, OnlineFilter, forecast_rows
 from .sequence_answers import SequenceModel
 
-__all__ = ["ChainModel"]
+__all__ = ["filter_chain", "forecast_chain", "long_run_shares", "stay_lengths"]
 
 
-class ChainModel(SequenceModel):
-    """Answers of hidden Markov chains, whose next state depends on the present one alone."""
+def filter_chain(self: SequenceModel) -> OnlineFilter:
+    """Make a filter for a sequence that is still growing: one row at a time, O(K^2) each.
 
-    def online_filter(self) -> OnlineFilter:
-        """Make a filter for a sequence that is still growing: one row at a time, O(K^2) each.
+    Returns
+    -------
+    OnlineFilter, whose `update(x)` gives the probabilities of the states now and the log
+    predictive density of x.
 
-        Returns
-        -------
-        OnlineFilter, whose `update(x)` gives the probabilities of the states now and the log
-        predictive density of x.
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([-5.0, 5.0, -5.0, 5.0], 50)[:, None] + rng.normal(size=(200, 1))
+    >>> model = sb.HMM(2, random_state=0).fit(X)
+    >>> now = model.online_filter()
+    >>> for x in X[:60]:
+    ...     found = now.update(x)
+    >>> bool(found.probabilities.argmax() == model.predict(X)[59])
+    True
+    """
+    fitted = self._require_fitted()
+    potentials = self._potentials_of(fitted, "mean")
+    return OnlineFilter(fitted, potentials, self._dictionary(fitted.schema, fitted.ids))
 
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.repeat([-5.0, 5.0, -5.0, 5.0], 50)[:, None] + rng.normal(size=(200, 1))
-        >>> model = sb.HMM(2, random_state=0).fit(X)
-        >>> now = model.online_filter()
-        >>> for x in X[:60]:
-        ...     found = now.update(x)
-        >>> bool(found.probabilities.argmax() == model.predict(X)[59])
-        True
-        """
-        fitted = self._require_fitted()
-        potentials = self._potentials_of(fitted, "mean")
-        return OnlineFilter(fitted, potentials, self._dictionary(fitted.schema, fitted.ids))
 
-    def forecast(
-        self,
-        X: Rows,
-        horizon: int = 1,
-        *,
-        lengths: Values = None,
-        sequence_id: Values = None,
-        context: Values = None,
-    ) -> Forecast:
-        """What comes after the last row of each sequence.
+def forecast_chain(
+    self: SequenceModel,
+    X: Rows,
+    horizon: int = 1,
+    *,
+    lengths: Values = None,
+    sequence_id: Values = None,
+    context: Values = None,
+) -> Forecast:
+    """What comes after the last row of each sequence.
 
-        States follow posterior mean transitions. What to expect of a row is its mean, for
-        `Categorical` the most probable symbol. Autoregressions go from row to row, and their means
-        are exact for coefficients at their posterior means.
+    States follow posterior mean transitions. What to expect of a row is its mean, for
+    `Categorical` the most probable symbol. Autoregressions go from row to row, and their means
+    are exact for coefficients at their posterior means.
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, context : as in `fit`.
-        horizon : how many rows ahead.
+    Parameters
+    ----------
+    X, lengths, sequence_id, context : as in `fit`.
+    horizon : how many rows ahead.
 
-        Returns
-        -------
-        Forecast, with the probabilities `states` (S, horizon, K) and the `rows` (S, horizon, D) of
-        S sequences.
+    Returns
+    -------
+    Forecast, with the probabilities `states` (S, horizon, K) and the `rows` (S, horizon, D) of
+    S sequences.
 
-        Examples
-        --------
-        >>> import numpy as np, stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.tile(np.repeat([-5.0, 5.0], 4), 25)[:, None] + rng.normal(size=(200, 1))
-        >>> found = sb.HMM(2, random_state=0).fit(X).forecast(X, 3)
-        >>> found.states.shape, found.rows.shape
-        ((1, 3, 2), (1, 3, 1))
-        """
-        require_whole(horizon=horizon)
-        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
-        with workers(self.n_jobs) as pool:
-            return forecast_rows(fitted, potentials, table, horizon, pool)
+    Examples
+    --------
+    >>> import numpy as np, stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.tile(np.repeat([-5.0, 5.0], 4), 25)[:, None] + rng.normal(size=(200, 1))
+    >>> found = sb.HMM(2, random_state=0).fit(X).forecast(X, 3)
+    >>> found.states.shape, found.rows.shape
+    ((1, 3, 2), (1, 3, 1))
+    """
+    require_whole(horizon=horizon)
+    fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
+    with workers(self.n_jobs) as pool:
+        return forecast_rows(fitted, potentials, table, horizon, pool)
 
-    @property
-    def durations_(self) -> Array:
-        """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]).
 
-        Stays are geometric.
-        """
-        with np.errstate(divide="ignore"):  # a state that is never left
-            return 1.0 / (1.0 - np.diagonal(self.transmat_))
+def stay_lengths(self: SequenceModel) -> Array:
+    """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]).
 
-    def _mean_durations(self) -> Array:
-        return self.durations_
+    Stays are geometric.
+    """
+    with np.errstate(divide="ignore"):  # a state that is never left
+        return 1.0 / (1.0 - np.diagonal(self.transmat_))
 
-    @property
-    def stationary_(self) -> Array:
-        """(K,) shares of rows in the long run: p with p transmat_ = p.
 
-        If there are several, the one reached from startprob_.
-        """
-        return _stationary(self.transmat_, self.startprob_)
+def long_run_shares(self: SequenceModel) -> Array:
+    """(K,) shares of rows in the long run: p with p transmat_ = p.
+
+    If there are several, the one reached from startprob_.
+    """
+    return _stationary(self.transmat_, self.startprob_)
 
 
 def _stationary(transition: Array, start: Array) -> Array:

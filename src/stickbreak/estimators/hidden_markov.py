@@ -13,57 +13,31 @@ from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import BaseMove, CollapsedVB, Engine
 from stickbreak.models import Model, finite_hmm, hdp_hmm, hdp_rows
-from stickbreak.priors import ChainGroups, DirichletRows, GammaPrior, TableRoot, TableRows
-from stickbreak.stats import Array, Fields
+from stickbreak.priors import DirichletRows, GammaPrior, TableRoot, TableRows
+from stickbreak.stats import Fields
 
 from .base import RandomState
-from .chain_answers import ChainModel
+from .chain_answers import filter_chain, forecast_chain, long_run_shares, stay_lengths
 from .engine_choice import pick_engine
-from .fitted import interval_of, number_of
 from .model_files import register
+from .root_numbers import (
+    numbers_of,
+    row_concentration,
+    start_concentration,
+    top_concentration,
+    top_interval,
+)
 from .searches import STATE_MOVES, SYMBOL_MOVES
 from .sequence_answers import SequenceModel
 
-__all__ = ["HDPHMM", "HMM", "RootNumbers"]
+__all__ = ["HDPHMM", "HMM"]
 
 NAMED_ROOTS = ("beta", "point")  # of every engine
 TABLE_LAPS = 1000  # of the default engine of root="tables"
 
 
-class RootNumbers(SequenceModel):
-    """The concentrations of rows below a root, as given or as learned."""
-
-    @property
-    def concentration_(self) -> float:
-        """Concentration of the transition rows: given, or learned if a GammaPrior was given."""
-        return self._numbers().rows
-
-    @property
-    def start_concentration_(self) -> float:
-        """Concentration of the start row: given, or learned if a GammaPrior was given."""
-        return self._numbers().start
-
-    @property
-    def top_concentration_(self) -> float:
-        """Concentration of the root's sticks: given, or the posterior mean if learned."""
-        return number_of(self._top())
-
-    @property
-    def top_concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
-        return interval_of(self._top())
-
-    def _top(self) -> float | GammaPrior:
-        fitted = self._require_fitted()
-        return fitted.model.prior.top(fitted.counts, fitted.params)
-
-    def _numbers(self) -> ChainGroups:
-        fitted = self._require_fitted()
-        return fitted.model.prior.concentrations(fitted.params)
-
-
 @register
-class HMM(ChainModel):
+class HMM(SequenceModel):
     """Bayesian hidden Markov model with a fixed number of states.
 
     Every row of the transition table, and the start row, has a Dirichlet prior of its own.
@@ -162,9 +136,15 @@ class HMM(ChainModel):
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return finite_hmm(family, learns=self.learn_prior, **prior)
 
+    online_filter = filter_chain
+    forecast = forecast_chain
+    durations_ = property(stay_lengths)
+    stationary_ = property(long_run_shares)
+    _mean_durations = stay_lengths
+
 
 @register
-class HDPHMM(RootNumbers, ChainModel):
+class HDPHMM(SequenceModel):
     """Hidden Markov model with a (sticky) hierarchical Dirichlet process: finds how many states.
 
     All rows of the transition table are centered on the shares of one root. A fit begins with
@@ -280,4 +260,14 @@ class HDPHMM(RootNumbers, ChainModel):
     @property
     def stickiness_(self) -> float:
         """Extra prior count of staying: given, or learned if a GammaPrior was given."""
-        return self._numbers().stickiness
+        return numbers_of(self).stickiness
+
+    online_filter = filter_chain
+    forecast = forecast_chain
+    durations_ = property(stay_lengths)
+    stationary_ = property(long_run_shares)
+    _mean_durations = stay_lengths
+    concentration_ = property(row_concentration)
+    start_concentration_ = property(start_concentration)
+    top_concentration_ = property(top_concentration)
+    top_concentration_interval_ = property(top_interval)

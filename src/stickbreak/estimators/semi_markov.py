@@ -16,8 +16,8 @@ from stickbreak.priors import BaseDuration, DirichletSegments, GammaPrior, HDPSe
 from stickbreak.stats import Fields
 
 from .base import RandomState
-from .hidden_markov import RootNumbers
 from .model_files import register
+from .root_numbers import row_concentration, start_concentration, top_concentration, top_interval
 from .segment_answers import SegmentModel
 
 __all__ = ["HDPHSMM", "HSMM"]
@@ -121,7 +121,7 @@ class HSMM(SegmentModel):
 
 
 @register
-class HDPHSMM(RootNumbers, SegmentModel):
+class HDPHSMM(SegmentModel):
     """Semi-Markov model with a hierarchical Dirichlet process: finds how many states.
 
     All rows of the transition table are centered on the shares of one root, as in `HDPHMM`; no
@@ -206,3 +206,8 @@ class HDPHSMM(RootNumbers, SegmentModel):
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return hdp_hsmm(family, learns=self.learn_prior, **self._form(), **prior)
+
+    concentration_ = property(row_concentration)
+    start_concentration_ = property(start_concentration)
+    top_concentration_ = property(top_concentration)
+    top_concentration_interval_ = property(top_interval)
