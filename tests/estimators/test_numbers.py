@@ -27,7 +27,7 @@ def fitted():
     moves = (sb.Birth(), sb.Merge(), sb.Delete())
     engine = sb.MemoizedVB(moves=moves)
     found = {
-        "mixture": sb.DPMixture(random_state=0).fit(X),
+        "mixture": sb.DPMixture(init="k-means++", random_state=0).fit(X),
         "chain": sb.HDPHMM(6, inference=engine, random_state=0).fit(X),
         "topics": sb.HDPTopicModel(init="documents", random_state=0).fit(COUNTS),
     }

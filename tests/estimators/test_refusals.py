@@ -117,9 +117,9 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 
 
 def test_ctrl_c_between_starts_keeps_the_best_so_far(monkeypatch):
-    from stickbreak.estimators import mixtures
+    from stickbreak.estimators import mixture_fits
 
-    real, calls = mixtures.from_plusplus, []
+    real, calls = mixture_fits.from_plusplus, []
 
     def interrupted(*arguments, **settings):
         calls.append(1)
@@ -127,7 +127,7 @@ def test_ctrl_c_between_starts_keeps_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(mixtures, "from_plusplus", interrupted)
+    monkeypatch.setattr(mixture_fits, "from_plusplus", interrupted)
     model = sb.Mixture(2, family="poisson", random_state=0, n_init=3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)

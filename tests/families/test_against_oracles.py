@@ -34,7 +34,8 @@ def resolved(family: Any, rows: np.ndarray) -> Any:
 
 def test_every_family_of_the_library_has_textbook_formulas() -> None:
     known = {type(case.family).__name__ for case in TEXTBOOK.values()}
-    assert known == set(families.__all__)
+    # a lexicon needs the words of source sentences: test_lexicon.py
+    assert known == set(families.__all__) - {"Lexicon"}
 
 
 @every_family

@@ -43,7 +43,8 @@ def assert_near(values: np.ndarray, expected: np.ndarray) -> None:
 
 
 def test_every_family_of_the_library_draws() -> None:
-    assert {type(case.family).__name__ for case in DRAWS.values()} == set(families.__all__)
+    drawn = {type(case.family).__name__ for case in DRAWS.values()}
+    assert drawn == set(families.__all__) - {"Lexicon"}  # which is not sampled by rows
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in DRAWS])

@@ -117,7 +117,13 @@ MODELS = (
             "stickbreak fit dp-mixture clusters.csv --seed 0 --out clusters.stickbreak",
         ),
         MIXTURE_OPTIONS,
-        {"n_components": "1, to begin with", "moves": "yes", "concentration": "1", "init": INITS},
+        {
+            "n_components": "1, to begin with",
+            "moves": "yes",
+            "concentration": "1",
+            "init": '"auto": the better of two starts, settled, if --n-components is 1; else '
+            f"{INITS}",
+        },
     ),
     ModelEntry(
         "hmm",

@@ -63,8 +63,12 @@ class ConstituentTree:
     def cleaned(self, drop: Iterable[str] = ()) -> ConstituentTree | None:
         """Without traces and what only they filled, and without function tags and indices.
 
-        drop : tags of words to leave out, for instance those of punctuation. None if no word is
-        left. NP-SBJ-1 and NP=2 become NP; the label of the outer bracket may be empty.
+        NP-SBJ-1 and NP=2 become NP; the label of the outer bracket may be empty. None if no word is
+        left.
+
+        Parameters
+        ----------
+        drop : tags of words to leave out, for instance those of punctuation.
         """
         dropped = {EMPTY, *drop}
         label = self.label if self.label in KEPT else re.split(r"[-=|]", self.label)[0]

@@ -125,7 +125,7 @@ class Gold:
     """Links that people drew for some sentence pairs.
 
     sure, possible : of each of these pairs; possible ones include the sure ones
-    pairs (G,) : which pairs of the bitext they are, from 0
+    pairs : (G,) which pairs of the bitext they are, from 0
     """
 
     sure: Links

@@ -42,7 +42,7 @@ SYMBOL_MOVES: tuple[BaseMove, ...] = (
 
 def is_open(task: Task) -> bool:
     """Whether a mixture may begin with any number of components: no label names one."""
-    return task.n_components == 1 and (task.legal is None or bool((task.legal > 0).all()))
+    return task.n_components == 1 and (task.legal is None or len(task.legal) == 1)
 
 
 def begin_open(model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:

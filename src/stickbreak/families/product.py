@@ -231,6 +231,11 @@ class Product(BaseFamily):
         """(n,) whether any member has an entry."""
         return np.any([family.has_values(own) for family, own in self._parts(rows)], axis=0)
 
+    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
+        """(K,) the largest of the members'; None if one of them cannot tell."""
+        found = [family.misfit(own, shares, followed) for family, own in self._parts(rows)]
+        return None if any(own is None for own in found) else np.max(found, axis=0)
+
     def impute(self, counts: Counts, rows: Any, shares: Array) -> Array:
         """Rows with missing entries replaced by each member in its own columns."""
         out = np.array(rows, dtype=float)

@@ -15,8 +15,8 @@ __all__ = ["AlignmentScores", "alignment_error_rate", "alignment_scores"]
 class AlignmentScores(NamedTuple):
     """Scores of links A against sure links S and possible ones P, which include S; in [0, 1].
 
-    aer : alignment error rate, 1 - (|A & S| + |A & P|) / (|A| + |S|)
-    precision : |A & P| / |A|. recall : |A & S| / |S|
+    aer : alignment error rate, 1 - (n(A and S) + n(A and P)) / (n(A) + n(S)), n the number of links
+    precision : n(A and P) / n(A). recall : n(A and S) / n(S)
     f1 : their harmonic mean
     """
 
