@@ -44,7 +44,7 @@ CHAIN_OPTIONS = (
 )  # fmt: skip
 SEGMENT_OPTIONS = (
     "n_components", "family", "duration", "max_duration", "duration_inference", "n_samples",
-    "concentration", "start_concentration", "learn_prior", "init", "random_state", "n_init",
+    "right_censored", "left_censored", "concentration", "start_concentration", "learn_prior", "init", "random_state", "n_init",
     "n_jobs",
 )  # fmt: skip
 SEGMENT_DEFAULTS = {

@@ -64,6 +64,16 @@ ESTIMATOR = {
         "(sub-states) or sampled (drawn segmentations)",
     ),
     "n_samples": Option(int, "Segmentations that sampled durations draw in each step"),
+    "right_censored": Option(
+        bool,
+        "Whether sequences may end within a segment. Default yes.",
+        ("--no-right-censored",),
+    ),
+    "left_censored": Option(
+        bool,
+        "Whether sequences may begin within a segment. Default no.",
+        ("--no-left-censored",),
+    ),
     "root": Option(str, 'What is known of the root: "beta", "point", or "tables"'),
     "learn_prior": Option(
         bool,
