@@ -44,8 +44,8 @@ CHAIN_OPTIONS = (
 )  # fmt: skip
 SEGMENT_OPTIONS = (
     "n_components", "family", "duration", "max_duration", "duration_inference", "n_samples",
-    "right_censored", "left_censored", "concentration", "start_concentration", "learn_prior", "init", "random_state", "n_init",
-    "n_jobs",
+    "right_censored", "left_censored", "concentration", "start_concentration", "learn_prior",
+    "init", "random_state", "n_init", "n_jobs",
 )  # fmt: skip
 SEGMENT_DEFAULTS = {
     "duration": "negative-binomial",
