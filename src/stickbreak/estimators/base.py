@@ -12,7 +12,6 @@ import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -43,29 +42,13 @@ from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted, Learned
 from .model_files import save
 from .searches import MIXTURE_MOVES
+from .sklearn_twin import ASKED_OF_SKLEARN, twin_of
 from .stream_runs import stream
 from .views import Labeled, make_dataset, summary_values
 
 __all__ = ["Estimator", "RandomState"]
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
-
-ASKED_OF_SKLEARN = frozenset((
-    "get_metadata_routing", "set_fit_request", "set_partial_fit_request", "set_predict_request",
-    "set_predict_proba_request", "set_score_request", "_get_metadata_request",
-    "_get_class_level_metadata_request_values", "_get_doc_link", "_get_fitted_attr_html",
-    "_get_params_html", "_html_repr", "_doc_link_module", "_doc_link_template",
-    "_doc_link_url_param_generator", "_repr_html_", "_repr_html_inner", "_repr_mimebundle_",
-))  # fmt: skip
-
-
-@cache
-def _twin(cls: Hashable) -> Any:
-    """The class as it would be with BaseEstimator as a base."""
-    assert isinstance(cls, type)
-    from sklearn.base import BaseEstimator, DensityMixin
-
-    return type(cls.__name__, (cls, DensityMixin, BaseEstimator), {"__module__": cls.__module__})
 
 
 class Estimator(Learned):
@@ -398,7 +381,7 @@ class Estimator(Learned):
 
         def __getattr__(self, name: str) -> Any:
             if name in ASKED_OF_SKLEARN:
-                twin = _twin(cast(Hashable, type(self)))
+                twin = twin_of(cast(Hashable, type(self)))
                 found = inspect.getattr_static(twin, name)
                 return found.__get__(self, twin) if hasattr(found, "__get__") else found
             # raises; if a property failed, with its own message

@@ -21,32 +21,9 @@ from stickbreak.stats import Compose, Edit, Field, Shares, Within
 
 from .assignment import MAX_SHOWN, member_objects, pick, place_members
 from .base import BaseFamily, BaseScores
+from .member_names import divide_fields, member_prefix, number_fields, select_fields
 
 __all__ = ["Product", "ProductScores"]
-
-
-def _prefix(member: int) -> str:
-    return f"{member}."
-
-
-def _number(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The members' values, by their names in the Product."""
-    return {_prefix(i) + name: own[name] for i, own in enumerate(parts) for name in own}
-
-
-def _select(values: Counts, member: int, names: Iterable[str]) -> dict[str, Array]:
-    """A member's values, by its own names."""
-    return {name: values[_prefix(member) + name] for name in names}
-
-
-def _divide(values: Mapping[str, Array], n_members: int) -> list[dict[str, Array]]:
-    """The values of each member, by its own names."""
-    parts: list[dict[str, Array]] = [{} for _ in range(n_members)]
-    for name, value in values.items():
-        member, _, own = name.partition(".")
-        parts[int(member)][own] = value
-    return parts
-
 
 # ------------------------------------------------------------------------------------------- scores
 
@@ -80,12 +57,14 @@ class ProductScores(BaseScores):
     def collect(self, rows: tuple[Any, ...], shares: Shares, out: dict[str, Array]) -> None:
         """Add each member's statistics to its own fields."""
         for i, (scores, own) in enumerate(zip(self.members, rows, strict=True)):
-            scores.collect(own, shares, _select(out, i, self.names[i]))
+            scores.collect(own, shares, select_fields(out, i, self.names[i]))
 
     def pair(self, counts: Counts) -> float:
         """<potentials, counts>; NaN if a member has none."""
         pairs = enumerate(zip(self.members, self.names, strict=True))
-        return float(sum(scores.pair(_select(counts, i, names)) for i, (scores, names) in pairs))
+        return float(
+            sum(scores.pair(select_fields(counts, i, names)) for i, (scores, names) in pairs)
+        )
 
 
 # --------------------------------------------------------------------------------------- the family
@@ -276,12 +255,12 @@ class Product(BaseFamily):
 
     def zeros(self, n_components: int) -> dict[str, Array]:
         """Empty counts."""
-        return _number(family.zeros(n_components) for family, _ in self.members)
+        return number_fields(family.zeros(n_components) for family, _ in self.members)
 
     def _own(self, counts: Counts) -> list[tuple[Any, dict[str, Array]]]:
         """Each member with its counts, by the member's own names."""
         return [
-            (family, _select(counts, i, family.fields("component")))
+            (family, select_fields(counts, i, family.fields("component")))
             for i, (family, _) in enumerate(self.members)
         ]
 
@@ -319,12 +298,12 @@ class Product(BaseFamily):
 
     def smoothed_mean(self, counts: Counts) -> Mapping[str, Array]:
         """The members' mean parameters, numbered."""
-        return _number(family.smoothed_mean(own) for family, own in self._own(counts))
+        return number_fields(family.smoothed_mean(own) for family, own in self._own(counts))
 
     def bregman(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Array:
         """(J, K) sum of the members' divergences."""
         n = len(self.members)
-        parts = zip(self.members, _divide(first, n), _divide(second, n), strict=True)
+        parts = zip(self.members, divide_fields(first, n), divide_fields(second, n), strict=True)
         return np.sum([family.bregman(a, b) for (family, _), a, b in parts], axis=0)
 
     def divergence(self, rows: tuple[Any, ...], index: int) -> Array:
@@ -378,11 +357,11 @@ class Product(BaseFamily):
 
     def hyperparameters(self) -> dict[str, Array]:
         """What `learn` changes, by the member's number and the name of the argument."""
-        return _number(family.hyperparameters() for family, _ in self.members)
+        return number_fields(family.hyperparameters() for family, _ in self.members)
 
     def with_hyperparameters(self, values: Mapping[str, Array]) -> Self:
         """The same family with these values for the arguments that `learn` changes."""
-        parts = zip(self.members, _divide(values, len(self.members)), strict=True)
+        parts = zip(self.members, divide_fields(values, len(self.members)), strict=True)
         return self._with_families(
             [family.with_hyperparameters(own) if own else family for (family, _), own in parts]
         )
@@ -396,10 +375,10 @@ class Product(BaseFamily):
     def refine(self, counts: Counts) -> Edit | None:
         """The members' edits, combined into one."""
         found = [(i, family.refine(own)) for i, (family, own) in enumerate(self._own(counts))]
-        edits = tuple(Within(_prefix(i), edit) for i, edit in found if edit is not None)
+        edits = tuple(Within(member_prefix(i), edit) for i, edit in found if edit is not None)
         return Compose(edits) if edits else None
 
 
 def _renaming(member: int, axis: str) -> Callable[[str], str]:
     """How fields and axes of a member are renamed in the Product; components are common to all."""
-    return lambda name: name if name == axis else _prefix(member) + name
+    return lambda name: name if name == axis else member_prefix(member) + name
