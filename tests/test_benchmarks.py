@@ -51,6 +51,7 @@ def test_laps_of_chains_are_those_of_a_fit(name):
     assert np.isfinite(bounds).all()
 
 
+@pytest.mark.slow  # compiles sweeps of chains
 def test_sweeps_with_and_without_table_counts_are_compared(monkeypatch):
     monkeypatch.setattr(table_sweeps, "CASES", [(3, 20)])
     (row,) = table_sweeps.run(quick=True).rows

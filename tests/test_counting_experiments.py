@@ -51,6 +51,7 @@ def test_absent_steps_of_a_short_chain_are_those_of_all_paths() -> None:
     assert found.errors()["independent"] < found.errors()["100 draws"] + 0.1
 
 
+@pytest.mark.slow  # kernels of four ways are compiled
 def test_every_way_is_taken_at_the_same_posteriors(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

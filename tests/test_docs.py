@@ -39,7 +39,9 @@ def squeeze(text: str) -> list[str]:
     return [line.rstrip() for line in steady.strip().splitlines()]
 
 
-@pytest.mark.parametrize("page", FIRST)
+@pytest.mark.parametrize(
+    "page", [*FIRST[:-1], pytest.param(FIRST[-1], marks=pytest.mark.slow)]  # names every model
+)
 def test_python_blocks_run_and_print_what_they_promise(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,11 +41,12 @@ def test_other_starts_are_refused(move, start):
 
 def test_deletes_wait_too():
     engine = sb.BatchVB(moves=[sb.Delete(start="settled")], max_iter=200)
-    found = sb.DPMixture(6, inference=engine, random_state=0).fit(X)
-    laps = [record.lap for record in found.trace_.moves]
-    bounds = found.trace_.bound
-    assert laps
-    assert abs(bounds[laps[0] - 2] - bounds[laps[0] - 3]) < 1e-5 * len(X)
+    fits = [sb.DPMixture(6, inference=engine, random_state=seed).fit(X) for seed in range(5)]
+    first = [(fit, fit.trace_.moves[0].lap) for fit in fits if fit.trace_.moves]
+    assert first  # where all that is left over is empty, nothing is tried
+    for fit, lap in first:
+        bounds = fit.trace_.bound
+        assert abs(bounds[lap - 2] - bounds[lap - 3]) < 1e-5 * len(X)
 
 
 def test_a_settled_fit_is_resumed_bit_for_bit(tmp_path):
