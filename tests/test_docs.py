@@ -40,7 +40,8 @@ def squeeze(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [*FIRST[:-1], pytest.param(FIRST[-1], marks=pytest.mark.slow)]  # names every model
+    "page",
+    [*FIRST[:-1], pytest.param(FIRST[-1], marks=pytest.mark.slow)],  # names every model
 )
 def test_python_blocks_run_and_print_what_they_promise(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
