@@ -7,9 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 import stickbreak as sb
 from stickbreak.data import Batch, Sequences, measure
+from stickbreak.estimators.sequence_answers import drawn_potentials
 from stickbreak.inference import MeanLog
 from stickbreak.models import finite_hmm, hdp_hmm
 
@@ -71,6 +73,20 @@ def log_scores(fit: Fit, batch: Batch) -> np.ndarray:
     return np.asarray(
         found.model.log_evidence(found.model.predictive(found.counts, found.params), batch)
     )
+
+
+def drawn_scores(fit: Fit, batch: Batch, draws: int = 50) -> np.ndarray:
+    """(S,) log of the mean density of each sequence over parameters drawn from the posterior: the
+    published metric.
+    """
+    found, rng = fit.result, np.random.default_rng(0)
+    scores = [
+        found.model.log_evidence(
+            drawn_potentials(found.model, found.counts, found.params, rng), batch
+        )
+        for _ in range(draws)
+    ]
+    return np.asarray(logsumexp(scores, axis=0) - np.log(draws))
 
 
 def states(fits: list[Fit]) -> str:

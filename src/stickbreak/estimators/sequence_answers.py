@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from stickbreak.inference import Draw, workers
-from stickbreak.models import ModelPotentials
+from stickbreak.models import Model, ModelPotentials
 from stickbreak.parameters import require_whole
 from stickbreak.reading import Given, Rows, Stack, Values
-from stickbreak.stats import Array
+from stickbreak.stats import Array, Fields, Summary
 
 from .base import RandomState
 from .fitted import Fitted
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .sequence_fits import SequenceEstimator
 
 __all__ = [
-    "METHODS", "ask", "decode", "filter_proba", "impute", "predict", "predict_proba", "sample",
-    "score", "score_samples", "score_sequences",
+    "METHODS", "ask", "decode", "drawn_potentials", "filter_proba", "impute", "predict",
+    "predict_proba", "sample", "score", "score_samples", "score_sequences",
 ]  # fmt: skip
 
 METHODS = ("marginal", "viterbi")
@@ -242,32 +242,28 @@ def score_sequences(
     require_whole(draws=draws)
     fitted, table = self._use(given)
     batch, rng = replace(table, repeats=None).whole(), self._rng(random_state)
+    known = self._dictionary(fitted.schema, fitted.ids)
+    legal, found = None if known is None else known.log_legal, []
     with workers(self.n_jobs) as pool:
-        found = [
-            fitted.model.log_evidence(_draw_potentials(self, fitted, rng), batch, pool)
-            for _ in range(int(draws))
-        ]
+        for _ in range(int(draws)):
+            drawn = drawn_potentials(fitted.model, fitted.counts, fitted.params, rng)
+            potentials = replace(drawn, log_legal=legal)
+            found.append(fitted.model.log_evidence(potentials, batch, pool))
     return np.asarray(logsumexp(np.array(found), axis=0) - np.log(len(found)))
 
 
-def _draw_potentials(
-    self: SequenceEstimator, fitted: Fitted, rng: np.random.Generator
+def drawn_potentials(
+    model: Model, counts: Summary, params: Fields, rng: np.random.Generator
 ) -> ModelPotentials:
     """Potentials of parameters drawn from the posterior, rows renormalized over the states."""
-    model = fitted.model
     for part in (model.family, model.prior):
         if not part.draws:
             raise ValueError(
                 f"{type(part).__name__} cannot be drawn from its posterior; use draws=None"
             )
-    found = model.potentials(fitted.counts, fitted.params, Draw(rng))
-    known = self._dictionary(fitted.schema, fitted.ids)
+    found = model.potentials(counts, params, Draw(rng))
     rows = {name: _normalized(found[name]) for name in ("start", "transition")}
-    return replace(
-        found,
-        tables={**found.tables, **rows},
-        log_legal=None if known is None else known.log_legal,
-    )
+    return replace(found, tables={**found.tables, **rows})
 
 
 def score(
