@@ -37,15 +37,16 @@ def infinite(data: Sequences, family: Any, stickiness: float = 0.0) -> Setting:
     """A (sticky) HDP-HMM of the peers' concentrations; open priors of the family are set from the
     data.
     """
-    return Setting(data, hdp_hmm(_resolve(data, family), stickiness=stickiness, **ROWS))
+    return Setting(data, hdp_hmm(resolved(data, family), stickiness=stickiness, **ROWS))
 
 
 def finite(data: Sequences, family: Any, **rows: float) -> Setting:
     """Dirichlet rows, whose keywords are those of the prior."""
-    return Setting(data, finite_hmm(_resolve(data, family), **rows))
+    return Setting(data, finite_hmm(resolved(data, family), **rows))
 
 
-def _resolve(data: Sequences, family: Any) -> Any:
+def resolved(data: Sequences, family: Any) -> Any:
+    """The family, with open priors set from the data."""
     return family.locate(None, data.rows.shape[1]).resolve(measure(data, family.check_rows))
 
 
