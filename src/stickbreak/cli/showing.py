@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
@@ -91,7 +91,7 @@ def _chain_facts(model: Any) -> dict[str, Any]:
     """Start and transition probabilities, for models that have them."""
     return (
         {"start": model.startprob_, "transition": model.transmat_}
-        if isinstance(model, SequenceModel)
+        if isinstance(model, SequenceEstimator)
         else {}
     )
 
@@ -127,7 +127,7 @@ def settings(model: Any) -> dict[str, Any]:
 def components(model: Any) -> list[dict[str, Any]]:
     """Each component with all that is known of it."""
     posterior = model.posterior_
-    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
+    stays = model._mean_durations() if isinstance(model, SequenceEstimator) else None
     return [
         {
             "component": k,
@@ -162,7 +162,7 @@ def _table_lines(model: Any) -> list[str]:
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
-    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
+    stays = model._mean_durations() if isinstance(model, SequenceEstimator) else None
     header = [
         model._noun,
         "rows",

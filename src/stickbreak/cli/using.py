@@ -14,7 +14,7 @@ import stickbreak as sb
 from stickbreak.data import FileTable, open_like
 from stickbreak.estimators.segment_answers import SegmentModel
 from stickbreak.estimators.segment_forecasts import Segments
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.progress import Phase
 from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
@@ -192,7 +192,7 @@ def _open(
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
-        if options["sequence_id"] is not None and not isinstance(model, SequenceModel):
+        if options["sequence_id"] is not None and not isinstance(model, SequenceEstimator):
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )

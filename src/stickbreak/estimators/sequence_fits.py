@@ -1,4 +1,4 @@
-"""Estimators of sequences: fits, learned transitions, pictures."""
+"""Estimators of sequences: fits, learned transitions; answers are functions of them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from stickbreak.reading import (
 )
 from stickbreak.stats import Array
 
+from . import sequence_answers as answers
 from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
@@ -66,6 +67,15 @@ class SequenceEstimator(Estimator):
     __metadata_request__predict_proba: ClassVar = ROUTED
     __metadata_request__score: ClassVar = ROUTED
 
+    predict = answers.predict
+    decode = answers.decode
+    predict_proba = answers.predict_proba
+    filter_proba = answers.filter_proba
+    impute = answers.impute
+    score_samples = answers.score_samples
+    score_sequences = answers.score_sequences
+    score = answers.score
+    sample = answers.sample
     plot = plot_chain
 
     def _check_arguments(self) -> None:
@@ -215,8 +225,11 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._fit(replace(given, labels=labels, sample_weight=sample_weight))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._fit(given)
 
     def fit_predict(
         self,
@@ -230,8 +243,11 @@ class SequenceEstimator(Estimator):
         context: Values = None,
     ) -> Any:
         """Fit, then the best state of each row: `fit(X).labels_`."""
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._fit(replace(given, labels=labels, sample_weight=sample_weight)).labels_
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._fit(given).labels_
 
     def resume(
         self,
@@ -255,8 +271,11 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._resume(replace(given, labels=labels, sample_weight=sample_weight))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._resume(given)
 
     def partial_fit(
         self,
@@ -284,8 +303,10 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        given = replace(given, labels=labels, sample_weight=sample_weight)
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
         return self._stream(given, total_samples)
 
     # ------------------------------------------------------------------------------------ new data
