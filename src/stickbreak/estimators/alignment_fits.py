@@ -14,12 +14,14 @@ from stickbreak.errors import DataWarning, NumericalError, StickbreakWarning
 from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import CollapsedVB, Engine, Result, Start, count_workers, run
+from stickbreak.inference.collapsed import own_given_others
 from stickbreak.initialize.alignment import after_bag, even_links_start
 from stickbreak.models import Model
 from stickbreak.parameters import require_prior_count, require_whole
 from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, SentencePairs, open_pairs
+from stickbreak.stats import Array
 from stickbreak.structures import BagAlignment
 
 from .alignment_answers import AlignerAnswers, links_of_pairs
@@ -152,14 +154,17 @@ class AlignerEstimator(AlignerAnswers):
         """The fit with the links of its pairs.
 
         Of collapsed fits they come from what the pairs kept, which was inferred given all others:
-        counts that include a pair favor the links that it has.
+        counts that include a pair favor the links that it has. Stochastic ones keep nothing, and
+        find that at the end.
         """
         assert isinstance(task, AlignmentTask)
         assert task.pairs is not None
         batch, structure = task.table.whole(), fitted.model.structure
         assert isinstance(structure, BagAlignment)
-        kept = result.warm()
-        if kept is None or not {"links", "places"} & set(kept.arrays):
+        kept, engine = result.warm(), self._engine_for(task)
+        if not engine.revisits and engine.rule().is_predictive:
+            places = _given_others(fitted, task, pool)
+        elif kept is None or not {"links", "places"} & set(kept.arrays):
             places = self._decode(fitted, fitted.potentials(), batch, pool)
         else:
             places = structure.places_of(batch, kept)
@@ -298,6 +303,21 @@ class AlignerEstimator(AlignerAnswers):
         if own != said:
             raise ValueError(f"the model says {said} words, its lexicon has {own}")
         return 1
+
+
+def _given_others(fitted: Fitted, task: AlignmentTask, pool: Pool) -> Array:
+    """(n,) positions of all target words, of each pair given all others, batch by batch."""
+    model, lexicon, found = fitted.model, task.lexicon, []
+    assert lexicon is not None
+    assert isinstance(model.structure, BagAlignment)
+    for batch in task.table.batches():
+        assert batch.offsets is not None
+        assert batch.companion is not None
+        linked = lexicon.link(batch.rows, batch.offsets, batch.companion)
+        part = replace(batch, companion=linked)
+        own = own_given_others(model, fitted.counts, fitted.params, part, pool)
+        found.append(model.structure.places_of(part, own))
+    return np.concatenate(found)
 
 
 def _warn_of_none(fitted: Fitted, bitext: Bitext) -> None:
