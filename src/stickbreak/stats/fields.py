@@ -212,12 +212,7 @@ class Fields:
 
 
 def join(parts: Sequence[Fields]) -> Fields:
-    """Put the parts of a warm start back together along their first axis (row or unit).
-
-    A single part is returned as it is: nobody writes to it.
-    """
+    """Put the parts of a warm start back together along their first axis (row or unit)."""
     first = parts[0]
-    if len(parts) == 1:
-        return first
     arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in first.arrays}
     return replace(first, arrays=arrays)
