@@ -28,7 +28,7 @@ EXPERIMENTS = (
     "search_chains",
     "topic_bars", "ap_topics", "news_topics", "topic_starts",
     "joint_predictive", "part_of_speech", "text_prediction",
-    "hansards",
+    "swedish_links", "hansards",
     "dependencies", "unlabelled_trees", "grammar_sizes",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"

@@ -81,7 +81,7 @@ ALIGNER_OPTIONS = (
 ALIGNER_DEFAULTS = {
     "directions": "both",
     "word_concentration": "0.01",
-    "null": "0.2",
+    "null": "0.05",
     "max_length": "500",
 }
 
@@ -276,6 +276,7 @@ MODELS = (
         (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
         {
             **ALIGNER_DEFAULTS,
+            "null": "0.2",
             "jumps": "open",
             "jump_concentration": "1",
             "ibm1_laps": "5",

@@ -36,10 +36,12 @@ class Sequences(Table):
 
     repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
     companion : a second table for the same sequences, or None
+    step_sequences : most sequences of a stochastic step, unless the engine says
     """
 
     offsets: Array | None = None
     companion: Companion | None = field(default=None, kw_only=True)
+    step_sequences: int = field(default=STEP_SEQUENCES, kw_only=True)
 
     def __post_init__(self) -> None:
         assert self.offsets is not None
@@ -64,9 +66,11 @@ class Sequences(Table):
     def step_size(self) -> int:
         """Default number of sequences in a stochastic step: 64, or fewer with about 8,192 rows.
 
-        Larger steps tell little more; it is their number that a pass needs.
+        Larger steps tell little more; it is their number that a pass needs. Data whose model is
+        large beside a step ask for more (`step_sequences`).
         """
-        return max(1, min(STEP_SEQUENCES, round(STEP_ROWS * self.n_spans / self.n_rows)))
+        most = self.step_sequences * STEP_ROWS // STEP_SEQUENCES
+        return max(1, min(self.step_sequences, round(most * self.n_spans / self.n_rows)))
 
     def whole(self) -> Batch:
         """All sequences as one batch."""

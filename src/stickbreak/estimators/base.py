@@ -236,6 +236,10 @@ class Estimator(Learned):
             )
         return engine
 
+    def _engine_for(self, task: Task) -> Engine:
+        """The engine for these data; estimators may choose laps that suit their size."""
+        return self._engine(task.is_on_disk)
+
     def _model_of(self, task: Task, engine: Engine) -> Model:
         """The model to fit: that of the previous fit with its priors, or a new one."""
         if task.previous is not None:

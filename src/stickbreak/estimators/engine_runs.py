@@ -84,7 +84,7 @@ def make_seed(random_state: Any) -> int:
 
 def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
     """The best of `n_init` starts, and whether Ctrl-C ended the search."""
-    engine = estimator._engine(task.is_on_disk)
+    engine = estimator._engine_for(task)
     if task.previous is not None and engine.checkpoint is not None:
         raise ValueError(
             "checkpoint= cannot save a warm start, which needs the model it "
@@ -125,7 +125,7 @@ def resume_fit(
 
     saved : what is in it, if it has been read already
     """
-    engine = estimator._engine(task.is_on_disk)
+    engine = estimator._engine_for(task)
     if engine.checkpoint is None:
         raise ValueError(
             "resume needs an engine with checkpoint=, the file that the interrupted fit wrote"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -119,7 +119,14 @@ class Engine(Parameters):
     trace_visits : also record the bound after every visit (costs a bound each)
     checkpoint, checkpoint_every : file to save the fit's state to, and seconds between saves
     callbacks : objects of class Callback
+
+    revisits : whether batches are the same in every lap, so that what is found out about their rows
+        is worth keeping; if not, a fit holds nothing for each row
+    draws : whether laps draw labels
     """
+
+    revisits: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
     max_iter: int = 200
     tol: float = 1e-5
@@ -146,6 +153,10 @@ class Engine(Parameters):
 
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
+
+    def for_starts(self) -> Engine:
+        """The engine that finds a start for this one by fitting a simpler model: itself."""
+        return self
 
     def adapt(self, model: Model) -> Model:
         """The model that the engine fits: by default the given one."""

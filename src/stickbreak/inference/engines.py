@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +199,11 @@ class HardEM(_MemoizedEngine):
     max_iter, tol : most laps; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
+
+    def for_starts(self) -> Engine:
+        """EM: where nothing is known yet, many labelings are as good as the best."""
+        own = {field.name: getattr(self, field.name) for field in fields(EM)}
+        return EM(**own)
 
     def rule(self) -> BaseRule:
         """Modes of the best labeling."""

@@ -32,6 +32,9 @@ class BaseRule:
     continues: ClassVar[bool] = False
     """Whether units always continue from their values, and never begin afresh."""
 
+    is_predictive: ClassVar[bool] = False
+    """Whether parameters are integrated out, so that a unit is to be judged by all others."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""

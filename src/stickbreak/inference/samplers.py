@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .accumulate import Accumulator, Memoized
 from .collapsed import DrawOwn
@@ -23,6 +23,8 @@ __all__ = ["CollapsedGibbs", "Gibbs"]
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _Sampler(Engine):
     """What both samplers have: all laps are made, on one batch, in no order of components."""
+
+    draws: ClassVar[bool] = True
 
     max_iter: int = 1000
     tol: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,8 @@ def _require_steps(subchain_length: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _StochasticEngine(Engine):
+    revisits: ClassVar[bool] = False
+
     kappa: float = 0.6
     delay: float = 10.0
     first_rate: float | None = None
