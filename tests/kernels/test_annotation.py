@@ -45,9 +45,7 @@ def inferred(tables: dict[str, Array], times: Array) -> tuple[Array, Array, Anno
     return log_z, rows, out
 
 
-@pytest.mark.parametrize(
-    ("H", "spread"), [(1, 1.0), (2, 1.0), (2, 300.0), (2, 900.0), (3, 1.0)]
-)
+@pytest.mark.parametrize(("H", "spread"), [(1, 1.0), (2, 1.0), (2, 300.0), (2, 900.0), (3, 1.0)])
 def test_subtypes_of_given_trees_equal_enumeration(H: int, spread: float) -> None:
     tables, times = random_tables(H, H, spread), np.array([1.0, 2.0, 0.0, 1.0, 1.0])
     chosen = [s for s in range(len(TREES)) if H < 3 or len(GIVEN.of(s)) < 4]
@@ -111,15 +109,17 @@ def test_charts_equal_all_trees(H: int) -> None:
     potentials, structure = potentials_of(tables), Annotation(LISTING, 0.0)
     sums = structure.log_evidence(potentials, block)
     best = Annotation(LISTING, 0.0, "viterbi").parse(potentials, block)
-    product_of, shares = structure.parse(potentials, block), structure.tree_shares(
-        potentials, block
+    product_of, shares = (
+        structure.parse(potentials, block),
+        structure.tree_shares(potentials, block),
     )
     n_parsed = 0
     for s, words in enumerate(SENTENCES):
         trees = annotation.all_trees(words, LISTING)
         if not trees:
             assert sums[s] == best[1][s] == product_of[1][s] == -np.inf
-            assert (best[0].of(s) == -1).all() and not len(shares.of(s))
+            assert (best[0].of(s) == -1).all()
+            assert not len(shares.of(s))
             continue
         n_parsed += 1
         found = [annotation.infer(tables, nodes) for nodes in trees]
@@ -182,4 +182,5 @@ def test_sixty_words_do_not_underflow() -> None:
     numbers = LISTING.word_numbers
     words = np.array([numbers["b"], *(numbers[word] for word in "ca" * 30)])
     found = Annotation(LISTING, 0.0).log_evidence(potentials_of(tables), Block([words]))
-    assert np.isfinite(found[0]) and found[0] < -4000
+    assert np.isfinite(found[0])
+    assert found[0] < -4000

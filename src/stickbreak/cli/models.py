@@ -349,6 +349,39 @@ MODELS = (
         },
         reads="sentences",
     ),
+    ModelEntry(
+        "latent-pcfg",
+        "LatentPCFG",
+        "Fit a grammar with hidden subtypes of its symbols to a file of trees, to parse sentences.",
+        (
+            "stickbreak example --trees bank.mrg",
+            "stickbreak fit latent-pcfg bank.mrg --n-subtypes 2 --seed 0 --out bank.stickbreak",
+            "stickbreak predict bank.stickbreak bank.mrg --out parsed.mrg",
+        ),
+        (
+            "n_subtypes",
+            "concentration",
+            "word_concentration",
+            "root_concentration",
+            "rare",
+            "prune",
+            *TREE_OPTIONS,
+        ),
+        {
+            "n_subtypes": "4",
+            "concentration": "0.01, of each rule with each choice of subtypes",
+            "word_concentration": "0.01",
+            "root_concentration": "0.1",
+            "rare": "1",
+            "prune": "0.00001",
+            "max_length": "120",
+            "moves": "no",
+            "init": '"treebank" (counts of the trees, with 1 % noise); "collapsed" (sweeps from '
+            "there)",
+        },
+        reads="sentences",
+        engine="collapsed",
+    ),
 )
 
 

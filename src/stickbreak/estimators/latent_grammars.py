@@ -51,7 +51,8 @@ class LatentPCFG(TreebankEstimator):
         H^3 + 2 H^2 + H numbers in single precision for each word.
     prune : when parsing, symbols of a span are left out whose posterior in the grammar without
         subtypes is at most this; 0 for none, which is exact and slow.
-    max_length : most words of a sentence; longer ones are refused.
+    max_length : most words of a sentence to parse; longer ones are refused. Trees of a fit may be
+        longer, because their time grows with their length only.
     init : "treebank" (the counts of the treebank shared evenly among subtypes, each times 0.99 to
         1.01 at random) or "collapsed" (20 collapsed sweeps from there).
     max_iter, tol, random_state : as in `Mixture`.
@@ -91,7 +92,7 @@ class LatentPCFG(TreebankEstimator):
         root_concentration: float = 0.1,
         inference: str | Engine | None = None,
         prune: float = 1e-5,
-        max_length: int = 200,
+        max_length: int = 120,
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: RandomState = None,

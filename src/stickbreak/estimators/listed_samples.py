@@ -16,9 +16,7 @@ __all__ = ["draw_tree"]
 Tables = Mapping[str, Array]
 
 
-def draw_tree(
-    tables: Tables, listing: Listing, max_length: int, rng: np.random.Generator
-) -> Array:
+def draw_tree(tables: Tables, listing: Listing, max_length: int, rng: np.random.Generator) -> Array:
     """Nodes (n, 6) of one tree, see `number_trees`. tables : probabilities."""
     return np.asarray(try_until(lambda: _draw(tables, listing, max_length, rng), max_length))
 

@@ -43,6 +43,7 @@ class TreebankEstimator(TreeEstimator):
     """Fits to trees, and answers about sentences."""
 
     METHODS = ("max-rule", "viterbi")
+    learns_from_trees = True
     _noun, _plural = "subtype", "subtypes"
     n_subtypes: int
     horizontal: int | str
@@ -54,11 +55,7 @@ class TreebankEstimator(TreeEstimator):
     def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
         self._check_arguments()
         trees = as_trees(given.X)
-        for s, tree in enumerate(trees):
-            self._require_length(len(tree.words), s)
-        binary = [
-            binarize(tree, self.horizontal, f"tree {s}") for s, tree in enumerate(trees)
-        ]
+        binary = [binarize(tree, self.horizontal, f"tree {s}") for s, tree in enumerate(trees)]
         if previous is None:
             found = list_rules(binary, int(self.rare))
             family = ListedWords(**{name: getattr(found, name) for name in FIELDS})
@@ -88,7 +85,8 @@ class TreebankEstimator(TreeEstimator):
         self, given: Given, family: BaseFamily, schema: Schema | None
     ) -> tuple[Stack, Schema]:
         """Sentences to parse: lists of words, or trees, of which the words are taken."""
-        assert isinstance(family, ListedWords) and schema is not None
+        assert isinstance(family, ListedWords)
+        assert schema is not None
         sentences = words_of(given.X)
         for s, words in enumerate(sentences):
             if not words:

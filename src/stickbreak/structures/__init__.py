@@ -13,7 +13,7 @@ from .steps import Best, Drawn, Expected, LocalStep
 from .tree import Tree
 
 __all__ = [
-    "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency", "Division",
-    "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep", "LongUnit",
-    "Piece", "SemiMarkov", "TableChain", "Tree", "row_evidence",
+    "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
+    "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep",
+    "LongUnit", "Piece", "SemiMarkov", "TableChain", "Tree", "row_evidence",
 ]  # fmt: skip

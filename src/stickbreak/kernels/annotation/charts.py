@@ -1,5 +1,6 @@
 """Sentences parsed by charts over listed rules: first without subtypes, which leaves few symbols
-to each span, then with them."""
+to each span, then with them.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +148,7 @@ def sum_sentences(index, coarse, tables, words, offsets, prune, out_log):
 
 @kernel
 def slot_shares(index, tables, n, where, room, shares):
-    """shares (m,) = posterior that a tree has a node with the symbol of a slot at its span."""
+    """Shares (m,) = posterior that a tree has a node with the symbol of a slot at its span."""
     for s in range(n_spans(n)):
         for at in range(where.ends[s], where.ends[s + 1]):
             for a in range(room.low.shape[1]):

@@ -52,7 +52,8 @@ class CoarseWeights(NamedTuple):
 
 class CoarseRoom(NamedTuple):
     """low, top, out_low, out_top (spans, S), scale (spans,); active (spans, S) lists the symbols
-    with a top, n_active (spans,) of them."""
+    with a top, n_active (spans,) of them.
+    """
 
     low: np.ndarray
     top: np.ndarray

@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 LEAST = 1e-100  # of a node before it is scaled; below, the tree is done again in logarithms
-# Weights are at most one, so what has underflowed weighs less than 1e-307; log Z above this is safe.
+# Weights are at most one, so what has underflowed weighs less than 1e-307: nothing above this log Z.
 SAFE = -600.0
 
 
@@ -137,7 +137,8 @@ def tell_pair(weights, out, scale, left, right, times, counts, out_left, out_rig
 @kernel
 def outside_nodes(tables, nodes, times, room, out, out_rows):
     """Fill outside sums from the top; out += times * expected counts, out_rows (n, H) = times *
-    posteriors of the subtypes of tags."""
+    posteriors of the subtypes of tags.
+    """
     n, H = nodes.shape[0], tables.emit.shape[1]
     last, top, total, message = 2 * n - 2, nodes[0, 2], 0.0, np.empty(H)
     for a in range(H):

@@ -51,7 +51,8 @@ class Annotation(ParsedAnnotation):
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over subtypes of given trees; else over all trees that pruning
-        leaves."""
+        leaves.
+        """
         if block.companion is None:
             return super().log_evidence(potentials, block)
         unused = tables_of(potentials.empty.empty().arrays)
