@@ -120,7 +120,7 @@ def run() -> Experiment:
             rows.append(Row(f"H={H}, {engine} - {other}", f"{gap:+.2f} [{low:+.2f}, {high:+.2f}]"))
     return Experiment(
         "Latent annotations of a treebank: labelled brackets",
-        f"Treebank files 1-159 to fit ({len(split.train)} trees), 160-179 to choose prior counts by "
+        f"Treebank files 1-159 to fit ({len(split.train)} trees), 160-179 to choose priors by "
         f"({len(split.dev)}), 180-199 to score ({len(split.test)} sentences of up to 40 words). "
         f"`LatentPCFG`, one sister remembered, {LAPS} laps from the treebank's counts with 1 % "
         "noise, one seed; labelled F1 as evalb with COLLINS.prm, trees by max-rule product unless "

@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 LEAST = 1e-100  # of a node before it is scaled; below, the tree is done again in logarithms
-# Weights are at most one, so what has underflowed weighs less than 1e-307: nothing above this log Z.
+# Weights are at most one: what has underflowed weighs less than 1e-307, nothing above this log Z.
 SAFE = -600.0
 
 
