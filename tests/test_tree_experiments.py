@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import stickbreak as sb
 from experiments.dependencies import baseline
@@ -10,6 +11,8 @@ from experiments.grammar_sizes import LONGEST, draw
 from experiments.latent_annotations import f1_of, interval
 from experiments.treebanks import Parsed, branching, drop, shorter
 from stickbreak.data import parse_brackets
+
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
 
 
 def test_children_of_dropped_words_go_up() -> None:
