@@ -156,6 +156,23 @@ def test_the_bound_is_below_the_exact_evidence_of_one_subtype() -> None:
     assert found.bound == pytest.approx(exact, rel=1e-12)
 
 
+def test_one_subtype_gives_relative_frequencies() -> None:
+    """C34: whatever the start."""
+    settings = {"concentration": 1e-9, "word_concentration": 1e-9, "root_concentration": 1e-9}
+    first, second = (
+        sb.LatentPCFG(1, inference="em", random_state=seed, **settings).fit(TREES)
+        for seed in (0, 1)
+    )
+    assert first.rules_ == second.rules_
+    parents: dict[str, float] = {}
+    for rule in first.rules_:
+        parent = rule.text.split(" -> ")[0]
+        parents[parent] = parents.get(parent, 0.0) + rule.times
+    for rule in first.rules_:
+        expected = rule.times / parents[rule.text.split(" -> ")[0]]
+        assert rule.probability == pytest.approx(expected, abs=1e-7)
+
+
 # ------------------------------------------------------------------------------------ estimators
 
 
