@@ -142,7 +142,7 @@ def binarize(tree: ConstituentTree, horizontal: int | str = 1, name: str = "the 
     _, symbol = visit(tree)
     n = len(words)
     placed = [(a, *(c if c >= 0 else n - c - 1 for c in (b, c)), d) for a, b, c, d in nodes]
-    return Binarized(words, tags, above, placed, symbol)  # type: ignore[arg-type]
+    return Binarized(words, tags, above, placed, symbol)
 
 
 def _history(names: Sequence[str], horizontal: int | str) -> str:

@@ -114,8 +114,9 @@ class LatentPCFG(TreebankEstimator):
         super()._check_arguments()
         if self.horizontal not in HISTORIES or isinstance(self.horizontal, bool):
             raise ValueError(f'horizontal must be 0, 1 or "full"; got {self.horizontal!r}')
-        if not isinstance(self.rare, int | np.integer) or self.rare < 0:
-            raise ValueError(f"rare must be a whole number of words, 0 or more; got {self.rare!r}")
+        rare: Any = self.rare
+        if not isinstance(rare, int | np.integer) or rare < 0:
+            raise ValueError(f"rare must be a whole number of words, 0 or more; got {rare!r}")
         if not 0.0 <= self.prune < 1.0:
             raise ValueError(f"prune must be from 0 to below 1; got {self.prune!r}")
 

@@ -198,9 +198,9 @@ class TreebankEstimator(TreeEstimator):
                 DataWarning,
                 stacklevel=2,
             )
-        flat, tags = set(bad.tolist()), _best_tags(potentials, listing)
+        flat, tags, ends = set(bad.tolist()), _best_tags(potentials, listing), found.offsets
         return [
-            _flat(words, table.rows[table.offsets[s] : table.offsets[s + 1], 0], tags, listing)
+            _flat(words, table.rows[ends[s] : ends[s + 1], 0], tags, listing)
             if s in flat
             else make_tree(found.of(s), listing, words)
             for s, words in enumerate(sentences)

@@ -59,7 +59,7 @@ class ListedWords(BaseFamily):
     def listing(self) -> Listing:
         """The rules, checked: kernels trust them."""
         sizes = {"tops": None, "binary": 3, "unary": 2, "emits": 2}
-        tables = {}
+        tables: dict[str, Array] = {}
         for name, width in sizes.items():
             table = np.asarray(getattr(self, name))
             shape = (-1,) if width is None else (-1, width)
@@ -77,7 +77,8 @@ class ListedWords(BaseFamily):
                 raise ValueError(f"{name} is empty")
             if (table < 0).any() or (table >= limits[name]).any():
                 raise ValueError(f"{name} holds a number that no symbol or word has")
-        return Listing(*names, **tables)
+        tops, binary, unary, emits = tables.values()
+        return Listing(*names, tops, binary, unary, emits)
 
     def check_rows(self, rows: Any, first: int = 0) -> None:
         """Words must be whole numbers of listed words."""

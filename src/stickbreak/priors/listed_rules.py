@@ -90,9 +90,11 @@ class ListedRules(BasePrior):
         of_rules = of_rules + H * np.bincount(found.unary[:, 0], minlength=n_symbols)
         of_words = np.bincount(found.emits[:, 0], minlength=n_symbols)
         prior = float(self.concentration) * of_rules + float(self.word_concentration) * of_words
-        parents = (np.ascontiguousarray(t[:, 0]) for t in (found.binary, found.unary, found.emits))
+        binary, unary, emit = (
+            np.ascontiguousarray(table[:, 0]) for table in (found.binary, found.unary, found.emits)
+        )
         return RuleGroups(
-            *parents, float(self.concentration), float(self.word_concentration),
+            binary, unary, emit, float(self.concentration), float(self.word_concentration),
             float(self.root_concentration), prior,
         )  # fmt: skip
 

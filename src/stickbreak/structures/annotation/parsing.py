@@ -48,7 +48,7 @@ class ParsedAnnotation(SweptAnnotation):
         by_left, by_down, by_word = orders
         binary, unary, emits = found.binary[by_left], found.unary[by_down], found.emits[by_word]
         made = RuleIndex(
-            *(np.ascontiguousarray(column) for column in (binary[:, 0], binary[:, 2])), by_left,
+            np.ascontiguousarray(binary[:, 0]), np.ascontiguousarray(binary[:, 2]), by_left,
             left_ends, np.ascontiguousarray(unary[:, 0]), by_down, down_ends,
             np.ascontiguousarray(emits[:, 0]), by_word, word_ends, found.tops,
         )  # fmt: skip
@@ -86,19 +86,23 @@ class ParsedAnnotation(SweptAnnotation):
         Only those above 1e-6, and none of nodes that binarization has made.
         """
         is_kept = np.array([BAR not in name for name in self.listing.symbols])
-        rows, ends, _ = share_sentences(*self._given(potentials, block), is_kept, LEAST_SHARE)
+        index, coarse, weights, words, offsets = self._given(potentials, block)
+        rows, ends, _ = share_sentences(
+            index, coarse, weights, words, offsets, float(self.prune), is_kept, LEAST_SHARE
+        )
         return Companion(rows, ends)
 
     def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
         """(units,) logs of the sums over all trees that pruning leaves."""
+        index, coarse, weights, words, offsets = self._given(potentials, block)
         found = np.empty(block.n_spans)
-        sum_sentences(*self._given(potentials, block), found)
+        sum_sentences(index, coarse, weights, words, offsets, float(self.prune), found)
         return found
 
     def _given(self, potentials: Potentials, block: Batch) -> tuple[Any, ...]:
+        """Rules, weights without subtypes and with them, words and offsets."""
         weights = _weights(tables_of(potentials))
-        coarse = self._coarse(potentials)
-        return self.index[0], coarse, weights, block.rows, block.offsets, float(self.prune)
+        return self.index[0], self._coarse(potentials), weights, block.rows, block.offsets
 
 
 def _weights(logs: AnnotatedTables) -> AnnotatedTables:
