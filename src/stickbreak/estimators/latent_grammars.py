@@ -32,9 +32,9 @@ class LatentPCFG(TreebankEstimator):
     """Grammar of a treebank whose symbols have hidden subtypes, which parses new sentences.
 
     Rules are those of the treebank, binarized from the left, each with all subtypes of its parent
-    and children; what is learned is how the subtypes of a symbol differ [Matsuzaki, Miyao and Tsujii 2005].
-    The top symbol's choice is not split. Rare words are known by their shape, see `rare`. Chains
-    of unary rules are kept to one rule: the first and the last symbol.
+    and children; what is learned is how the subtypes of a symbol differ [Matsuzaki, Miyao and
+    Tsujii 2005]. The top symbol's choice is not split. Rare words are known by their shape, see
+    `rare`. Chains of unary rules are kept to one rule: the first and the last symbol.
 
     Parameters
     ----------
