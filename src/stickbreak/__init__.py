@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         HDPTopicModel,
         HMMAligner,
         LatentDirichletAllocation,
+        LatentPCFG,
         Mixture,
         OnlineFilter,
         SegmentFilter,
@@ -111,8 +112,8 @@ _HOMES = {
     "estimators": (
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
         "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
-        "LatentDirichletAllocation", "Mixture", "OnlineFilter", "SegmentFilter", "Segments",
-        "compare", "load", "resume",
+        "LatentDirichletAllocation", "LatentPCFG", "Mixture", "OnlineFilter", "SegmentFilter",
+        "Segments", "compare", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -185,6 +186,7 @@ __all__ = [
     "HMMAligner",
     "HardEM",
     "LatentDirichletAllocation",
+    "LatentPCFG",
     "Loosen",
     "MemoizedVB",
     "Merge",

@@ -373,18 +373,25 @@ def example(
     sentences: Annotated[
         bool, typer.Option("--sentences", help="Sentences of tags, one on each line of a .txt.")
     ] = False,
+    trees: Annotated[
+        bool, typer.Option("--trees", help="Trees in Penn brackets, one on each line of a .mrg.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Write a small table with three groups to try things on; or other kinds of data."""
-    from .example import write_bitext, write_documents, write_example, write_sentences
+    from . import example as examples
 
-    if sequences + documents + bitext + sentences > 1:
-        raise ValueError("--sequences, --documents, --bitext and --sentences contradict each other")
+    if sequences + documents + bitext + sentences + trees > 1:
+        raise ValueError(
+            "--sequences, --documents, --bitext, --sentences and --trees contradict each other"
+        )
     if bitext:
-        write_bitext(out, options)
+        examples.write_bitext(out, options)
     elif documents:
-        write_documents(out, options)
+        examples.write_documents(out, options)
     elif sentences:
-        write_sentences(out, options)
+        examples.write_sentences(out, options)
+    elif trees:
+        examples.write_treebank(out, options)
     else:
-        write_example(out, sequences, options)
+        examples.write_example(out, sequences, options)

@@ -90,6 +90,10 @@ GRAMMAR_OPTIONS = (
     "n_components", "concentration", "kind_concentration", "root_concentration", "learn_prior",
     *TREE_OPTIONS,
 )  # fmt: skip
+ANNOTATION_OPTIONS = (
+    "n_subtypes", "concentration", "word_concentration", "root_concentration", "rare", "prune",
+    *TREE_OPTIONS,
+)  # fmt: skip
 TREE_INITS = (
     '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
     "(sweeps from there) for all others"
@@ -349,6 +353,29 @@ MODELS = (
             "init": TREE_INITS,
         },
         reads="sentences",
+    ),
+    ModelEntry(
+        "latent-pcfg",
+        "LatentPCFG",
+        "Fit a grammar with hidden subtypes of its symbols to a file of trees, to parse sentences.",
+        (
+            "stickbreak example --trees bank.mrg",
+            "stickbreak fit latent-pcfg bank.mrg --n-subtypes 2 --seed 0 --out bank.stickbreak",
+            "stickbreak predict bank.stickbreak bank.mrg --out parsed.mrg",
+        ),
+        ANNOTATION_OPTIONS,
+        {
+            "n_subtypes": "4",
+            "concentration": "0.01",
+            "word_concentration": "0.01",
+            "root_concentration": "0.1",
+            "rare": "1",
+            "prune": "0.00001",
+            "max_length": "120",
+            "init": '"treebank" (its counts, with 1 % noise) or "collapsed" (sweeps from there)',
+        },
+        reads="sentences",
+        engine="collapsed",
     ),
 )
 

@@ -15,9 +15,22 @@ from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
 from .table import Table, compact, is_on_disk, is_sparse
+from .treebank import (
+    BAR,
+    HISTORIES,
+    Listing,
+    as_trees,
+    binarize,
+    find_words,
+    list_rules,
+    make_tree,
+    number_trees,
+)
 from .words import WordsError
 
 __all__ = [
+    "BAR",
+    "HISTORIES",
     "Batch",
     "Bitext",
     "Companion",
@@ -29,6 +42,7 @@ __all__ = [
     "Gold",
     "GrowingColumn",
     "Links",
+    "Listing",
     "Runs",
     "Scale",
     "Sequences",
@@ -40,10 +54,13 @@ __all__ = [
     "Windows",
     "WordsError",
     "as_links",
+    "as_trees",
+    "binarize",
     "check_heads",
     "check_table",
     "compact",
     "find_runs",
+    "find_words",
     "is_on_disk",
     "is_sparse",
     "iter_conllu",
@@ -51,9 +68,12 @@ __all__ = [
     "join_companions",
     "join_runs",
     "lag_rows",
+    "list_rules",
+    "make_tree",
     "measure",
     "name_columns",
     "number_pairs",
+    "number_trees",
     "open_like",
     "open_table",
     "parse_brackets",

@@ -7,6 +7,7 @@ from .dependencies import DMV
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .grammars import HDPPCFG, PCFG
 from .hidden_markov import HDPHMM, HMM
+from .latent_grammars import LatentPCFG
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
 from .segment_forecasts import Durations, SegmentFilter, Segments
@@ -32,6 +33,7 @@ __all__ = [
     "HDPTopicModel",
     "HMMAligner",
     "LatentDirichletAllocation",
+    "LatentPCFG",
     "Mixture",
     "OnlineFilter",
     "Rule",

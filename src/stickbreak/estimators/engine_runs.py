@@ -13,6 +13,7 @@ import numpy as np
 
 from stickbreak.data import Table, is_on_disk
 from stickbreak.errors import CheckpointError, NumericalError
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import (
     Engine,
     Result,
@@ -49,6 +50,7 @@ class Task:
     n_components : how many components to begin with, where there is no previous fit
     legal : (S, K) which components each set of rows may have; None for all
     previous : the fit to continue from; None to begin
+    family : the likelihood with all that it takes from the data, if reading has set it
     """
 
     table: Table
@@ -56,6 +58,7 @@ class Task:
     n_components: int
     legal: Array | None = None
     previous: Fitted | None = None
+    family: BaseFamily | None = None
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -46,6 +46,8 @@ class TreeEstimator(Estimator):
     METHODS: ClassVar[tuple[str, ...]] = ("viterbi",)
     finds_heads: ClassVar[bool] = False
     """Whether trees are heads of words, told by their tags; else brackets."""
+    learns_from_trees: ClassVar[bool] = False
+    """Whether fits are to trees; else to sentences."""
     _plural = "categories"
     _row_noun = "word"
     max_length: int

@@ -7,7 +7,7 @@ from .agreement import many_to_one, one_to_one, variation_of_information
 from .alignment import AlignmentScores, alignment_error_rate, alignment_scores
 from .coherence import npmi_coherence
 from .completion import document_completion
-from .trees import Attachment, SpanScores, attachment, span_scores
+from .trees import Attachment, SpanScores, attachment, span_counts, span_scores
 
 __all__ = [
     "AlignmentScores",
@@ -20,6 +20,7 @@ __all__ = [
     "many_to_one",
     "npmi_coherence",
     "one_to_one",
+    "span_counts",
     "span_scores",
     "variation_of_information",
 ]

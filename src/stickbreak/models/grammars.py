@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import DirichletRules, HDPRules, ValenceRows
-from stickbreak.structures import Dependency, Tree
+from stickbreak.families.listed import ListedWords
+from stickbreak.priors import DirichletRules, HDPRules, ListedRules, ValenceRows
+from stickbreak.structures import Annotation, Dependency, Tree
 
 from .base import Model
 
-__all__ = ["dependency_model", "finite_grammar", "hdp_grammar"]
+__all__ = ["annotated_grammar", "dependency_model", "finite_grammar", "hdp_grammar"]
+
+
+def annotated_grammar(family: ListedWords, *, prune: float = 1e-5, **rules: Any) -> Model:
+    """Subtypes of the symbols of listed rules; keywords are those of ListedRules."""
+    listing = family.listing
+    return Model(Annotation(listing, prune), family, ListedRules(listing, **rules), "subtype")
 
 
 def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:

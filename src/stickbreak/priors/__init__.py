@@ -17,6 +17,7 @@ from .hdp_rules import HDPRules
 from .hdp_transitions import HDPRows
 from .jumps import FertileJumps, Jumps, PositionPseudo, UniformPositions
 from .labeled_topics import LabeledTopics, WeakLimitTopics
+from .listed_rules import ListedRules
 from .root import (
     BetaRoot,
     ChainGroups,
@@ -42,8 +43,8 @@ __all__ = [
     "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
     "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
     "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
-    "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root", "RowPseudo",
-    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
+    "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root",
+    "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
     "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
     "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
