@@ -32,6 +32,7 @@ from . import learning, quadratic, wishart
 from .base import LOG_2PI, fill_missing, find_missing, require_prior_count
 from .lagged import LaggedMoments, prior_coefficients
 from .moments import DEFAULT_SHARE, cholesky, spread
+from .normality import departure
 from .prior_scales import column_spread, prior_frame, prior_vector, require_moderate
 from .regression import MatrixNormalWishart, PredictiveScores, RegressionForm, Successors
 
@@ -136,10 +137,18 @@ class AutoregressiveGaussian(LaggedMoments):
                     f"or None, got {given!r}"
                 )
 
+    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
+        """As for `Gaussian`, of what the rows before do not explain."""
+        return departure(rows, shares, followed, n_values=self.n_values)
+
     # ------------------------------------------------------------------------------------ posterior
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         """Of the offset: strength, and average (W,); dof; joint scatter diag(V, B) (W, W)."""
+        return self._prior_once
+
+    @cached_property
+    def _prior_once(self) -> tuple[float, Array, float, Array]:
         assert self.dof is not None
         scatter = block_diag(
             self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance

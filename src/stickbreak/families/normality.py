@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from stickbreak.protocols import Array
 
@@ -21,9 +21,17 @@ FLAT = 1e-12  # variance of an axis, relative to the largest, below which it is 
 
 
 def departure(
-    rows: Array, shares: Array, followed: Array | None, *, is_diagonal: bool = False
+    rows: Array,
+    shares: Array,
+    followed: Array | None,
+    *,
+    is_diagonal: bool = False,
+    n_values: int | None = None,
 ) -> Array | None:
-    """(K,) largest |z| of moments that are known for a Gaussian; None if rows lack entries.
+    """(K,) how far moments are from those known for a Gaussian; None if rows lack entries.
+
+    In standard errors: a component that is Gaussian exceeds them as rarely as a normal variable,
+    although the largest |z| of many moments is taken (`_of_many`).
 
     Skewness and kurtosis along the principal axes of a component's rows, the kurtosis of their
     distance from the mean [M70], and the distribution function along the axes. If rows have an
@@ -33,6 +41,7 @@ def departure(
     rows (n, D), shares (n, K) : repeats included
     followed (m,) : rows whose successor is the next row; None if rows have no order
     is_diagonal : the axes are the columns, and correlations of columns count as well
+    n_values : columns that are values; what the others explain of them linearly is taken out
     """
     if find_missing(rows) is not None:
         return None
@@ -44,15 +53,40 @@ def departure(
         if len(mine) == 0 or (n := weights.sum() ** 2 / (weights @ weights)) < LEAST_ROWS:
             continue
         weights = weights / weights.sum()
-        scores = _standardized(np.asarray(rows[mine], dtype=float), weights, is_diagonal)
-        found[k] = _of_moments(scores, weights, n)
+        values = np.asarray(rows[mine], dtype=float)
+        if n_values is not None:
+            values = _unexplained(values, weights, n_values)
+            n -= rows.shape[1] - n_values
+            if n < LEAST_ROWS:
+                continue
+        scores = _standardized(values, weights, is_diagonal)
+        D = scores.shape[1]
+        found[k], n_moments = _of_moments(scores, weights, n), 3 * D + 1
         if is_diagonal:
             found[k] = max(found[k], _of_correlations(scores, weights, n))
+            n_moments += D * (D - 1) // 2
         if followed is not None:
             position[mine] = np.arange(len(mine))
             found[k] = max(found[k], _of_order(scores, weights, position, followed))
+            n_moments += 2 * D
             position[mine] = -1
+        found[k] = _of_many(found[k], n_moments)
     return found
+
+
+def _of_many(largest: float, count: int) -> float:
+    """|z| that one normal variable exceeds as rarely as one of `count` exceeds the largest."""
+    log_tail = log_ndtr(-largest) + np.log(count)
+    return 0.0 if log_tail > -np.log(2.0) else float(-ndtri_exp(log_tail))
+
+
+def _unexplained(rows: Array, weights: Array, n_values: int) -> Array:
+    """(n, D) what is left of the first columns after a regression on the others."""
+    apart = rows - weights @ rows
+    values, context = apart[:, :n_values], apart[:, n_values:]
+    root = np.sqrt(weights)[:, None]
+    slopes = np.linalg.lstsq(root * context, root * values, rcond=FLAT)[0]
+    return np.asarray(values - context @ slopes)
 
 
 def _standardized(rows: Array, weights: Array, is_diagonal: bool) -> Array:
