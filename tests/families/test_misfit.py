@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stickbreak.data import Table, measure
-from stickbreak.families import AutoregressiveGaussian, Gaussian, Poisson
+from stickbreak.families import Gaussian, Poisson
 from stickbreak.families.normality import departure
 
 RNG = np.random.default_rng(0)
@@ -58,21 +57,6 @@ def test_many_columns_do_not_make_a_misfit():
     found = [of(RNG.standard_normal((500, 20))) for _ in range(100)]
     assert np.mean(np.array(found) > 3.0) < 0.1  # one in two, if each of 61 |z| counted alone
     assert np.mean(np.array(found) > 2.0) < 0.2
-
-
-def test_rows_that_follow_a_line_are_checked_by_what_it_leaves():
-    context = RNG.exponential(size=(N, 2))
-    noise = RNG.standard_normal((N, 2))
-    line = context @ np.array([[2.0, 1.0], [0.0, -3.0]])
-    assert of(np.hstack([line + noise, context])) > 6.0
-    assert of(np.hstack([line + noise, context]), n_values=2) < 3.0
-    bent = line + noise + 6.0 * (context[:, :1] > 1.0)
-    assert of(np.hstack([bent, context]), n_values=2) > 6.0
-    assert of(np.hstack([line + noise, context])[:9], n_values=2) == 0.0
-    family = AutoregressiveGaussian(intercept=True).locate(None, 4)
-    rows = np.hstack([line + noise, context])
-    family = family.resolve(measure(Table(rows), family.check_rows))
-    assert family.misfit(rows, np.ones((N, 1)))[0] < 3.0
 
 
 def test_shares_weigh_rows_of_overlapping_components():

@@ -32,7 +32,6 @@ from . import learning, quadratic, wishart
 from .base import LOG_2PI, fill_missing, find_missing, require_prior_count
 from .lagged import LaggedMoments, prior_coefficients
 from .moments import DEFAULT_SHARE, cholesky, spread
-from .normality import departure
 from .prior_scales import column_spread, prior_frame, prior_vector, require_moderate
 from .regression import MatrixNormalWishart, PredictiveScores, RegressionForm, Successors
 
@@ -136,10 +135,6 @@ class AutoregressiveGaussian(LaggedMoments):
                     f"{name} is for intercept=True; without an intercept it must be 0 "
                     f"or None, got {given!r}"
                 )
-
-    def misfit(self, rows: Any, shares: Array, followed: Array | None = None) -> Array | None:
-        """As for `Gaussian`, of what the rows before do not explain."""
-        return departure(rows, shares, followed, n_values=self.n_values)
 
     # ------------------------------------------------------------------------------------ posterior
 

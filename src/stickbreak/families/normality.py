@@ -21,12 +21,7 @@ FLAT = 1e-12  # variance of an axis, relative to the largest, below which it is 
 
 
 def departure(
-    rows: Array,
-    shares: Array,
-    followed: Array | None,
-    *,
-    is_diagonal: bool = False,
-    n_values: int | None = None,
+    rows: Array, shares: Array, followed: Array | None, *, is_diagonal: bool = False
 ) -> Array | None:
     """(K,) how far moments are from those known for a Gaussian; None if rows lack entries.
 
@@ -41,7 +36,6 @@ def departure(
     rows (n, D), shares (n, K) : repeats included
     followed (m,) : rows whose successor is the next row; None if rows have no order
     is_diagonal : the axes are the columns, and correlations of columns count as well
-    n_values : columns that are values; what the others explain of them linearly is taken out
     """
     if find_missing(rows) is not None:
         return None
@@ -53,13 +47,7 @@ def departure(
         if len(mine) == 0 or (n := weights.sum() ** 2 / (weights @ weights)) < LEAST_ROWS:
             continue
         weights = weights / weights.sum()
-        values = np.asarray(rows[mine], dtype=float)
-        if n_values is not None:
-            values = _unexplained(values, weights, n_values)
-            n -= rows.shape[1] - n_values
-            if n < LEAST_ROWS:
-                continue
-        scores = _standardized(values, weights, is_diagonal)
+        scores = _standardized(np.asarray(rows[mine], dtype=float), weights, is_diagonal)
         D = scores.shape[1]
         found[k], n_moments = _of_moments(scores, weights, n), 3 * D + 1
         if is_diagonal:
@@ -78,15 +66,6 @@ def _of_many(largest: float, count: int) -> float:
     """|z| that one normal variable exceeds as rarely as one of `count` exceeds the largest."""
     log_tail = log_ndtr(-largest) + np.log(count)
     return 0.0 if log_tail > -np.log(2.0) else float(-ndtri_exp(log_tail))
-
-
-def _unexplained(rows: Array, weights: Array, n_values: int) -> Array:
-    """(n, D) what is left of the first columns after a regression on the others."""
-    apart = rows - weights @ rows
-    values, context = apart[:, :n_values], apart[:, n_values:]
-    root = np.sqrt(weights)[:, None]
-    slopes = np.linalg.lstsq(root * context, root * values, rcond=FLAT)[0]
-    return np.asarray(values - context @ slopes)
 
 
 def _standardized(rows: Array, weights: Array, is_diagonal: bool) -> Array:
