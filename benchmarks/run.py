@@ -24,6 +24,7 @@ NAMES = (
     "sparse_mixtures",
     "sparse_chains",
     "moves",
+    "search_cost",
     "scaling",
     "on_disk",
     "out_of_core",

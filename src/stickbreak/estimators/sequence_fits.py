@@ -45,6 +45,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .searches import begin_states
 from .views import Labeled, plot_chain
 
 __all__ = ["SequenceEstimator"]
@@ -140,12 +141,16 @@ class SequenceEstimator(Estimator):
         if init == "collapsed":
             return self._draw_paths(model, task, rng, pool)
         candidates = 1 if init == "random-blocks" else CANDIDATES
-        start = from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
-        if init != "better":
-            return start
-        return better_start(
-            model, table, [start, self._draw_paths(model, task, rng, pool)], rng, pool
-        )
+
+        def make(some: Sequences) -> Start:
+            return from_blocks(model, some, K, rng, legal=legal, candidates=candidates)
+
+        if init == "better":
+            starts = [make(table), self._draw_paths(model, task, rng, pool)]
+            return better_start(model, table, starts, rng, pool)
+        if self.init == "auto" and pick_engine(self, False).mover().moves:
+            return begin_states(model, task, make, rng, pool)
+        return make(table)
 
     def _init(self) -> str:
         """The start: the one that is asked for, or the one that does best with the arguments.

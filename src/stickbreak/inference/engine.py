@@ -102,6 +102,12 @@ class Callback:
     def on_step(self, info: Info) -> None:
         """After every visit."""
 
+    def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
+        """Before a move is tried on data that laps cannot track it on.
+
+        kind : "birth", "merge", "delete" or "loosen"; ids : components that it would change
+        """
+
     def on_lap(self, record: LapRecord) -> None:
         """After every lap."""
 

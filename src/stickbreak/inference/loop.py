@@ -180,7 +180,8 @@ class _Loop:
             self.mover.plan(*of_fit)
             if self.mover.proposals:
                 return True
-        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
+        callbacks = self.engine.callbacks
+        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed(), callbacks)
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)

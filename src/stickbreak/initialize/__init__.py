@@ -19,7 +19,7 @@ from .plusplus import (
 )
 from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
-from .settled import from_settled
+from .settled import from_settled, from_settled_part
 
 __all__ = [
     "N_PATHS",
@@ -48,6 +48,7 @@ __all__ = [
     "from_random",
     "from_scalable",
     "from_settled",
+    "from_settled_part",
     "place_words",
     "refine_hard",
     "word_counts",
