@@ -20,6 +20,7 @@ NAMES = (
     "documents",
     "table_sweeps",
     "sweeps",
+    "chain_sweeps",
     "memoized_lap",
     "sparse_mixtures",
     "sparse_chains",

@@ -116,6 +116,21 @@ def test_counts_changed_in_place_are_those_of_the_shares(n):
     assert swept.log_z == other.log_z
 
 
+def test_words_whose_weights_underflow_in_floats_are_weighed_in_doubles():
+    """Words that hold what they may not have, and prior counts of 1e-40 for what they may."""
+    data = replace(corpus(), sets=np.zeros(corpus().n_rows, dtype=np.int64))
+    model = lda(Categorical(0.4, n_symbols=(V,)), 1e-40)
+    legal = np.array([[0.0, 1.0, 1.0]])
+    start = from_local(model, data, K, np.random.default_rng(0), legal=legal)
+    start.warm["shares"][:] = [1.0, 0.0, 0.0]
+    seed = count_own(model, start.params, data.whole(), start.warm, map)
+    found, own = ExcludeOwn().visit(model, seed, start.params, data.whole(), start.warm, (), map)
+    assert np.isfinite(found.log_z)
+    np.testing.assert_allclose(own["shares"].sum(1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(own["shares"][0], [0.0, 0.5, 0.5])  # both are empty
+    assert own["shares"][:, 0].max() == 0.0
+
+
 def test_a_start_may_give_up_its_shares():
     data = corpus()
     model, start = begun("lda", data)

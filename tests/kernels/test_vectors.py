@@ -12,20 +12,26 @@ from stickbreak.kernels.compile import kernel
 from stickbreak.kernels.vectors import (
     EIGHT,
     at_least,
+    doubles,
     exponent,
     fill,
+    first_float,
     first_four,
+    floats,
     fma,
     gather,
     larger,
     last_four,
     load,
+    load_floats,
     mantissa,
     prefetch,
     scatter,
     single,
     spread,
+    spread_sum,
     store,
+    store_some,
     times_power,
     turn,
 )
@@ -34,6 +40,7 @@ LAW = settings(max_examples=60, deadline=None, derandomize=True)
 numbers = st.floats(allow_nan=True, allow_infinity=True, width=64)
 eights = st.lists(numbers, min_size=EIGHT, max_size=EIGHT).map(np.array)
 positive = st.lists(st.floats(1e-300, 1e300), min_size=EIGHT, max_size=EIGHT).map(np.array)
+finite = st.lists(st.floats(-1e3, 1e3), min_size=EIGHT, max_size=EIGHT).map(np.array)
 ROUND = 6755399441055744.0  # 1.5 * 2 ** 52
 
 
@@ -172,3 +179,42 @@ def test_single_rounds_to_floats(x):
     rounded(x, out)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, x.astype(np.float32).astype(float))
+
+
+@kernel
+def in_floats(x, y, out, out_some):
+    a, b = load_floats(x, 0), load_floats(y, 0)
+    store(out, 0, a + b)
+    store(out, EIGHT, 2.0 * a - b / 3.0)
+    store(out, 2 * EIGHT, larger(a, b))
+    store(out, 3 * EIGHT, doubles(a) * 3.0)
+    store(out, 4 * EIGHT, floats(load(y, 0) * 0.1))
+    store(out, 5 * EIGHT, spread_sum(a))
+    store(out, 6 * EIGHT, fma(floats(2.0), a, 1.0))
+    for count in range(EIGHT):
+        store_some(out_some, count * EIGHT, a, count)
+    return first_float(b)
+
+
+@given(finite, finite)
+@LAW
+def test_floats_are_rounded_as_arrays_of_floats(x, y):
+    out, some = np.empty((7, EIGHT), np.float32), np.zeros((EIGHT, EIGHT), np.float32)
+    first = in_floats(x, y, out, some)
+    a, b = x.astype(np.float32), y.astype(np.float32)
+    third, two = np.float32(3.0), np.float32(2.0)
+    sums = a
+    for step in (4, 2, 1):
+        sums = sums + np.roll(sums, -step)
+    expected = [
+        a + b, two * a - b / third, np.where(a > b, a, b), (a.astype(float) * 3.0), y * 0.1, sums,
+        two * a + np.float32(1.0),
+    ]  # fmt: skip
+    # a product may be rounded with the sum
+    np.testing.assert_allclose(out, np.array(expected, np.float32), rtol=1e-5, atol=1e-3)
+    for row in (0, 2, 3, 4, 5):
+        np.testing.assert_array_equal(out[row], np.float32(expected[row]))
+    assert len(set(out[5].tolist())) == 1
+    for count in range(EIGHT):
+        np.testing.assert_array_equal(some[count], np.where(np.arange(EIGHT) < count, a, 0.0))
+    assert first == b[0]

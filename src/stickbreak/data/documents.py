@@ -31,6 +31,8 @@ class Documents(Sequences):
 
     times: Array | None = None
 
+    unit_name = "documents"
+
     @classmethod
     def from_counts(cls, counts: Any, times: Array | None = None) -> Documents:
         """Documents from a matrix (S, V) of counts, dense or sparse."""

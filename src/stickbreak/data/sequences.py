@@ -43,6 +43,8 @@ class Sequences(Table):
     companion: Companion | None = field(default=None, kw_only=True)
     step_sequences: int = field(default=STEP_SEQUENCES, kw_only=True)
 
+    unit_name = "sequences"
+
     def __post_init__(self) -> None:
         assert self.offsets is not None
         if self.companion is not None and len(self.companion.offsets) != len(self.offsets):

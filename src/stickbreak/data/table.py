@@ -6,7 +6,7 @@ import hashlib
 import mmap
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,8 @@ class Table:
     repeats: Array | None = None
     sets: Array | None = None
 
+    unit_name: ClassVar[str] = "rows"
+
     @property
     def n_rows(self) -> int:
         """Number of rows, repeats not counted."""
@@ -71,6 +73,10 @@ class Table:
     def step_size(self) -> int:
         """Default number of units in a step of stochastic inference."""
         return STEP_ROWS
+
+    def some(self, size: int, rng: np.random.Generator) -> Table:
+        """Random units of about `size` rows in total that can stand for all; else all of them."""
+        return self
 
     def whole(self) -> Batch:
         """All rows as one batch."""

@@ -35,7 +35,9 @@ __all__ = ["Callback", "Data", "Engine", "SparseEngine", "Visits", "bound_by_pas
 
 
 class Data(Protocol):
-    """What an engine needs of the data."""
+    """What an engine needs of the data. unit_name : what its units are called in messages."""
+
+    unit_name: ClassVar[str]
 
     @property
     def n_rows(self) -> int:

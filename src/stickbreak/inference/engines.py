@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stickbreak.data import Documents
 from stickbreak.parameters import require_whole
 
 from .accumulate import Accumulator, Memoized
@@ -43,7 +42,6 @@ __all__ = [
 
 
 N_BLOCKS = 20  # batches of collapsed inference, where a batch is the unit
-SWEPT_ROWS = 500_000  # rows of a batch that is swept: a visit copies what they keep
 
 
 def check_memory(n_batches: int | str, memory_limit: float) -> None:
@@ -332,8 +330,7 @@ class CollapsedVB(_MemoizedEngine):
                     f"inference learns each batch from the others; use {remedy}"
                 )
             return plan
-        is_whole = isinstance(data, Documents)
-        n = 1 if is_whole else max(1, round(data.n_rows / SWEPT_ROWS))
+        n = max(1, round(data.n_rows / model.structure.swept_rows))
         return replace(self, n_batches=n).plan(data)
 
     def stopping(self) -> Stopping:

@@ -17,11 +17,11 @@ from stickbreak.data import Batch
 from stickbreak.protocols import Array, Pool, Watch
 from stickbreak.stats import Field, Fields, Summary
 
-from .rules import LogMean
+from .rules import InWindows, LogMean
 from .unit_sweeps import KeptShares
 
 if TYPE_CHECKING:
-    from stickbreak.models import Model, ModelPotentials
+    from stickbreak.models import Model
 
     from .engine import Data
     from .state import Start
@@ -32,12 +32,8 @@ KEPT = np.float32
 
 
 @dataclass(frozen=True)
-class WindowLogMean(LogMean):
+class WindowLogMean(InWindows, LogMean):
     """Posterior predictive, for windows of sequences that begin anywhere."""
-
-    def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
-        """Potentials of whole sequences, and those of window starts."""
-        return model.window_potentials(counts, params, self)
 
 
 @dataclass(frozen=True)

@@ -150,12 +150,17 @@ class MeanLog(BaseRule):
 
 
 @dataclass(frozen=True)
-class WindowMeanLog(MeanLog):
-    """Expected log, for windows of sequences that begin anywhere."""
+class InWindows(BaseRule):
+    """A rule for windows of sequences that begin anywhere, beside the rule for whole ones."""
 
     def potentials(self, model: Model, counts: Summary, params: Fields) -> ModelPotentials:
         """Potentials of whole sequences, and those of window starts."""
         return model.window_potentials(counts, params, self)
+
+
+@dataclass(frozen=True)
+class WindowMeanLog(InWindows, MeanLog):
+    """Expected log, for windows of sequences that begin anywhere."""
 
 
 @dataclass(frozen=True)

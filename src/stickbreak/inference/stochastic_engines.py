@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from stickbreak.data import Documents, Sequences
+from stickbreak.data import Sequences
 from stickbreak.errors import DataWarning
 from stickbreak.parameters import require_whole
 from stickbreak.protocols import Pool
@@ -99,8 +99,7 @@ class _BatchEngine(_StochasticEngine):
 
     def check_data(self, model: Model, data: Data) -> None:
         """Say so if a step would take more units than there are."""
-        units = "sequences" if isinstance(data, Sequences) else "rows"
-        self._warn_of_few(data.n_spans, "documents" if isinstance(data, Documents) else units)
+        self._warn_of_few(data.n_spans, data.unit_name)
 
     def _warn_of_few(self, n_units: int, units: str) -> None:
         if self.batch_size is not None and self.batch_size > n_units:

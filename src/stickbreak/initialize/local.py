@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Documents, Table
+from stickbreak.data import Table
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -71,8 +71,7 @@ def from_collapsed(
     counts are scaled to all.
     """
     n_units, n_spans = data.n_units, data.n_spans
-    if isinstance(data, Documents):
-        data = data.some(MOST_SHARES // n_components, rng)
+    data = data.some(MOST_SHARES // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     start = sweep_on(model, data, start, n_sweeps, pool, callbacks)
     seed = start.seed.scale(n_units / data.n_units)

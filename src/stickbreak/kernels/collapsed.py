@@ -23,20 +23,26 @@ from .compile import inline, kernel
 from .gamma import log_fast
 from .vectors import (
     EIGHT,
+    doubles,
     fill,
+    first_float,
     first_four,
+    floats,
     fma,
     larger,
     last_four,
     load,
+    load_floats,
     prefetch,
-    single,
+    spread_sum,
     store,
+    store_some,
 )
 
 __all__ = ["LiveTable", "count_documents", "sweep_documents"]
 
 TINY = 1e-300  # shares below it have no entropy
+LEAST = 1e-30  # sums of floats below it are of doubles instead
 
 
 class LiveTable(NamedTuple):
@@ -140,14 +146,14 @@ def count_documents(index, repeats, offsets, times, own, out_table, out_counts):
 def weigh_slots(
     k, own, mine, pseudo, table, at, base, others, base_total, times, part, weights
 ):  # fmt: skip
-    """Weights of eight components from k on, kept in weights (width,).
+    """Weights of eight components from k on, kept in weights (width,), floats.
 
     Counts of all data are others + times * mine.
     """
-    counts = load(mine, k)
-    every = fma(counts, times, load(others, k))
-    word = load(table, at + k)
-    chance = weigh(own, own * part, counts, load(pseudo, k), word, base, every, base_total)
+    counts = load_floats(mine, k)
+    every = fma(counts, times, load_floats(others, k))
+    word, least = load_floats(table, at + k), load_floats(pseudo, k)
+    chance = weigh(own, own * part, counts, least, word, base, every, base_total)
     store(weights, k, chance)
     return chance
 
@@ -155,8 +161,8 @@ def weigh_slots(
 @inline
 def renew_slots(k, new, old, mine, repeats, out_table, at, weight, joins):
     """Counts of eight components from k on, when a word's shares `old` become `new`."""
-    store(mine, k, fma(new - old, repeats, load(mine, k)))
-    change = fma(old, -joins, new)
+    store(mine, k, fma(new - old, repeats, load_floats(mine, k)))
+    change = fma(doubles(old), -joins, doubles(new))  # exact: tables are not counted anew
     store(out_table, at + k, fma(change, weight, load(out_table, at + k)))
 
 
@@ -180,19 +186,45 @@ def longest(offsets):
 
 
 @kernel
-def begin_document(own, repeats, lo, hi, pseudo, totals, base_total, share, out_mine, out_others):
-    """Counts (width,) of a document, and those of all data less `share` of it; prior counts added.
+def begin_document(own, repeats, lo, hi, share, out_counts, totals):
+    """Counts (width,) of a document; `share` of it is taken from totals (width,).
 
     Returns how many words the document has.
     """
     length = 0.0
     for n in range(lo, hi):
         length += repeats[n]
-    out_mine[:] = pseudo
-    add_words(own, repeats, lo, hi, out_mine)
+    out_counts[:] = 0.0
+    add_words(own, repeats, lo, hi, out_counts)
     for k in range(totals.shape[0]):
-        out_others[k] = totals[k] + base_total - share * out_mine[k]
+        totals[k] -= share * out_counts[k]
     return length
+
+
+@kernel
+def round_document(counts, totals, pseudo, base_total, share, out_mine, out_others):
+    """Counts (width,) of a document and those of all others, prior counts added, as floats."""
+    for k in range(counts.shape[0]):
+        out_mine[k] = counts[k] + pseudo[k]
+        out_others[k] = totals[k] + (base_total - share * pseudo[k])
+
+
+@kernel
+def weigh_exactly(
+    own, one, mine, pseudo, table, base, others, base_total, share, part, legal, weights
+):  # fmt: skip
+    """Weights (width,) of a word, divided by their sum, where floats underflow. Returns the sum."""
+    K, total = own.shape[0], 0.0
+    exact = np.zeros(K)
+    for k in range(K):
+        r = own[k] * one
+        word = max(table[k] - r * part, 0.0) + base
+        every = max(others[k] + share * mine[k] - r * part, base_total)
+        exact[k] = legal[k] * max(mine[k] - r, pseudo[k]) * (word / every)
+        total += exact[k]
+    for k in range(K):
+        weights[k] = exact[k] / total
+    return total
 
 
 @kernel
@@ -208,12 +240,12 @@ def sum_logs(values, repeats, lo, hi):
 
 
 @kernel
-def end_document(others, pseudo, base_total, share, is_part, mine, totals):
-    """Counts of the document and of all data, without prior counts."""
-    for k in range(mine.shape[0]):
-        if is_part:
-            totals[k] = others[k] + share * mine[k] - base_total
-        mine[k] = max(mine[k] - pseudo[k], 0.0)
+def end_document(own, repeats, lo, hi, share, out_counts, totals):
+    """Counts (width,) of a document after its sweep; `share` of it is added to totals (width,)."""
+    out_counts[:] = 0.0
+    add_words(own, repeats, lo, hi, out_counts)
+    for k in range(totals.shape[0]):
+        totals[k] += share * out_counts[k]
 
 
 @kernel
@@ -234,59 +266,64 @@ def sweep_documents(
     out_table (V, width), out_counts (S, width) : += and = the counts of the words' shares
     """
     K, width, log_z, entropy = own.shape[1], totals.shape[0], 0.0, 0.0
-    whole, last, weights, others = K // EIGHT * EIGHT, fill(0.0), np.zeros(width), np.zeros(width)
+    whole, last, first = K // EIGHT * EIGHT, floats(0.0), pseudo.astype(np.float32)
+    mine, others, weights = first.copy(), first.copy(), np.zeros(width, dtype=np.float32)
     is_live, spare, sums = live_slots(K), np.zeros(EIGHT), np.ones(longest(offsets) + EIGHT)
     prior, joins = pseudo.sum() + rest, 1.0 if is_part else 0.0
     for s in range(offsets.shape[0] - 1):
-        lo, hi, mine, share = offsets[s], offsets[s + 1], out_counts[s], times[s] * joins
+        lo, hi, share = offsets[s], offsets[s + 1], times[s] * joins
         part = min(times[s], 1.0) * joins
-        length = begin_document(
-            own, repeats, lo, hi, pseudo, totals, base_total, share, mine, others
-        )
+        length = begin_document(own, repeats, lo, hi, share, out_counts[s], totals)
+        round_document(out_counts[s], totals, pseudo, base_total, share, mine, others)
         for n in range(lo, hi):
             sums[n - lo], c, start, at = 1.0, repeats[n], n * K, index[n] * width
             if c == 0.0:
                 continue
-            weight, ahead, chances = c * times[s], index[min(n + 2, hi - 1)] * width, fill(0.0)
+            weight, ahead, chances = c * times[s], index[min(n + 2, hi - 1)] * width, floats(0.0)
             one = min(c, 1.0)
             for k in range(0, whole, EIGHT):
                 chances = chances + weigh_slots(
-                    k, load(own, start + k) * one,
-                    mine, pseudo, table, at, base, others, base_total, share, part, weights,
+                    k, load_floats(own, start + k) * one,
+                    mine, first, table, at, base, others, base_total, share, part, weights,
                 )  # fmt: skip
             if whole < K:
                 if start + whole + EIGHT <= own.size:  # also shares of the next word
-                    last = load(own, start + whole) * load(is_live, 0)
+                    last = load_floats(own, start + whole) * load_floats(is_live, 0)
                 else:
                     for k in range(whole, K):
                         spare[k - whole] = own[n, k]
-                    last = load(spare, 0)
+                    last = load_floats(spare, 0)
                 chances = chances + weigh_slots(
                     whole, last * one,
-                    mine, pseudo, table, at, base, others, base_total, share, part, weights,
+                    mine, first, table, at, base, others, base_total, share, part, weights,
                 )  # fmt: skip
-            total = first_four(chances) + last_four(chances)
+            chances = spread_sum(chances)
+            scale, total = 1.0 / chances, first_float(chances)
             if sets.shape[0] > 0:
                 total = choose_legal(legal, sets[n], weights)
+                scale = floats(1.0 / total)
+            if not total > LEAST:
+                total = weigh_exactly(
+                    own[n], one, mine, pseudo, table[index[n]], base, others, base_total, share,
+                    part, legal[sets[n] if sets.shape[0] > 0 else 0], weights,
+                )  # fmt: skip
+                scale = floats(1.0)
             if total > TINY:
                 sums[n - lo] = total / (max(length - one, 0.0) + prior)
             else:  # no component is possible, or none is finite
                 log_z += weight * math.log(total)
-            scale = 1.0 / total
             for k in range(0, whole, EIGHT):
-                new, old = single(load(weights, k) * scale), load(own, start + k)
+                new, old = load_floats(weights, k) * scale, load_floats(own, start + k)
                 store(own, start + k, new)
                 renew_slots(k, new, old, mine, c, out_table, at, weight, joins)
                 prefetch(table, ahead + k)
             if whole < K:
-                new = single(load(weights, whole) * scale)
+                new = load_floats(weights, whole) * scale
                 renew_slots(whole, new, last, mine, c, out_table, at, weight, joins)
                 prefetch(table, ahead + whole)
-                store(spare, 0, new)
-                for k in range(whole, K):
-                    own[n, k] = spare[k - whole]
+                store_some(own, start + whole, new, K - whole)
         log_z += times[s] * sum_logs(sums, repeats, lo, hi)
         if is_measured:
             entropy += times[s] * entropy_of_words(own, repeats, lo, hi)
-        end_document(others, pseudo, base_total, share, is_part, mine, totals)
+        end_document(own, repeats, lo, hi, share, out_counts[s], totals)
     return log_z, entropy

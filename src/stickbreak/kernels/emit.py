@@ -1,4 +1,4 @@
-"""Vectors of eight doubles in numba: their type, and functions given by their instructions.
+"""Vectors of eight doubles or floats in numba: types, and functions given by their instructions.
 
 Imported when the first kernel is compiled, because it needs numba.
 """
@@ -24,19 +24,20 @@ NUMBERS = types.float64, types.float32, types.int64
 
 
 class Eight(types.Type):
-    """Eight doubles."""
+    """Eight doubles, or eight floats."""
 
-    def __init__(self) -> None:
-        super().__init__(name="Eight")
+    def __init__(self, name: str, held: ir.VectorType) -> None:
+        super().__init__(name=name)
+        self.held = held
 
 
-EIGHT = Eight()
+EIGHT, EIGHT_FLOATS = Eight("Eight", VECTOR), Eight("EightFloats", SINGLES)
 
 
 @register_model(Eight)
 class _EightModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Eight) -> None:
-        super().__init__(manager, kind, VECTOR)
+        super().__init__(manager, kind, kind.held)
 
 
 class Code:
@@ -66,9 +67,22 @@ class Code:
     def store(self, array: Any, at: Any, value: Any) -> Any:
         """Write eight doubles; an array of floats takes them rounded."""
         if self._is_single(array):
-            rounded = self.builder.fptrunc(value, SINGLES)
+            rounded = value if value.type == SINGLES else self.builder.fptrunc(value, SINGLES)
             return self.builder.store(rounded, self.eight(array, at), align=4)
         return self.builder.store(value, self.eight(array, at), align=8)
+
+    def store_first(self, array: Any, at: Any, value: Any, size: int) -> Any:
+        """Write the first numbers of a vector of floats to an array of such."""
+        kind = ir.VectorType(ir.FloatType(), size)
+        some = self.builder.shuffle_vector(
+            value, value, ir.Constant(ir.VectorType(INDEX, size), list(range(size)))
+        )
+        place = self.builder.bitcast(self.pointer(array, at), kind.as_pointer())
+        return self.builder.store(some, place, align=4)
+
+    def whole(self, value: int) -> Any:
+        """A whole number."""
+        return LONG(value)
 
     def prefetch(self, array: Any, at: Any) -> Any:
         """Ask for the cache line of number `at`, for reading, to be kept close."""
@@ -80,6 +94,24 @@ class Code:
     def single(self, value: Any) -> Any:
         """Doubles rounded to floats."""
         return self.builder.fpext(self.builder.fptrunc(value, SINGLES), VECTOR)
+
+    def load_floats(self, array: Any, at: Any) -> Any:
+        """Eight floats from an array of floats, or doubles rounded."""
+        if self._is_single(array):
+            return self.builder.load(self.eight(array, at), align=4)
+        return self.floats(self.load(array, at))
+
+    def floats(self, value: Any) -> Any:
+        """Eight floats, of doubles or of one."""
+        return self.builder.fptrunc(value if value.type == VECTOR else self.spread(value), SINGLES)
+
+    def double(self, value: Any) -> Any:
+        """A double, of a float."""
+        return self.builder.fpext(value, DOUBLE)
+
+    def doubles(self, value: Any) -> Any:
+        """Eight doubles, of floats."""
+        return self.builder.fpext(value, VECTOR)
 
     def _is_single(self, array: Any) -> bool:
         return bool(self._array_types[id(array)].dtype == types.float32)
@@ -101,6 +133,12 @@ class Code:
         one = self.builder.insert_element(VECTOR(ir.Undefined), value, INDEX(0))
         return self.builder.shuffle_vector(one, VECTOR(ir.Undefined), INDICES([0] * 8))
 
+    def like(self, value: Any, kind: Any) -> Any:
+        """A double as a vector of a kind; other values as they are."""
+        if value.type != DOUBLE:
+            return value
+        return self.spread(value) if kind == VECTOR else self.floats(value)
+
     def shuffle(self, first: Any, second: Any, items: list[int]) -> Any:
         """Eight of the sixteen numbers in two vectors."""
         return self.builder.shuffle_vector(first, second, INDICES(items))
@@ -112,7 +150,7 @@ class Code:
     def intrinsic(self, name: str, *arguments: Any) -> Any:
         """Call an intrinsic function of the compiler."""
         kind = arguments[0].type
-        suffix = "v8f64" if kind == VECTOR else "f64"
+        suffix = {VECTOR: "v8f64", SINGLES: "v8f32"}.get(kind, "f64")
         function = ir.FunctionType(kind, [a.type for a in arguments])
         return self.builder.call(
             cgutils.get_or_insert_function(self.builder.module, function, f"{name}.{suffix}"),
@@ -145,12 +183,13 @@ def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives
         kinds = [_argument(kind) for kind in arguments]
         if None in kinds:
             return None
-        is_wide = EIGHT in kinds
+        wide = next((kind for kind in kinds if isinstance(kind, Eight)), None)
         result = {
             "eight": EIGHT,
+            "floats": EIGHT_FLOATS,
             "one": types.float64,
             "none": types.void,
-            "same": EIGHT if is_wide else types.float64,
+            "same": wide or types.float64,
         }[gives]
 
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
@@ -160,9 +199,7 @@ def make_operation(function: Callable[..., Any], emit: Callable[..., Any], gives
                 if isinstance(kind, types.Array)
             }
             code = Code(context, builder, arrays)
-            found = emit(
-                code, *(code.spread(v) if is_wide and v.type == DOUBLE else v for v in values)
-            )
+            found = emit(code, *(v if wide is None else code.like(v, wide.held) for v in values))
             return context.get_dummy_value() if result == types.void else found
 
         return result(*kinds), generate
@@ -179,29 +216,34 @@ def _argument(kind: Any) -> Any:
         return kind if kind.layout == "C" and kind.dtype in NUMBERS else None
     if isinstance(kind, types.Integer):
         return types.int64
-    return EIGHT if kind == EIGHT else types.float64 if isinstance(kind, types.Float) else None
+    if isinstance(kind, Eight):
+        return kind
+    return types.float64 if isinstance(kind, types.Float) else None
 
 
 # ---- + - * / -------------------------------------------------------------------------------------
 def _define_operators() -> None:
-    """Operators on two vectors, or on a vector and a float: one instruction each."""
+    """Operators on two vectors, or on a vector and a number: one instruction each."""
     for sign, name in (
         (operator.add, "fadd"),
         (operator.sub, "fsub"),
         (operator.mul, "fmul"),
         (operator.truediv, "fdiv"),
     ):
-        pairs = [(EIGHT, EIGHT), (EIGHT, types.float64), (types.float64, EIGHT)]
-        cases = {"cases": [signature(EIGHT, *pair) for pair in pairs]}
-        infer_global(sign)(type(f"Eight_{name}", (ConcreteTemplate,), cases))
-        for pair in pairs:
-            lower_builtin(sign, *pair)(_instruction(name))
+        signatures = [
+            signature(kind, *pair)
+            for kind in (EIGHT, EIGHT_FLOATS)
+            for pair in ((kind, kind), (kind, types.float64), (types.float64, kind))
+        ]
+        infer_global(sign)(type(f"Eight_{name}", (ConcreteTemplate,), {"cases": signatures}))
+        for each in signatures:
+            lower_builtin(sign, *each.args)(_instruction(name))
 
 
 def _instruction(name: str) -> Callable[..., Any]:
-    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-        code = Code(context, builder, {})
-        return getattr(builder, name)(*(code.spread(v) if v.type == DOUBLE else v for v in values))
+    def generate(context: Any, builder: Any, typed: Any, values: Any) -> Any:
+        code, kind = Code(context, builder, {}), typed.return_type.held
+        return getattr(builder, name)(*(code.like(value, kind) for value in values))
 
     return generate
 

@@ -1,9 +1,11 @@
 """Vectors of eight doubles: a kernel works on eight slots at once, independent of the compiler.
 
 In compiled code a vector is a value in the registers of the machine; + - * / work on it, and a
-float stands for eight equal ones. With compilation switched off, it is an array of eight, and the
-bodies of the functions below run as written. Arrays are C-contiguous and indexed as if flat; the
-index is not checked.
+number stands for eight equal ones. Eight floats, for what may be rounded, take half of a vector:
+`load_floats`, `floats` and `doubles` lead from one kind to the other; `store`, `fma`, `larger` and
+the signs take both. With compilation switched off, a vector is an array of eight, and the bodies of
+the functions below run as written. Arrays are C-contiguous and indexed as if flat; the index is not
+checked.
 """
 
 from __future__ import annotations
@@ -15,20 +17,26 @@ from .compile import operation
 __all__ = [
     "EIGHT",
     "at_least",
+    "doubles",
     "exponent",
     "fill",
+    "first_float",
     "first_four",
+    "floats",
     "fma",
     "gather",
     "larger",
     "last_four",
     "load",
+    "load_floats",
     "mantissa",
     "prefetch",
     "scatter",
     "single",
     "spread",
+    "spread_sum",
     "store",
+    "store_some",
     "times_power",
     "turn",
 ]  # fmt: skip
@@ -47,10 +55,35 @@ def load(array, at):
     return array.reshape(-1)[at : at + EIGHT].astype(np.float64)
 
 
+@operation(lambda code, array, at: code.load_floats(array, at), gives="floats")
+def load_floats(array, at):
+    """Eight numbers of array, starting at `at`, as floats; doubles are rounded."""
+    return array.reshape(-1)[at : at + EIGHT].astype(np.float32)
+
+
 @operation(lambda code, array, at, value: code.store(array, at, value), gives="none")
 def store(array, at, value):
     """Write eight numbers to array, starting at `at`; an array of floats rounds them."""
     array.reshape(-1)[at : at + EIGHT] = value
+
+
+def _store_some(code, array, at, value, count):
+    """Four of them, then two, then one: as many stores as the count has bits."""
+    for size in (4, 2, 1):
+        has = code.builder.icmp_signed(
+            "!=", code.builder.and_(count, code.whole(size)), code.whole(0)
+        )
+        with code.builder.if_then(has):
+            code.store_first(array, at, value, size)
+        later = code.shuffle(value, value, [(i + size) % EIGHT for i in range(EIGHT)])
+        value = code.builder.select(has, later, value)
+        at = code.builder.select(has, code.builder.add(at, code.whole(size)), at)
+
+
+@operation(_store_some, gives="none")
+def store_some(array, at, value, count):
+    """Write the first numbers of a vector of floats, fewer than eight, to an array of floats."""
+    array.reshape(-1)[at : at + count] = value[:count]
 
 
 @operation(
@@ -154,6 +187,18 @@ def single(x):
     return x.astype(np.float32).astype(np.float64)
 
 
+@operation(lambda code, x: code.floats(x), gives="floats")
+def floats(x):
+    """Eight doubles rounded to floats; one number, eight times."""
+    return np.full(EIGHT, x, dtype=np.float32)
+
+
+@operation(lambda code, x: code.doubles(x), gives="eight")
+def doubles(x):
+    """Eight floats as doubles."""
+    return x.astype(np.float64)
+
+
 def _times_power(code, x, power):
     shifted = code.builder.shl(code.as_int(power), code.bits(52, power))
     return code.as_float(code.builder.add(code.as_int(x), shifted))
@@ -206,6 +251,27 @@ def _four(code, x, first):
 def first_four(x):
     """Sum of the first four numbers, in pairs."""
     return (x[0] + x[1]) + (x[2] + x[3])
+
+
+def _spread_sum(code, x):
+    for step in (4, 2, 1):
+        turned = code.shuffle(x, x, [(i + step) % EIGHT for i in range(EIGHT)])
+        x = code.builder.fadd(x, turned)
+    return x
+
+
+@operation(_spread_sum)
+def spread_sum(x):
+    """The sum of eight numbers, in pairs, eight times."""
+    for step in (4, 2, 1):
+        x = x + np.roll(x, -step)
+    return x
+
+
+@operation(lambda code, x: code.double(code.item(x, 0)), gives="one")
+def first_float(x):
+    """The first of eight floats, as a double."""
+    return float(x[0])
 
 
 @operation(lambda code, x: _four(code, x, 4), gives="one")

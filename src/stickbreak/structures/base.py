@@ -113,6 +113,12 @@ class BaseStructure:
     sweeps_in_place: ClassVar[bool] = False
     """Whether a sweep can leave its result in the live counts: `Sweep.in_place`."""
 
+    swept_rows: ClassVar[float] = 500_000
+    """Rows of a batch that is swept, unless users say how many batches: a visit copies its rows.
+
+    inf if counts of all data are changed in place, and so batches would cost more than one.
+    """
+
     n_sweeps: ClassVar[int] = 1
     """How often a new unit is swept: more than once if a sweep depends on the unit's last one."""
 

@@ -7,6 +7,7 @@ never lowers the bound, whatever the globals have become.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -65,6 +66,7 @@ class Document(BaseStructure):
     granularities = ("word",)
     drawn_granularity = "word"
     sweeps_in_place = True
+    swept_rows = math.inf
     n_sweeps = 5
     sweeps_symbols_only = draws_symbols_only = True
     least_held = LEAST
