@@ -32,6 +32,9 @@ class BaseRule:
     continues: ClassVar[bool] = False
     """Whether units always continue from their values, and never begin afresh."""
 
+    is_variational: ClassVar[bool] = False
+    """Whether `bound` is a lower bound on the evidence of data, whatever the units' posteriors."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""
@@ -127,6 +130,8 @@ class BaseRule:
 @dataclass(frozen=True)
 class MeanLog(BaseRule):
     """Expected log: variational Bayes."""
+
+    is_variational = True
 
     @property
     def objective(self) -> str:
