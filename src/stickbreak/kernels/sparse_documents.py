@@ -227,6 +227,15 @@ def take_members(table, index, members, held, size, prior, words, counts, pseudo
 
 
 @kernel
+def put_counts(counts, members, size, out):
+    """Out (K,) = the counts of a document's components, zero for all others."""
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+    for j in range(size):
+        out[members[j]] = counts[j]
+
+
+@kernel
 def give_shares(words, weights, scale, times, size, members, out_values, out_index):
     """Shares (n, L) of a document's words, times `times`, and their components."""
     for n in range(words.shape[0]):
@@ -312,10 +321,7 @@ def infer_sparse_documents(
         )  # fmt: skip
         sum_times += times[s]
         sum_logs += times[s] * log_total
-        for k in range(K):
-            counts[s, k] = 0.0
-        for j in range(size):
-            counts[s, members[j]] = own[j]
+        put_counts(own, members, size, counts[s])
         give_shares(
             words, weights, scale, times[s], size, members, out_values[lo:hi], out_index[lo:hi]
         )
