@@ -21,7 +21,7 @@ def sequences(n: int, length: int) -> Sequences:
 def test_steps_of_many_sequences_and_rows_are_large(n, length, size):
     data, engine = sequences(n, length), StochasticVB()
     assert engine.schedule_for(data) == PowerDecay(1.0, 80.0, 1.0)
-    assert engine.plan(data).n_batches == -(-n // size)
+    assert engine.plan(data).batch_size == size
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_given_counts_and_other_engines_are_careful():
     data = sequences(250, 4000)
     assert StochasticVB(kappa=0.9).schedule_for(data) == PowerDecay(0.9, 10.0)
     assert StochasticVB(batch_size=4).schedule_for(data) == CAREFUL
-    assert StochasticVB(batch_size=4).plan(data).n_batches == -(-250 // 4)
+    assert StochasticVB(batch_size=4).plan(data).batch_size == 4
     for engine in (StochasticCollapsedVB(), SubchainVB()):
         assert engine.schedule_for(data) == CAREFUL
     with pytest.raises(ValueError, match=r"kappa must lie in \[0, 1\]"):
