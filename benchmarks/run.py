@@ -18,6 +18,7 @@ NAMES = (
     "gaussian_lap",
     "chains",
     "documents",
+    "sparse_documents",
     "table_sweeps",
     "sweeps",
     "chain_sweeps",

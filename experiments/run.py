@@ -23,7 +23,7 @@ EXPERIMENTS = (
     "one_gaussian", "search_mixtures",
     "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
-    "earthquakes", "one_pass", "subchains", "surrogate",
+    "earthquakes", "one_pass", "noisy_steps", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains",
     "topic_bars", "ap_topics", "news_topics", "topic_starts",

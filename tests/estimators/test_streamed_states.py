@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from stickbreak.estimators import stream_runs
 
 MEANS = np.array([(0, 0), (7, 0), (0, 7)], dtype=float)
 
@@ -60,6 +61,14 @@ def test_nothing_is_born_for_rows_that_are_explained():
     # nearly as good as a fit of all rows, whose default priors see more of them
     whole = sb.HDPHMM(3, random_state=0).fit([s for part in LATE[:3] for s in part])
     assert model.lower_bound_ > whole.lower_bound_ - 0.02 * abs(whole.lower_bound_)
+
+
+def test_rows_that_are_explained_are_not_fitted_alone(monkeypatch):
+    model = stream(sb.HDPHMM(random_state=0), LATE[:1])
+    monkeypatch.setattr(stream_runs, "_begin_stream", None)
+    model.partial_fit(LATE[1])
+    assert model.n_effective_ == 2
+    assert model.counts_.sum() == pytest.approx(2 * 3 * 40)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
-from .table import Table, compact, is_on_disk, is_sparse
+from .table import Steps, Table, compact, is_on_disk, is_sparse
 from .treebank import (
     BAR,
     HISTORIES,
@@ -50,6 +50,7 @@ __all__ = [
     "Side",
     "Spill",
     "Spilled",
+    "Steps",
     "Table",
     "Windows",
     "WordsError",

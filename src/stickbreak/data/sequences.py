@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch, Companion, Windows, span_offsets, span_rows
-from .table import BATCH_ROWS, Table
+from .table import BATCH_ROWS, Steps, Table
 
 __all__ = ["Sequences", "span_rows"]
 
@@ -22,6 +22,8 @@ BATCH_UNITS = 64
 LONG = 32
 # default size of a step of stochastic inference: whichever limit is reached first
 STEP_SEQUENCES, STEP_ROWS = 64, 8192
+# steps of at least 8 sequences with 8,192 rows are taken to show all that there is
+LARGE_SEQUENCES, LARGE_ROWS = 8, 32_768
 
 
 def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
@@ -73,6 +75,14 @@ class Sequences(Table):
         """
         most = self.step_sequences * STEP_ROWS // STEP_SEQUENCES
         return max(1, min(self.step_sequences, round(most * self.n_spans / self.n_rows)))
+
+    @property
+    def steps(self) -> Steps:
+        """Large ones where each sees many sequences and rows; careful ones elsewhere."""
+        mean = self.n_rows / self.n_spans
+        size = min(STEP_SEQUENCES, round(LARGE_ROWS / mean))
+        is_large = size >= LARGE_SEQUENCES and size * mean >= STEP_ROWS
+        return Steps(size, 1.0, 80.0, 1.0) if is_large else super().steps
 
     def whole(self) -> Batch:
         """All sequences as one batch."""

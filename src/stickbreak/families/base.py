@@ -65,6 +65,11 @@ class BaseScores:
         return None
 
     @property
+    def likely_components(self) -> Array | None:
+        """(V, T) the few components under which each symbol of `symbol_table` is most probable."""
+        return None
+
+    @property
     def cell_table(self) -> tuple[Array, Array, Callable[..., Any]] | None:
         """Evidence of pairs of words, for families that list those that occur; else None.
 

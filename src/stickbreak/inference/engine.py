@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Steps
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Pool, Watch
 from stickbreak.stats import Fields, Summary, Tally
@@ -58,6 +58,10 @@ class Data(Protocol):
     @property
     def step_size(self) -> int:
         """Default number of units in a step of stochastic inference."""
+
+    @property
+    def steps(self) -> Steps:
+        """Default steps of stochastic variational Bayes."""
 
     def whole(self) -> Batch:
         """All data as one batch."""

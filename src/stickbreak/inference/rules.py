@@ -35,6 +35,9 @@ class BaseRule:
     is_predictive: ClassVar[bool] = False
     """Whether parameters are integrated out, so that a unit is to be judged by all others."""
 
+    is_variational: ClassVar[bool] = False
+    """Whether `bound` is a lower bound on the evidence of data, whatever the units' posteriors."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""
@@ -130,6 +133,8 @@ class BaseRule:
 @dataclass(frozen=True)
 class MeanLog(BaseRule):
     """Expected log: variational Bayes."""
+
+    is_variational = True
 
     @property
     def objective(self) -> str:
