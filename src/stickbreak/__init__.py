@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         SegmentFilter,
         Segments,
         compare,
+        diagnose,
         load,
         resume,
     )
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
         ShiftedPoisson,
         TableRoot,
     )
+    from .report import Finding, Report
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -112,7 +114,7 @@ _HOMES = {
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
         "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
         "LatentDirichletAllocation", "Mixture", "OnlineFilter", "SegmentFilter", "Segments",
-        "compare", "load", "resume",
+        "compare", "diagnose", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -128,6 +130,7 @@ _HOMES = {
         "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
         "TableRoot",
     ),
+    "report": ("Finding", "Report"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -142,6 +145,7 @@ _SUBMODULES = {
     "moves",
     "plots",
     "priors",
+    "report",
     "structures",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -174,6 +178,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "Durations",
+    "Finding",
     "FixedVarianceGaussian",
     "Forecast",
     "FreeDurations",
@@ -197,6 +202,7 @@ __all__ = [
     "OnlineFilter",
     "Poisson",
     "Product",
+    "Report",
     "SegmentFilter",
     "Segments",
     "ShiftedPoisson",
@@ -208,6 +214,7 @@ __all__ = [
     "ZeroMeanGaussian",
     "__version__",
     "compare",
+    "diagnose",
     "lag_rows",
     "load",
     "open_table",

@@ -9,6 +9,7 @@ from .grammars import HDPPCFG, PCFG
 from .hidden_markov import HDPHMM, HMM
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
+from .reports import diagnose
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
@@ -38,6 +39,7 @@ __all__ = [
     "SegmentFilter",
     "Segments",
     "compare",
+    "diagnose",
     "load",
     "register",
     "register_part",
