@@ -9,12 +9,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from report.subjects import (
+    HOSTILE,
+    KINDS,
+    Unknown,
+    make_rows,
+    make_subject,
+    make_topics,
+    make_trace,
+)
 
 from stickbreak.report import CHAPTERS, write_page
 from stickbreak.report.history import lives_of
 from stickbreak.report.markup import clean
-
-from .subjects import HOSTILE, KINDS, Unknown, make_rows, make_subject, make_topics, make_trace
 
 ALLOWED = {"application/json"}
 

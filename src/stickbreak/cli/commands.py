@@ -30,6 +30,7 @@ from .options import (
     ALIGNER_ENGINE,
     ALIGNERS,
     BITEXT,
+    CHECKS,
     DATA,
     ENGINE,
     ESTIMATOR,
@@ -264,7 +265,7 @@ def score(
     score_rows(model, data, per_row, gold, out, options)
 
 
-@_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=({"json": OUTPUT["json"]},))
+@_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=(CHECKS, {"json": OUTPUT["json"]}))
 def show(
     model: ModelFile,
     top_words: Annotated[

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "PAGE",
-    "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY",
-    "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT",
+    "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
+    "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -283,6 +283,10 @@ USE = {
         VOCABULARY["words"],
         help="The vocabulary of a corpus whose words are not numbered as those of the fit were.",
     ),
+}
+
+CHECKS = {
+    "checks": Option(bool, "Also what looks wrong with the fit, and what to do.", default=False)
 }
 
 PAGE = {

@@ -238,7 +238,7 @@ def _code(model: Estimator) -> Sequence[str]:
         "score = model.score(X_new)  # held-out data: compare models by this",
         "findings = sb.diagnose(model, X)",
         "print(model.explain_moves())",
-        f"again = {ADDRESS.sub('', repr(model))}",
-        "again.set_params(random_state=1).fit(X)  # does another start find the same?",
+        "from sklearn.base import clone",
+        "again = clone(model).set_params(random_state=1).fit(X)  # does another start agree?",
         "print(sb.compare([model, again]))",
     )
