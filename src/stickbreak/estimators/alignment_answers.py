@@ -324,6 +324,7 @@ class AlignerAnswers(Estimator):
 
     plot = plot_alignment
     _report_values = aligner_values
+    _names_rows = False
 
 
 def links_of_pairs(pairs: SentencePairs, places: Array) -> Links:

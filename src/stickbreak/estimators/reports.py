@@ -74,6 +74,7 @@ class Reported:
     """The method `report` of all estimators, and what they add to a page."""
 
     report = write_report
+    _names_rows = True  # whether `predict` names a component of each row
 
     def _report_values(self, subject: Subject) -> Subject:
         """The subject with values of this kind of model, without data."""

@@ -53,6 +53,7 @@ class TreeEstimator(Estimator):
 
     plot = plot_trees
     _report_values = tree_values
+    _names_rows = False
 
     # ------------------------------------------------------------------ subclasses must define
 

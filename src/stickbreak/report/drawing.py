@@ -48,7 +48,7 @@ class Scale(NamedTuple):
 
 def number(value: float, digits: int = 3) -> str:
     """A number for readers, with a real minus sign."""
-    if value is None or not math.isfinite(value):
+    if not math.isfinite(value):
         return "\u2013"
     size = abs(value)
     if size >= 1e15:

@@ -109,7 +109,7 @@ def _curve(subject: Subject) -> Markup:
     lo, hi = _range(values)
     up = Scale(lo, hi, 190, 26)
     shown = np.flatnonzero(values >= lo)
-    points = " ".join(f"{across(i + 1)},{up(values[i])}" for i in shown)
+    points = " ".join(f"{across(int(i) + 1)},{up(values[i])}" for i in shown)
     parts = [axis_left(up, 96, WIDTH - 24, f"{what} (nats)")]
     parts.append(tag("polyline", points=points, class_="curve"))
     for record in trace.moves:

@@ -94,9 +94,9 @@ def write_page(subject: Subject) -> Report:
         tag("p", "", id="said", class_="hush", role="status", data_noun=subject.noun),
     ]
     for name, title in CHAPTERS.items():
-        written = chapters[name] or [tag("p", missing, class_="note")]
+        parts = chapters[name] or [tag("p", missing, class_="note")]
         is_grid = name in ("sure", "fit")
-        grid = tag("div", *written, class_="grid-of-figures") if is_grid else join(written)
+        grid = tag("div", *parts, class_="grid-of-figures") if is_grid else join(parts)
         body.append(tag("section", tag("h2", title), grid, id=f"chapter-{name}"))
     values = {"page": _values(subject), **data_of(subject.structure, subject)}
     return frame(subject.title or subject.about, subject.about, join(body), values)

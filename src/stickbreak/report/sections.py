@@ -191,7 +191,7 @@ def write_profiles(subject: Subject) -> Markup | None:
     order = np.argsort(-profile.telling, kind="stable")[:MOST_ASPECTS]
     ks = [int(k) for k in subject.shown[:40]]
     width, step, left = 96, 26, 70
-    largest = float(np.abs(profile.values[np.ix_(ks, order)]).max()) or 1.0
+    largest = float(np.abs(profile.values[ks][:, order]).max()) or 1.0
     parts = []
     for j, p in enumerate(order):
         x = left + width * j + width / 2

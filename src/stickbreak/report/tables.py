@@ -76,8 +76,8 @@ def scatter_data(subject: Subject) -> dict[str, Any] | None:
         return None
     mean, covariance = subject.posterior["mean"][:, columns], _covariances(subject, columns)
     observed = subject.observed
-    has_rows = observed is not None and observed.rows is not None and subject.keeps != "none"
-    rows = observed.rows[:, columns] if has_rows and observed is not None else mean[:0]
+    shown = None if observed is None or subject.keeps == "none" else observed.rows
+    rows = mean[:0] if shown is None else shown[:, columns]
     ks = subject.shown[:MOST_ELLIPSES]
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     low = (mean - 2.5 * spread)[ks].min(0)
@@ -110,8 +110,9 @@ def write_scatter(subject: Subject) -> Markup | None:
     given = scatter_data(subject)
     if given is None:
         return None
-    x = Scale(*given["ranges"][0], given["left"], given["right"])
-    y = Scale(*given["ranges"][1], given["bottom"], given["top"])
+    (x_low, x_high), (y_low, y_high) = given["ranges"][:2]
+    x = Scale(x_low, x_high, given["left"], given["right"])
+    y = Scale(y_low, y_high, given["bottom"], given["top"])
     observed = subject.observed
     parts: list[Any] = [_frame(x, y, given)]
     for i, row in enumerate(given["rows"]):
