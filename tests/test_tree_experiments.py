@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import stickbreak as sb
 from experiments.dependencies import baseline
 from experiments.grammar_sizes import LONGEST, draw
 from experiments.treebanks import Parsed, branching, drop, shorter
 from stickbreak.data import parse_brackets
+
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
 
 
 def test_children_of_dropped_words_go_up() -> None:

@@ -215,8 +215,11 @@ def test_files_have_no_links_of_the_fit(tmp_path):
         _ = sb.load(tmp_path / "m.stickbreak").links_
 
 
-@pytest.mark.parametrize("inference", ["em", "memoized", "stochastic",
-                                       "stochastic-collapsed", "collapsed-gibbs"])  # fmt: skip
+@pytest.mark.parametrize(
+    "inference",
+    ["em", "memoized", "stochastic", "stochastic-collapsed",
+     pytest.param("collapsed-gibbs", marks=pytest.mark.slow)],  # kernels of its own
+)  # fmt: skip
 def test_every_engine_aligns(inference):
     model = sb.HMMAligner(inference=inference, random_state=0).fit(PAIRS)
     assert alignment_scores(model.links_, GOLD).aer < 0.35
@@ -245,6 +248,7 @@ def test_a_resumed_fit_has_the_same_links(cls, tmp_path):
     assert resumed.score(PAIRS) == whole.score(PAIRS)
 
 
+@pytest.mark.slow
 def test_hard_em_aligns_better_than_chance():
     model = sb.HMMAligner(inference="hard-em").fit(PAIRS)
     assert alignment_scores(model.links_, GOLD).aer < 0.7  # of links at random more than 0.8 err

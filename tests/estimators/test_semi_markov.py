@@ -140,6 +140,7 @@ def test_forecasts_of_autoregressions_go_from_row_to_row():
     assert found.rows[0, 0, 0] == pytest.approx(shares @ values)
 
 
+@pytest.mark.slow
 def test_drawn_parameters_score_about_as_well_as_their_means(model):
     mean = model.score_sequences(X)
     drawn = model.score_sequences(X, draws=30, random_state=0)

@@ -33,6 +33,7 @@ def test_it_holds_all_rows_in_components_that_are_in_use():
     assert sizes.sum() == pytest.approx(300, abs=1.0)
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_bits():
     with workers(2) as pool:
         one, two = begin(), begin(pool=pool)

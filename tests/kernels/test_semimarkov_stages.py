@@ -130,6 +130,7 @@ def test_one_stage_is_a_chain_that_stays():
     np.testing.assert_allclose(found[2]["transition"], moves - np.diag(np.diag(moves)), atol=1e-13)
 
 
+@pytest.mark.slow
 @censored
 def test_filtering_equals_that_of_explicit_lengths(right):
     given = problem(9, 3, 20)
@@ -143,6 +144,7 @@ def test_filtering_equals_that_of_explicit_lengths(right):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
+@pytest.mark.slow
 @censored
 def test_pieces_join_to_the_whole(right):
     given, bounds = problem(10, 3, 40), [0, 7, 8, 30, 40]
@@ -158,6 +160,7 @@ def test_pieces_join_to_the_whole(right):
         np.testing.assert_allclose(counts[name], table, atol=1e-12)
 
 
+@pytest.mark.slow
 @censored
 def test_draws_have_the_expected_counts(right):
     given, n_draws, T = problem(11, 3, 5), 4000, 5

@@ -104,10 +104,11 @@ def test_the_bound_lies_below_the_evidence_of_two_pairs(name):
     assert result.trace.bound[-1] > total - 3.0  # near enough to be this bound
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("name", MODELS)
 def test_sweeps_equal_plain_loops_sentence_by_sentence(name, is_open):
-    pairs = pairs_of(8)
+    pairs = pairs_of(4)
     lexicon, data = bitext(pairs, 0.05)
     prior = {"null": "learned"}
     if name == "hmm":
@@ -156,8 +157,8 @@ def test_the_bound_of_a_sweep_is_that_of_its_posteriors():
         StochasticCollapsedVB(max_iter=8, tol=0, batch_size=10),
         CollapsedVB(max_iter=5, tol=0),
         CollapsedVB(max_iter=5, tol=0, n_batches=3),
-        CollapsedVB(max_iter=5, tol=0, granularity="token"),
-        CollapsedGibbs(max_iter=30, temperature=(1.0, 0.1)),
+        pytest.param(CollapsedVB(max_iter=5, tol=0, granularity="token"), marks=pytest.mark.slow),
+        pytest.param(CollapsedGibbs(max_iter=30, temperature=(1.0, 0.1)), marks=pytest.mark.slow),
     ],
     ids=[
         "memoized",

@@ -109,6 +109,9 @@ class BaseFamily(Parameters):
     max_categories = 0
     """Categories (strings, booleans) that a column of a data frame may have; 0 for numbers only."""
 
+    names_components = False
+    """Whether a category is a component, so that there are as many of both."""
+
     missing_category = np.nan
     """Stands for a missing category; the others are numbered 0, 1, 2, ..."""
 
