@@ -107,9 +107,9 @@ def _draw_flow(flow: Flow) -> Markup:
         parts += _box(WIDTH - 90 - BAR, y, height, f"{j}", "start", WIDTH - 84, j)
     parts.append(tag("text", flow.names[0][:30], x=90, y=16))
     parts.append(tag("text", flow.names[1][:30], x=WIDTH - 90, y=16, text_anchor="end"))
-    k, j = np.unravel_index(int(flow.counts.argmax()), flow.counts.shape)
+    best = divmod(int(flow.counts.argmax()), flow.counts.shape[1])
     alt = f"Flow of {total:,} rows from {flow.names[0]} to {flow.names[1]}; the largest band, "
-    alt += f"{int(flow.counts.max()):,} rows, goes from {int(k)} to {int(j)}."
+    alt += f"{int(flow.counts.max()):,} rows, goes from {best[0]} to {best[1]}."
     lines = [
         [int(a), int(b), int(flow.counts[a, b])]
         for a, b in zip(*np.nonzero(flow.counts), strict=True)
