@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         SegmentFilter,
         Segments,
         compare,
+        diagnose,
         load,
         resume,
     )
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
         ShiftedPoisson,
         TableRoot,
     )
+    from .report import Finding, Report
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -113,7 +115,7 @@ _HOMES = {
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
         "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
         "LatentDirichletAllocation", "LatentPCFG", "Mixture", "OnlineFilter", "SegmentFilter",
-        "Segments", "compare", "load", "resume",
+        "Segments", "compare", "diagnose", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -129,6 +131,7 @@ _HOMES = {
         "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
         "TableRoot",
     ),
+    "report": ("Finding", "Report"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -143,6 +146,7 @@ _SUBMODULES = {
     "moves",
     "plots",
     "priors",
+    "report",
     "structures",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -175,6 +179,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "Durations",
+    "Finding",
     "FixedVarianceGaussian",
     "Forecast",
     "FreeDurations",
@@ -199,6 +204,7 @@ __all__ = [
     "OnlineFilter",
     "Poisson",
     "Product",
+    "Report",
     "SegmentFilter",
     "Segments",
     "ShiftedPoisson",
@@ -210,6 +216,7 @@ __all__ = [
     "ZeroMeanGaussian",
     "__version__",
     "compare",
+    "diagnose",
     "lag_rows",
     "load",
     "open_table",

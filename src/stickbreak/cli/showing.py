@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,20 @@ def show_model(
         raise ValueError(f"--word is for aligners; {path} holds a {name}")
     n = TOP_WORDS if top_words is None else top_words
     require_whole(top_words=n)
+    found = sb.diagnose(model) if options["checks"] else []
+    told = {"checks": [asdict(f) for f in found]} if options["checks"] else {}
+    lines = [str(finding) for finding in found]
     if reads_pairs(name):
         if options["json"]:
-            print_json({**aligner_facts(model, n, word), "settings": settings(model)})
+            print_json({**aligner_facts(model, n, word), "settings": settings(model), **told})
         else:
-            print_lines([*aligner_lines(model, n, word), _setting_line(model)])
+            print_lines([*aligner_lines(model, n, word), _setting_line(model), *lines])
         return
     if options["json"]:
         more = {} if reads_documents(type(model).__name__) else {"components": components(model)}
-        print_json({**facts(model, n), "settings": settings(model), **more})
+        print_json({**facts(model, n), "settings": settings(model), **more, **told})
         return
-    print_lines([*component_lines(model, n), _setting_line(model)])
+    print_lines([*component_lines(model, n), _setting_line(model), *lines])
 
 
 def _setting_line(model: Any) -> str:

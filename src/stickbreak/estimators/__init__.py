@@ -10,6 +10,7 @@ from .hidden_markov import HDPHMM, HMM
 from .latent_grammars import LatentPCFG
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
+from .reports import diagnose
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
@@ -40,6 +41,7 @@ __all__ = [
     "SegmentFilter",
     "Segments",
     "compare",
+    "diagnose",
     "load",
     "register",
     "register_part",

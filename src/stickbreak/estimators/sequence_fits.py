@@ -45,6 +45,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .observed_sequences import observe_sequences, report_sequences, sequence_values
 from .searches import begin_states
 from .views import Labeled, plot_chain
 
@@ -78,6 +79,9 @@ class SequenceEstimator(Estimator):
     score = answers.score
     sample = answers.sample
     plot = plot_chain
+    report = report_sequences
+    _report_values = sequence_values
+    _observe = observe_sequences
 
     def _check_arguments(self) -> None:
         super()._check_arguments()

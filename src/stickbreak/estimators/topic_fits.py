@@ -48,6 +48,7 @@ from stickbreak.stats import Array
 from .base import Estimator, RandomState
 from .engine_runs import Task
 from .fitted import Fitted, with_words
+from .observed_documents import observe_documents, topic_values
 from .views import Labeled, plot_topics, top_words
 
 __all__ = ["TopicEstimator"]
@@ -69,6 +70,8 @@ class TopicEstimator(Estimator):
     allowed: Mapping[Any, Any] | ArrayLike | None = None
 
     plot = plot_topics
+    _report_values = topic_values
+    _observe = observe_documents
     top_words = top_words
 
     def _make_family(self) -> Categorical:

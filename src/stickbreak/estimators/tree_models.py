@@ -19,6 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .reported_words import tree_values
 from .tree_views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
@@ -53,6 +54,8 @@ class TreeEstimator(Estimator):
     max_length: int
 
     plot = plot_trees
+    _report_values = tree_values
+    _names_rows = False
 
     # ------------------------------------------------------------------ subclasses must define
 
