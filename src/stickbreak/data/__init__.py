@@ -15,6 +15,7 @@ from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
 from .table import Table, compact, is_on_disk, is_sparse
+from .templates import Substrings, Template, no_substrings, parse_templates
 from .words import WordsError
 
 __all__ = [
@@ -36,7 +37,9 @@ __all__ = [
     "Side",
     "Spill",
     "Spilled",
+    "Substrings",
     "Table",
+    "Template",
     "Windows",
     "WordsError",
     "as_links",
@@ -53,10 +56,12 @@ __all__ = [
     "lag_rows",
     "measure",
     "name_columns",
+    "no_substrings",
     "number_pairs",
     "open_like",
     "open_table",
     "parse_brackets",
+    "parse_templates",
     "read_bitext",
     "read_conllu",
     "read_corpus",

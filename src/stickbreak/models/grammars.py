@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import DirichletRules, HDPRules, ValenceRows
-from stickbreak.structures import Dependency, Tree
+from stickbreak.priors import DirichletRules, HDPRules, SlotTables, ValenceRows
+from stickbreak.structures import Dependency, SlotTemplates, Tree
 
 from .base import Model
 
-__all__ = ["dependency_model", "finite_grammar", "hdp_grammar"]
+__all__ = ["dependency_model", "finite_grammar", "hdp_grammar", "template_grammar"]
 
 
 def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:
@@ -26,3 +26,9 @@ def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
 def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
     """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
     return Model(Tree(), family, HDPRules(**rules), "category")
+
+
+def template_grammar(family: BaseFamily, *, max_segment: int = 10, **rows: Any) -> Model:
+    """Strings of given letters in slots of templates; keywords are those of SlotTables."""
+    prior = SlotTables(**rows)
+    return Model(SlotTemplates(prior.templates, max_segment), family, prior, "name")
