@@ -13,7 +13,7 @@ from oracles.templates import infer, segmentations
 
 from stickbreak.data import Companion, Sequences, no_substrings, parse_templates
 from stickbreak.families.tags import Tags
-from stickbreak.inference import EM, BatchVB, CollapsedVB, Start, run
+from stickbreak.inference import EM, BatchVB, CollapsedVB, run
 from stickbreak.initialize import from_local
 from stickbreak.models import Model, template_grammar
 

@@ -15,7 +15,7 @@ from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
 from .table import Table, compact, is_on_disk, is_sparse
-from .templates import Substrings, Template, no_substrings, parse_templates
+from .templates import Substrings, Template, no_substrings, parse_templates, substrings_of
 from .words import WordsError
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "read_words",
     "scratch",
     "span_rows",
+    "substrings_of",
     "symmetrize",
     "write_conllu",
     "write_trees",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Substrings", "Template", "no_substrings", "parse_templates"]
+__all__ = ["Substrings", "Template", "no_substrings", "parse_templates", "substrings_of"]
 
 Array = npt.NDArray[np.int64]
 SLOT = re.compile(r"(\w+)(\+?)")
@@ -96,7 +96,7 @@ class Substrings(NamedTuple):
     def extended(
         self, letters: Array, offsets: Array, max_length: int, n_letters: int
     ) -> tuple[Substrings, Array]:
-        """All substrings of these strings too, and which begins at each letter: ids (n, max_length).
+        """All substrings of these strings too, and which begin at each letter: (n, max_length).
 
         letters (n,), offsets (S + 1,) : the strings; ids are -1 beyond their ends
         n_letters : more than the largest letter that there may be
@@ -128,3 +128,15 @@ def no_substrings() -> Substrings:
     """None yet."""
     none = np.zeros(0, dtype=np.int64)
     return Substrings(none, none)
+
+
+def substrings_of(ids: Array, letters: Array) -> Substrings:
+    """The substrings of strings, from which of them begin at each letter, ids (n, max_length)."""
+    size = int(ids.max(initial=-1)) + 1
+    prefix, letter = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for j in range(ids.shape[1]):
+        at = np.flatnonzero(ids[:, j] >= 0)
+        letter[ids[at, j]] = letters[at + j]
+        if j > 0:
+            prefix[ids[at, j]] = ids[at, j - 1]
+    return Substrings(prefix, letter)

@@ -11,6 +11,7 @@ from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM
+from .templates import Segment, TemplateGrammar
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 from .tree_models import Rule
 
@@ -35,8 +36,10 @@ __all__ = [
     "Mixture",
     "OnlineFilter",
     "Rule",
+    "Segment",
     "SegmentFilter",
     "Segments",
+    "TemplateGrammar",
     "compare",
     "load",
     "register",

@@ -44,8 +44,8 @@ __all__ = [
     "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
     "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
     "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root", "RowPseudo",
-    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables", "Sticks", "Surrogate",
-    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
-    "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
+    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables", "Sticks",
+    "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip

@@ -77,15 +77,16 @@ class SlotTables(RuleTables):
             if shares is None:
                 shares = self._letter_shares()
             counts[:n_known] = self.prior_counts if n_known else 0.0
-            _, prefix, letter = n_known, substrings.prefix, substrings.letter
-            lengths = substrings.lengths()
+            prefix, letter, lengths = *substrings, substrings.lengths()
             for length in range(1, int(lengths.max(initial=0)) + 1):
                 at = np.flatnonzero((lengths == length) & (np.arange(n) >= n_known))
                 before = float(self.concentration) * self.stop
                 if length > 1:
                     before = counts[prefix[at]] * (1.0 - self.stop)
                 counts[at] = before * shares[letter[at]]
-        return replace(self, prefix=substrings.prefix, letter=substrings.letter, prior_counts=counts)
+        return replace(
+            self, prefix=substrings.prefix, letter=substrings.letter, prior_counts=counts
+        )
 
     def _letter_shares(self) -> Array:
         """(n_letters + 1,) shares of letters, and what is left for one that was never seen."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..compile import kernel
 
 __all__ = [
-    "Charts", "Slots", "SlotWeights", "add_logs", "fill_after", "fill_before", "make_charts",
+    "Charts", "SlotWeights", "Slots", "add_logs", "fill_after", "fill_before", "make_charts",
     "pick_segments", "read_evidence", "share_segments",
 ]  # fmt: skip
 
@@ -86,7 +86,7 @@ def join(logs, n, is_best):
 
 @kernel
 def read_evidence(table, ids, lo, n, out):
-    """Out (n, L, C) = log weights (C, V) of the segments ids (rows, L) of one string; -1 is none."""
+    """Out (n, L, C) = log weights (C, V) of the substrings ids (rows, L) of one string."""
     for i in range(n):
         for j in range(ids.shape[1]):
             at = ids[lo + i, j]

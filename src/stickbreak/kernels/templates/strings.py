@@ -18,7 +18,9 @@ from .charts import (
     share_segments,
 )
 
-__all__ = ["add_segments", "count_marks", "infer_strings", "longest_of", "pick_strings", "sum_strings"]
+__all__ = [
+    "add_segments", "count_marks", "infer_strings", "longest_of", "pick_strings", "sum_strings",
+]  # fmt: skip
 
 
 @kernel
@@ -56,9 +58,10 @@ def infer_strings(
     out_begins (n,) : = whether a segment begins at a letter, if it has rows
     out_log_z (S,) : = logs of the sums, -inf if no segmentation is possible
     """
-    longest, Q, L, C = longest_of(offsets), slots.name.shape[0], ids.shape[1], table.shape[0]
-    charts, shares = make_charts(longest, Q, L, C), np.empty((longest, L, C))
-    template, repeat = np.empty(out_template.shape[0]), np.empty((Q, 2))
+    longest, n_slots = longest_of(offsets), slots.name.shape[0]
+    charts = make_charts(longest, n_slots, ids.shape[1], table.shape[0])
+    shares, template = np.empty_like(charts.evidence), np.empty_like(out_template)
+    repeat = np.empty((n_slots, 2))
     for s in range(offsets.shape[0] - 1):
         lo, n = offsets[s], offsets[s + 1] - offsets[s]
         read_evidence(table, ids, lo, n, charts.evidence)
@@ -70,7 +73,7 @@ def infer_strings(
         share_segments(slots, w, n, log_z, charts, template, repeat, shares)
         for t in range(template.shape[0]):
             out_template[t] += times[s] * template[t]
-        for q in range(Q):
+        for q in range(n_slots):
             out_repeat[q, 0] += times[s] * repeat[q, 0]
             out_repeat[q, 1] += times[s] * repeat[q, 1]
         add_segments(shares, ids, lo, n, times[s], out_segment, out_rows)

@@ -111,9 +111,10 @@ def predict_string(counts, prior, units, lo, n, power, w, evidence):
 
 
 @kernel
-def make_weights(n_templates, n_slots):
+def make_weights(counts):
     """Room for weights."""
-    return SlotWeights(np.empty(n_templates), np.empty(n_slots), np.empty(n_slots))
+    n_slots = counts.repeat.shape[0]
+    return SlotWeights(np.empty_like(counts.template), np.empty(n_slots), np.empty(n_slots))
 
 
 @kernel
@@ -159,10 +160,12 @@ def sweep_strings(slots, counts, prior, units, own, block, is_part, is_measured,
     own : counts of each string, replaced. out : += the lane's new counts
     out_found (2,) : sum of log predictives, and of the entropies if `is_measured`
     """
-    n_units, Q, T = units.offsets.shape[0] - 1, slots.name.shape[0], counts.template.shape[0]
-    longest, L, C = longest_of(units.offsets), units.ids.shape[1], counts.totals.shape[0]
-    charts, shares = make_charts(longest, Q, L, C), np.empty((longest, L, C))
-    w, template, repeat = make_weights(T, Q), np.empty(T), np.empty((Q, 2))
+    n_units, longest = units.offsets.shape[0] - 1, longest_of(units.offsets)
+    charts = make_charts(
+        longest, slots.name.shape[0], units.ids.shape[1], counts.totals.shape[0]
+    )  # fmt: skip
+    w, template = make_weights(counts), np.empty_like(counts.template)
+    repeat, shares = np.empty_like(counts.repeat), np.empty_like(charts.evidence)
     for first in range(0, n_units, block):
         last = min(first + block, n_units)
         for s in range(first, last):
@@ -200,21 +203,21 @@ def count_strings(units, own, out):
 @kernel
 def random_strings(slots, repeats, units, seeds, own):
     """Own = posteriors under random weights; repeats (Q,), seeds (S,) uint64."""
-    Q, T, L, C = slots.name.shape[0], own.templates.shape[1], units.ids.shape[1], own.segments.shape[2]
-    longest = longest_of(units.offsets)
-    charts, shares = make_charts(longest, Q, L, C), np.empty((longest, L, C))
-    w, template, repeat = make_weights(T, Q), np.empty(T), np.empty((Q, 2))
+    n_lengths, n_names, n_slots = own.segments.shape[1], own.segments.shape[2], slots.name.shape[0]
+    charts = make_charts(longest_of(units.offsets), n_slots, n_lengths, n_names)
+    template, repeat = np.empty(own.templates.shape[1]), np.empty((n_slots, 2))
+    again, shares = np.zeros(n_slots), np.empty_like(charts.evidence)
+    for q in range(n_slots):
+        again[q] = 0.0 if repeats[q] else -np.inf
+    w = SlotWeights(np.zeros_like(template), again, np.zeros(n_slots))
     for s in range(units.offsets.shape[0] - 1):
         lo, n, state = units.offsets[s], units.offsets[s + 1] - units.offsets[s], seeds[s]
-        w.template[:] = 0.0
-        for q in range(Q):
-            w.again[q], w.leave[q] = 0.0 if repeats[q] else -np.inf, 0.0
         for i in range(n):
-            for j in range(L):
-                for c in range(C):
+            for j in range(n_lengths):
+                for c in range(n_names):
                     state += GOLDEN
-                    log_weight = np.log(1.0 - uniform_of(state))
-                    charts.evidence[i, j, c] = log_weight if units.ids[lo + i, j] >= 0 else -np.inf
+                    weight = np.log(1.0 - uniform_of(state))
+                    charts.evidence[i, j, c] = weight if units.ids[lo + i, j] >= 0 else -np.inf
         log_z = fill_after(slots, w, n, False, charts)
         if units.is_used[s] and log_z > -np.inf:
             fill_before(slots, w, n, charts)
@@ -277,12 +280,11 @@ def draw_strings(
     marks (n,), accepted (S,) : replaced; 1 for a new one, 0 for the last one, -1 if there was none
     out : += the lane's new counts. out_log_z (1,) : += the sum of log predictives
     """
-    Q, T, L, C = (
-        slots.name.shape[0], counts.template.shape[0], units.ids.shape[1], counts.totals.shape[0],
-    )  # fmt: skip
     longest = longest_of(units.offsets)
-    charts, w, new = make_charts(longest, Q, L, C), make_weights(T, Q), np.empty(longest, np.int64)
-    uniforms = np.empty(2 * longest + 1)
+    charts = make_charts(
+        longest, slots.name.shape[0], units.ids.shape[1], counts.totals.shape[0]
+    )  # fmt: skip
+    w, new, uniforms = make_weights(counts), np.empty(longest, np.int64), np.empty(2 * longest + 1)
     for s in range(units.offsets.shape[0] - 1):
         if not units.is_used[s]:
             continue
