@@ -15,6 +15,7 @@ from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
 from .table import Steps, Table, compact, is_on_disk, is_sparse
+from .templates import Substrings, Template, no_substrings, parse_templates, substrings_of
 from .treebank import (
     BAR,
     HISTORIES,
@@ -51,7 +52,9 @@ __all__ = [
     "Spill",
     "Spilled",
     "Steps",
+    "Substrings",
     "Table",
+    "Template",
     "Windows",
     "WordsError",
     "as_links",
@@ -73,11 +76,13 @@ __all__ = [
     "make_tree",
     "measure",
     "name_columns",
+    "no_substrings",
     "number_pairs",
     "number_trees",
     "open_like",
     "open_table",
     "parse_brackets",
+    "parse_templates",
     "read_bitext",
     "read_conllu",
     "read_corpus",
@@ -90,6 +95,7 @@ __all__ = [
     "read_words",
     "scratch",
     "span_rows",
+    "substrings_of",
     "symmetrize",
     "write_conllu",
     "write_trees",

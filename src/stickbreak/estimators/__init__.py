@@ -13,6 +13,7 @@ from .model_files import load, register, register_part, resume
 from .reports import diagnose
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM
+from .templates import Segment, TemplateGrammar
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 from .tree_models import Rule
 
@@ -38,8 +39,10 @@ __all__ = [
     "Mixture",
     "OnlineFilter",
     "Rule",
+    "Segment",
     "SegmentFilter",
     "Segments",
+    "TemplateGrammar",
     "compare",
     "diagnose",
     "load",

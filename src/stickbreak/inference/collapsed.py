@@ -266,6 +266,12 @@ class DrawOwn(ExcludeOwn):
         """Draw the parameters, once a visit. Unchanged at the end of a lap."""
         return params if self.rng is None else model.redraw(total, params, self.rng)
 
+    def accepted(self, warm: Fields | None) -> tuple[float, float]:
+        """Units for which the last visit proposed something, and that took it."""
+        if warm is None or "accepted" not in warm:
+            return super().accepted(warm)
+        return float((warm["accepted"] >= 0).sum()), float((warm["accepted"] > 0).sum())
+
     def n_used(self, model: Model, total: Summary) -> int | None:
         """Components that hold at least one row."""
         return int(model.n_used(total))

@@ -93,6 +93,13 @@ class BaseRule:
         """
         return None
 
+    def accepted(self, warm: Fields | None) -> tuple[float, float]:
+        """(proposed, accepted) units of a visit, for samplers that may refuse; zeros for others.
+
+        warm : values of its units
+        """
+        return 0.0, 0.0
+
     def visit(
         self,
         model: Model,

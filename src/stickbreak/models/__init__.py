@@ -2,7 +2,13 @@
 
 from .alignment import fertile_aligner, hmm_aligner, ibm1
 from .base import Model, ModelPotentials
-from .grammars import annotated_grammar, dependency_model, finite_grammar, hdp_grammar
+from .grammars import (
+    annotated_grammar,
+    dependency_model,
+    finite_grammar,
+    hdp_grammar,
+    template_grammar,
+)
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .semi_markov import finite_hsmm, hdp_hsmm
@@ -30,4 +36,5 @@ __all__ = [
     "lda",
     "parse_units",
     "share_parts",
+    "template_grammar",
 ]

@@ -6,12 +6,18 @@ from typing import Any
 
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.listed import ListedWords
-from stickbreak.priors import DirichletRules, HDPRules, ListedRules, ValenceRows
-from stickbreak.structures import Annotation, Dependency, Tree
+from stickbreak.priors import DirichletRules, HDPRules, ListedRules, SlotTables, ValenceRows
+from stickbreak.structures import Annotation, Dependency, SlotTemplates, Tree
 
 from .base import Model
 
-__all__ = ["annotated_grammar", "dependency_model", "finite_grammar", "hdp_grammar"]
+__all__ = [
+    "annotated_grammar",
+    "dependency_model",
+    "finite_grammar",
+    "hdp_grammar",
+    "template_grammar",
+]
 
 
 def annotated_grammar(family: ListedWords, *, prune: float = 1e-5, **rules: Any) -> Model:
@@ -33,3 +39,9 @@ def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
 def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
     """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
     return Model(Tree(), family, HDPRules(**rules), "category")
+
+
+def template_grammar(family: BaseFamily, *, max_segment: int = 10, **rows: Any) -> Model:
+    """Strings of given letters in slots of templates; keywords are those of SlotTables."""
+    prior = SlotTables(**rows)
+    return Model(SlotTemplates(prior.templates, max_segment), family, prior, "name")

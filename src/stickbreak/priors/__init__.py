@@ -34,6 +34,7 @@ from .root import (
 from .rule_tables import RuleTables
 from .rules import DirichletRules
 from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
+from .slots import SlotTables
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
@@ -45,9 +46,8 @@ __all__ = [
     "DirichletRows", "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps",
     "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
     "Jumps", "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo",
-    "Root",
-    "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
-    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
-    "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
+    "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
+    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip

@@ -10,10 +10,11 @@ from .independent import Independent
 from .long_units import LongUnit
 from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
+from .templates import SlotTemplates
 from .tree import Tree
 
 __all__ = [
     "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
     "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep",
-    "LongUnit", "Piece", "SemiMarkov", "TableChain", "Tree", "row_evidence",
+    "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "Tree", "row_evidence",
 ]  # fmt: skip
