@@ -131,9 +131,9 @@ FOUND = ""
 
 
 def run() -> Experiment:
-    """All recordings, by all models."""
+    """All recordings; exact durations of the example alone, the others take long."""
     well, example = read("well_log.txt", 1e4), read("pyhsmm-example-data.txt.gz")
-    rows = [recording("well log", name, well) for name in MODELS]
+    rows = [recording("well log", name, well) for name in MODELS[:2]]
     rows += [recording("pyhsmm's example", name, example) for name in MODELS]
     rows += [captures(name) for name in MODELS[:2]]
     rows += [held_out_captures(name) for name in MODELS[:2]]

@@ -192,8 +192,8 @@ def test_figures_of_a_pass_count_the_starts_that_did_both() -> None:
     near, late = (dict.fromkeys(one_pass.PASSES, value) for value in (-2.005, 1.4))
     fast = dict.fromkeys(one_pass.PASSES, 0.6)
     found = [
-        one_pass.Comparison(-2.1, -2.0, 0.5, near, fast),
-        one_pass.Comparison(-2.1, -2.0, 0.5, near, late),
+        one_pass.Comparison(-2.1, -2.0, -2.0, 0.5, near, near, fast),
+        one_pass.Comparison(-2.1, -2.0, -2.0, 0.5, near, near, late),
     ]
     assert "both as wanted in 1 of 2" in one_pass.rows_of("any", found)[-1].ours
 
