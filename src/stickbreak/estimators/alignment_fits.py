@@ -307,7 +307,8 @@ class AlignerEstimator(AlignerAnswers):
 
 def _given_others(fitted: Fitted, task: AlignmentTask, pool: Pool) -> Array:
     """(n,) positions of all target words, of each pair given all others, batch by batch."""
-    model, lexicon, found = fitted.model, task.lexicon, []
+    model, lexicon = fitted.model, task.lexicon
+    found: list[Array] = []
     assert lexicon is not None
     assert isinstance(model.structure, BagAlignment)
     for batch in task.table.batches():

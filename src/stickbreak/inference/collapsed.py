@@ -366,7 +366,8 @@ def own_given_others(
     What they have in the counts is taken to be what these say of them; without it they are inferred
     once more.
     """
-    rule, own = ExcludeOwn(is_measured=False, keeps_last=False), None
+    rule = ExcludeOwn(is_measured=False, keeps_last=False)
+    own: Fields | None = None
     for _ in range(2):
         _, own = rule.visit(model, counts, params, batch, own, (), pool)
     assert own is not None
