@@ -1,8 +1,8 @@
 """Topic models side by side: our engines, and scikit-learn, gensim and tomotopy in the same run.
 
 Loss is minus the bound per word, of our sampler minus the log joint (ours only: those of others are
-of other models or not given); completion in nats per held-out word, the same procedure for all; CPU seconds of the fit. Peers are
-optional: without them their rows say so.
+of other models or not given); completion in nats per held-out word, the same procedure for all; CPU
+seconds of the fit. Peers are optional: without them their rows say so.
 """
 
 from __future__ import annotations
