@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test slowtest boundscheck lint style types layers bench experiments docs clean distclean
+.PHONY: help browser demo test slowtest boundscheck lint style types layers bench experiments docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,9 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.created
 	@echo "installing stickbreak[$*] into $(VENV): a minute or so, once"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
+
+browser: $(VENV)/.installed-browser ## look at pages in Chromium (apt-get install chromium)
+	$(PY) -m pytest -m "slow or not slow" tests/report $(PYTEST_ARGS)
 
 demo: $(VENV)/.installed-plot ## run the demonstration
 	$(PY) examples/demo.py

@@ -41,10 +41,12 @@ documents at random."""
 class Corpus:
     """Documents drawn from K topics, and both ways to their local step."""
 
-    def __init__(self, n_topics: int, n_documents: int, seed: int = 0) -> None:
+    def __init__(
+        self, n_topics: int, n_documents: int, seed: int = 0, sharing: float = 0.1
+    ) -> None:
         rng = np.random.default_rng(seed)
         topics = rng.dirichlet(np.full(N_WORDS, 0.05), n_topics)
-        shares = rng.dirichlet(np.full(n_topics, 0.1), n_documents)
+        shares = rng.dirichlet(np.full(n_topics, sharing), n_documents)
         lengths = rng.poisson(TOKENS, n_documents)
         rows = [
             rng.multinomial(n, share @ topics) for n, share in zip(lengths, shares, strict=True)

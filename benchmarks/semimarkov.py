@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stickbreak.kernels.chain.smooth import Buffers, smooth
-from stickbreak.kernels.semimarkov.embedded import smooth_stages
+from stickbreak.kernels.semimarkov.embedded import draw_stages, smooth_stages
 from stickbreak.kernels.semimarkov.smooth import smooth_segments
 
 Array = np.ndarray
@@ -111,17 +111,40 @@ def print_stages(rounds: int) -> None:
                 )
 
 
+def sampled_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
+    """Ten drawn segmentations of every sequence, negative binomial lengths of r stages."""
+    evidence, start, steps, offsets = data(K, T, n_units)
+    lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
+    uniforms = np.random.default_rng(1).random((10, T * n_units))
+    return lambda: [
+        draw_stages(evidence, start, steps, lengths, offsets, each) for each in uniforms
+    ]
+
+
 def print_growth(rounds: int) -> None:
-    """Exponents of the cost in the rows of a sequence: eight sequences, six states."""
-    sizes = np.array([500, 1000, 2000, 4000, 8000])
-    for name, job in (
-        ("exact, D = T", lambda T: exact_job(6, T, 8, T)),
-        ("exact, D = 100", lambda T: exact_job(6, T, 8, 100)),
-        ("stages, r = 5", lambda T: stage_job(6, T, 8, 5)),
+    """Exponents of the cost of a sequence in its rows, six states; as many rows in each call.
+
+    Exact sums have a linear part, which is most of the work up to 2,000 rows: the second line is of
+    sequences so long that the quadratic one is.
+    """
+    short, long = np.array([500, 1000, 2000, 4000, 8000]), np.array([8000, 16000, 32000, 64000])
+    for name, sizes, job in (
+        ("exact, D = T", short, lambda T, n: exact_job(6, T, n, T)),
+        ("exact, D = T", long, lambda T, n: exact_job(6, T, n, T)),
+        ("exact, D = 100", short, lambda T, n: exact_job(6, T, n, 100)),
+        ("stages, r = 5", short, lambda T, n: stage_job(6, T, n, 5)),
+        ("sampled, S = 10, r = 5", short, lambda T, n: sampled_job(6, T, n, 5)),
     ):
-        seconds = [least(job(int(T)), rounds=rounds)[0] for T in sizes]
+        counts = sizes[-1] // sizes * (8 if sizes is short else 1)
+        jobs = [job(int(T), int(n)) for T, n in zip(sizes, counts, strict=True)]
+        seconds = np.array(least(*jobs, rounds=rounds if sizes is short else 1)) / counts
         slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        print(f"{name}: exponent {slope:.2f}; ms {[round(1e3 * s, 2) for s in seconds]}")
+        parts = np.linalg.lstsq(np.c_[sizes, sizes**2.0] / seconds[:, None], np.ones(len(sizes)))[0]
+        figures = ", ".join(f"{1e3 * s:.3f}" for s in seconds)
+        print(
+            f"{name}, T = {sizes[0]} to {sizes[-1]}: exponent {slope:.2f}; ms {figures}; "
+            f"us a row {1e6 * parts[0]:.2f} + {1e9 * parts[1]:.3f} T / 1000"
+        )
 
 
 def print_memory() -> None:
@@ -147,7 +170,7 @@ def main() -> None:
     rounds = 1 if parser.parse_args().quick else 5
     print_speed(rounds)
     print_stages(rounds)
-    print_growth(max(1, rounds // 2))
+    print_growth(rounds)
     print_memory()
 
 

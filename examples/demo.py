@@ -70,6 +70,8 @@ def main() -> None:
     figure.savefig("demo.png", dpi=120)
     plt.close(figure)
     console.print(f"picture: {Path('demo.png').resolve()}", soft_wrap=True)
+    page = best.report(rows, title="Five clusters").save("demo.html", force=True)
+    console.print(f"page: {page.resolve()}", soft_wrap=True)
     console.print("Next: docs/quickstart.md, and examples/gallery for more pictures.")
 
 

@@ -23,12 +23,12 @@ EXPERIMENTS = (
     "one_gaussian", "search_mixtures",
     "edge_patches", "mnist", "bars", "alphabet", "documents", "patches",
     "toy_states", "mocap6", "cmu_mocap", "chromatin", "vowels",
-    "earthquakes", "one_pass", "subchains", "surrogate",
+    "earthquakes", "one_pass", "noisy_steps", "subchains", "surrogate",
     "state_counting", "absent_steps", "many_states", "learned_bases",
     "search_chains",
     "topic_bars", "ap_topics", "news_topics", "topic_starts",
     "joint_predictive", "part_of_speech", "text_prediction",
-    "hansards",
+    "swedish_links", "hansards",
     "dependencies", "unlabelled_trees", "grammar_sizes",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"

@@ -7,9 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 import stickbreak as sb
 from stickbreak.data import Batch, Sequences, measure
+from stickbreak.estimators.sequence_answers import drawn_potentials
 from stickbreak.inference import MeanLog
 from stickbreak.models import finite_hmm, hdp_hmm
 
@@ -35,15 +37,16 @@ def infinite(data: Sequences, family: Any, stickiness: float = 0.0) -> Setting:
     """A (sticky) HDP-HMM of the peers' concentrations; open priors of the family are set from the
     data.
     """
-    return Setting(data, hdp_hmm(_resolve(data, family), stickiness=stickiness, **ROWS))
+    return Setting(data, hdp_hmm(resolved(data, family), stickiness=stickiness, **ROWS))
 
 
 def finite(data: Sequences, family: Any, **rows: float) -> Setting:
     """Dirichlet rows, whose keywords are those of the prior."""
-    return Setting(data, finite_hmm(_resolve(data, family), **rows))
+    return Setting(data, finite_hmm(resolved(data, family), **rows))
 
 
-def _resolve(data: Sequences, family: Any) -> Any:
+def resolved(data: Sequences, family: Any) -> Any:
+    """The family, with open priors set from the data."""
     return family.locate(None, data.rows.shape[1]).resolve(measure(data, family.check_rows))
 
 
@@ -71,6 +74,20 @@ def log_scores(fit: Fit, batch: Batch) -> np.ndarray:
     return np.asarray(
         found.model.log_evidence(found.model.predictive(found.counts, found.params), batch)
     )
+
+
+def drawn_scores(fit: Fit, batch: Batch, draws: int = 50) -> np.ndarray:
+    """(S,) log of the mean density of each sequence over parameters drawn from the posterior: the
+    published metric.
+    """
+    found, rng = fit.result, np.random.default_rng(0)
+    scores = [
+        found.model.log_evidence(
+            drawn_potentials(found.model, found.counts, found.params, rng), batch
+        )
+        for _ in range(draws)
+    ]
+    return np.asarray(logsumexp(scores, axis=0) - np.log(draws))
 
 
 def states(fits: list[Fit]) -> str:

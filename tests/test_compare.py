@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused(models: list[Any]) -> None:
 # ---- to_xarray -----------------------------------------------------------------------------------
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_data_set_holds_all_summaries_with_named_axes(name: str) -> None:
     pytest.importorskip("xarray")

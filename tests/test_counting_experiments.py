@@ -9,6 +9,8 @@ import pytest
 
 from experiments import absent_steps, frame, learned_bases, many_states, state_counting
 
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
+
 
 def test_data_are_those_of_the_published_chains() -> None:
     data = state_counting.draw_data("stays", 0, 50, 200)

@@ -50,7 +50,7 @@ def test_python_blocks_run_and_print_what_they_promise(
     run_blocks(page)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("page", HOW_TO)
 def test_python_blocks_of_guides_run_and_print_what_they_promise(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

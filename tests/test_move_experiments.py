@@ -14,6 +14,8 @@ from experiments.frame import Experiment, Row
 from experiments.greedy import fit_greedy
 from experiments.toys import bars, draw_documents, draw_patches, edges, letters, surface_covariances
 
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
+
 
 @pytest.mark.parametrize(("regions", "count"), [(edges(), 8), (letters(), 26)])
 def test_regions_differ_and_their_covariances_are_those_of_two_surfaces(

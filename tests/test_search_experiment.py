@@ -8,6 +8,8 @@ import pytest
 from experiments import search_chains
 from experiments.chain_problems import PROBLEMS, fast, symbols
 
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
+
 GENERATED = [name for name in PROBLEMS if not name.startswith("sentences")]
 
 

@@ -22,6 +22,8 @@ from experiments.part_of_speech import (
 from experiments.random_counts import FromCounts, FromParameters
 from experiments.tagged import Sentence, cut, make_dictionary, read_joined, read_trees
 
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
+
 TREES = """
 ( (S (NP-SBJ (DT The) (NN dog) ) (VP (VBZ runs) (NP (-NONE- *T*-1) )) (. .) ))
 ((S (NP (NN dog)) (VP (VBZ eats) (NP (NN fish))) (. .)))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import stickbreak as sb
 from experiments.dependencies import baseline
 from experiments.grammar_sizes import LONGEST, draw
+from experiments.latent_annotations import f1_of, interval
 from experiments.treebanks import Parsed, branching, drop, shorter
 from stickbreak.data import parse_brackets
+
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
 
 
 def test_children_of_dropped_words_go_up() -> None:
@@ -36,3 +40,13 @@ def test_generated_sentences_are_short_and_begin_with_a_noun_phrase() -> None:
     found = [draw(rng) for _ in range(50)]
     assert max(map(len, found)) <= LONGEST
     assert min(map(len, found)) >= 2
+
+
+def test_differences_of_equal_parsers_are_nothing() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 5, (20, 1)) + np.array([0, 1, 2])
+    assert interval(counts, counts, rng) == (0.0, 0.0)
+    assert f1_of(np.array([3, 4, 6])) == 60.0
+    worse = counts - np.array([1, 0, 0])
+    low, high = interval(counts, worse, rng)
+    assert 0 < low < high

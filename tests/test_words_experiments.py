@@ -14,6 +14,8 @@ from experiments.joint_predictive import count_earlier, error, predictives, row_
 from experiments.random_counts import FromCounts
 from experiments.text_prediction import END, UNKNOWN, Split, fit, replace_rare, unigram
 
+pytestmark = pytest.mark.slow  # what experiments print, not what the library does
+
 
 def test_exact_predictives_make_up_the_evidence() -> None:
     rng = np.random.default_rng(0)

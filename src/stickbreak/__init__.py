@@ -53,11 +53,14 @@ if TYPE_CHECKING:
         HDPTopicModel,
         HMMAligner,
         LatentDirichletAllocation,
+        LatentPCFG,
         Mixture,
         OnlineFilter,
         SegmentFilter,
         Segments,
+        TemplateGrammar,
         compare,
+        diagnose,
         load,
         resume,
     )
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
         ShiftedPoisson,
         TableRoot,
     )
+    from .report import Finding, Report
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -111,8 +115,8 @@ _HOMES = {
     "estimators": (
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
         "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
-        "LatentDirichletAllocation", "Mixture", "OnlineFilter", "SegmentFilter", "Segments",
-        "compare", "load", "resume",
+        "LatentDirichletAllocation", "LatentPCFG", "Mixture", "OnlineFilter", "SegmentFilter",
+        "Segments", "TemplateGrammar", "compare", "diagnose", "load", "resume",
     ),
     "families": (
         "AutoregressiveGaussian", "Bernoulli", "Categorical", "DiagonalGaussian",
@@ -128,6 +132,7 @@ _HOMES = {
         "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
         "TableRoot",
     ),
+    "report": ("Finding", "Report"),
 }  # fmt: skip
 _SUBMODULES = {
     "checks",
@@ -142,6 +147,7 @@ _SUBMODULES = {
     "moves",
     "plots",
     "priors",
+    "report",
     "structures",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -174,6 +180,7 @@ __all__ = [
     "Delete",
     "DiagonalGaussian",
     "Durations",
+    "Finding",
     "FixedVarianceGaussian",
     "Forecast",
     "FreeDurations",
@@ -185,6 +192,7 @@ __all__ = [
     "HMMAligner",
     "HardEM",
     "LatentDirichletAllocation",
+    "LatentPCFG",
     "Loosen",
     "MemoizedVB",
     "Merge",
@@ -197,6 +205,7 @@ __all__ = [
     "OnlineFilter",
     "Poisson",
     "Product",
+    "Report",
     "SegmentFilter",
     "Segments",
     "ShiftedPoisson",
@@ -205,9 +214,11 @@ __all__ = [
     "StochasticVB",
     "SubchainVB",
     "TableRoot",
+    "TemplateGrammar",
     "ZeroMeanGaussian",
     "__version__",
     "compare",
+    "diagnose",
     "lag_rows",
     "load",
     "open_table",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from html import escape
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from stickbreak.errors import DataWarning
 from stickbreak.extras import require_extra
+from stickbreak.report.comparing import Compared, Flow, Report, write_comparison
 
 __all__ = ["ComparedModel", "Comparison", "compare"]
 
@@ -64,6 +68,21 @@ class Comparison:
     models: tuple[ComparedModel, ...]
     notes: tuple[str, ...] = ()
     best: Mapping[str, int] = field(default_factory=dict)
+    _flow: Callable[[], Flow | None] | None = field(default=None, repr=False, compare=False)
+
+    def report(self, *, title: str = "Models compared") -> Report:
+        """A page with the table; of two models that were given X, also the flow of rows.
+
+        Which components were split, which joined, and the mean difference of the log predictive
+        densities of rows with its standard error.
+
+        Returns
+        -------
+        Report, with `save(path)`, `show()` and `html`.
+        """
+        titles, cells = self._cells()
+        flow = None if self._flow is None else self._flow()
+        return write_comparison(Compared(titles, cells, self.notes, flow, title))
 
     def __len__(self) -> int:
         return len(self.models)
@@ -204,9 +223,30 @@ def compare(
         "bound": None if notes else _place_of_best(lines, "bound"),
         "score": None if of_both else _place_of_best(lines, "score"),
     }
-    return Comparison(
-        lines, notes, {name: place for name, place in places.items() if place is not None}
+    found = {name: place for name, place in places.items() if place is not None}
+    flow = partial(_flow_between, models, chosen, X) if len(models) == 2 and X is not None else None
+    return Comparison(lines, notes, found, flow)
+
+
+def _flow_between(models: Sequence[Any], names: Sequence[str], X: Any) -> Flow | None:
+    """How the rows of X go from the components of one model to those of another.
+
+    None for models whose rows have no components, such as grammars and aligners.
+    """
+    if not all(model._names_rows for model in models):
+        return None
+    one, other = (np.concatenate([np.atleast_1d(p) for p in model.predict(X)]) for model in models)
+    if len(one) != len(other):
+        return None
+    counts = np.zeros([model.n_components_ for model in models], dtype=np.int64)
+    np.add.at(counts, (one, other), 1)
+    first, second = (
+        np.concatenate([np.atleast_1d(p) for p in model.score_samples(X)]) for model in models
     )
+    gain = (second - first)[np.isfinite(second - first)]
+    error = float(gain.std() / math.sqrt(len(gain))) if len(gain) else math.nan
+    mean = float(gain.mean()) if len(gain) else math.nan
+    return Flow((names[0], names[1]), counts, mean, error)
 
 
 def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:

@@ -145,7 +145,7 @@ class Progress(Callback):
         self._display = Display(shows)
         self._began = time.monotonic()
         self._seen = self._before = 0.0
-        self._laps_before = 0
+        self._laps_before = self._lap = self._tried = 0
         self._value = ""
 
     @staticmethod
@@ -168,8 +168,18 @@ class Progress(Callback):
             f"{self._start}lap {info.lap}/{self._max_iter}", facts, in_lap, self._n_observations
         )
 
+    def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
+        """Say what is tried between two laps."""
+        self._tried += 1
+        some = ", ".join(str(i) for i in ids[:3]) + (", ..." if len(ids) > 3 else "")
+        what, n = f"trial {self._tried}: {kind} of {some}", self._n_observations
+        when = f"{self._start}after lap {self._lap}/{self._max_iter}"
+        self._display.show(when, f"{self._value}K {n_components}  {what}", n, n)
+        self._display.say(f"{when}  {n_components} components  {what}")
+
     def on_lap(self, record: LapRecord) -> None:
         """Log one line a lap."""
+        self._lap, self._tried = record.lap, 0
         value = (
             f"bound {record.bound:.2f}"
             if record.bound is not None

@@ -100,6 +100,7 @@ def test_engines_that_need_more_refuse(inference: str, words: str) -> None:
         PlainMixture(2, inference=inference, random_state=0).fit(ROWS)
 
 
+@pytest.mark.slow
 def test_estimators_of_plain_parts_pass() -> None:
     rows = np.random.default_rng(0).normal(size=(40, 2))
     found = check_estimator(PlainMixture(2, family=PlainFamily(), random_state=0), rows)

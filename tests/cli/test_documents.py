@@ -271,7 +271,7 @@ def test_words_are_found_by_name_in_other_files(fitted, folder, command):  # noq
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--words", "vocab.txt"]], ids=["numbers", "words"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_is_resumed(name, words, folder, command):  # noqa: F811
@@ -325,6 +325,7 @@ def test_an_example_is_written_whole_or_not_at_all(command, tmp_path, monkeypatc
     assert files_in(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_warmup_compiles_what_documents_need():
     warmup._use_documents()
 

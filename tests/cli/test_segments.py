@@ -39,6 +39,14 @@ def test_segments_are_lines_of_a_table(data, command):  # noqa: F811
     assert "--segments" in done.err
 
 
+def test_a_model_that_finds_its_states_is_fitted_by_name(data, command):  # noqa: F811
+    done = command("fit", "hdp-hsmm", data, *FIT, "--max-iter", 5, "--out", "h.stickbreak")
+    assert done.code == 0, done.err
+    assert isinstance(sb.load("h.stickbreak"), sb.HDPHSMM)
+    shown = command("predict", "h.stickbreak", data, "--sequence-id", "who", "--segments")
+    assert len(shown.out.splitlines()) == 1 + 9
+
+
 def test_segments_of_a_chain_and_bad_settings_are_one_line(data, command):  # noqa: F811
     plain = ("--n-components", 2, "--seed", 0, "--sequence-id", "who")
     assert command("fit", "hmm", data, *plain, "--out", "c.stickbreak").code == 0

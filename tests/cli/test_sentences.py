@@ -49,6 +49,21 @@ def test_trees_are_those_of_python(data, tmp_path, command):  # noqa: F811
     assert trees == sb.load("m").parse(LINES)
 
 
+def test_a_treebank_teaches_a_parser(tmp_path, command):  # noqa: F811
+    assert command("example", "--trees", "bank.mrg").code == 0
+    fit = ("fit", "latent-pcfg", "bank.mrg", "--n-subtypes", 2, "--max-iter", 3, "--seed", 0)
+    assert command(*fit, "--out", "m").code == 0
+    (tmp_path / "new.txt").write_text("she sees the cat .\n")
+    assert command("predict", "m", "new.txt", "--out", "t.mrg").code == 0
+    expected = "(ROOT (S (NP (PRP she)) (VP (VBZ sees) (NP (DT the) (NN cat))) (. .)))"
+    assert (tmp_path / "t.mrg").read_text() == expected + "\n"
+    assert "DT -> the" in command("show", "m").out
+    assert float(command("score", "m", "new.txt").out.split()[0]) < 0
+    refused = command("fit", "latent-pcfg", "bank.mrg", "--column", "word")
+    assert refused.code != 0
+    assert "reads whole trees" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

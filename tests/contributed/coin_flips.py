@@ -9,7 +9,7 @@ import numpy as np
 
 from stickbreak.estimators import register
 from stickbreak.estimators.chain_answers import filter_chain, forecast_chain, stay_lengths
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.families.base import BaseFamily
 from stickbreak.models import Model
 from stickbreak.stats import Array
@@ -19,7 +19,7 @@ from .uniform import Uniform
 
 
 @register
-class CoinFlips(SequenceModel):
+class CoinFlips(SequenceEstimator):
     """fit, predict and score for units of rows: a list of arrays, `lengths` or `sequence_id`.
 
     Parameters and attributes as in `sb.HMM`; the prior has none.

@@ -220,6 +220,7 @@ def test_a_model_finds_its_columns_by_name(files, tmp_path):
     assert open_like(files["csv"], None).names == NAMES
 
 
+@pytest.mark.slow
 def test_fits_of_all_kinds_of_files_are_the_same_bits(files):
     engine = sb.MemoizedVB(n_batches=3, moves=None)
     bounds = {

@@ -67,6 +67,7 @@ def test_words_have_allowed_states_only(kind, name):
     assert illegal(model, X, model.decode(X)[1]) == 0
 
 
+@pytest.mark.slow
 def test_states_named_keep_their_numbers_and_others_are_found():
     """Three states are named, and two kinds of words are not listed."""
     model = fit(sb.HDPHMM(14, family="categorical", allowed=ALLOWED, random_state=0))
@@ -108,7 +109,7 @@ def test_a_gap_below_the_last_named_state_is_kept():
     assert len(make_dictionary({0: [0], 1: [1]}, None, 6).limit(np.zeros((1, 1)), None)[1]) == 3
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [sb.HMM, sb.HDPHMM])
 def test_a_table_says_the_same_as_a_mapping(kind, tmp_path):
     table = np.array([[k in np.atleast_1d(ALLOWED.get(w, range(6))) for k in range(6)]

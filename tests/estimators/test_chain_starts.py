@@ -39,6 +39,7 @@ def fit(model, rows, **more):
         return model.fit(rows, **more)
 
 
+@pytest.mark.slow
 def test_states_of_symbols_are_found_where_blocks_find_one():
     found = fit(sb.HDPHMM(8, family="categorical", random_state=0), SYMBOLS)
     before = fit(sb.HDPHMM(8, family="categorical", init="blocks", random_state=0), SYMBOLS)
@@ -105,7 +106,7 @@ def test_starts_differ_and_threads_do_not():
     assert not np.array_equal(seeds[0]["transition"], seeds[1]["transition"])
 
 
-@pytest.mark.covering
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [sb.HMM, sb.HDPHMM])
 @pytest.mark.parametrize(
     "rows",

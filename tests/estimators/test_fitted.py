@@ -20,6 +20,8 @@ CASES = {
     "DPMixture": (sb.DPMixture(2, **FAST), ROWS),
     "HMM": (sb.HMM(2, **FAST), [ROWS[:40], ROWS[40:]]),
     "HDPHMM": (sb.HDPHMM(2, **FAST), [ROWS[:40], ROWS[40:]]),
+    "HSMM": (sb.HSMM(2, max_duration=20, **FAST), [ROWS[:40], ROWS[40:]]),
+    "HDPHSMM": (sb.HDPHSMM(2, max_duration=20, **FAST), [ROWS[:40], ROWS[40:]]),
     "LatentDirichletAllocation": (sb.LatentDirichletAllocation(2, **FAST), WORDS),
     "HDPTopicModel": (sb.HDPTopicModel(2, **FAST), WORDS),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,15 @@ def test_a_saved_model_gives_the_same_answers(model: Any, tmp_path) -> None:
     words = [sentence.split() for sentence in SENTENCES]
     total = model.score_sequences(words).sum()
     assert model.score(words) == pytest.approx(total / sum(map(len, words)))
+
+
+def test_a_file_with_other_tags_than_components_is_refused(tmp_path) -> None:
+    model = sb.DMV(**QUICK).fit(SENTENCES)
+    schema = replace(model._fitted.schema, categories={0: model.tags_[:-1]})
+    model._fitted = replace(model._fitted, schema=schema)
+    model.save(tmp_path / "m")
+    with pytest.raises(sb.ModelFileError, match=r"categories for \d+ components"):
+        sb.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("model", models(), ids=["dmv", "pcfg"])

@@ -156,6 +156,7 @@ def test_the_learned_concentration_is_near_the_truth(truth, low, high):
     assert low < np.mean(found) < high
 
 
+@pytest.mark.slow
 def test_the_learned_concentration_prunes_or_grows_as_a_known_one_would():
     """The bound with a Gamma prior is an average over known concentrations: below the best of them,
     above the worst.
@@ -197,7 +198,7 @@ class StopAt(sb.Callback):
             raise RuntimeError("stopped")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("cls", [sb.Mixture, sb.DPMixture])
 def test_resumed_fits_learn_the_same(cls, tmp_path):

@@ -128,6 +128,7 @@ def test_every_family_finds_its_groups(name):
     assert model.counts_.sum() == pytest.approx(len(case.rows), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_wide_sparse_counts_find_their_groups(tmp_path):
     rows = CASES["multinomial"].rows
     # batches and samples bring vocabularies of their own
@@ -149,6 +150,7 @@ def test_data_on_disk_equal_data_in_memory(tmp_path):
     np.testing.assert_array_equal(memory.labels_, disk.labels_)
 
 
+@pytest.mark.slow
 def test_mixed_columns_find_their_groups():
     groups = np.arange(200) % 2
     rng = np.random.default_rng(0)

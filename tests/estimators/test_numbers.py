@@ -71,6 +71,7 @@ def test_pictures_show_positions(name, fitted):
     plt.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixture", "chain", "topics"])
 def test_data_sets_and_names_of_columns_have_positions(name, fitted):
     pytest.importorskip("xarray")

@@ -184,7 +184,7 @@ def converge_ours(model, shares: np.ndarray, *, reorder: bool = False):
     return result
 
 
-@pytest.mark.covering
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["random", "k-means 0"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_converged_from_the_same_start_ours_predicts_no_worse(kind, start):
@@ -197,7 +197,7 @@ def test_converged_from_the_same_start_ours_predicts_no_worse(kind, start):
     assert held_out(model, ours) == pytest.approx(held_out(model, theirs), abs=1e-6)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sticks_in_order_of_size_reach_a_better_bound(seed):
     """What ours adds: from a labelling, the same steps with the largest stick first."""

@@ -112,6 +112,7 @@ def test_moves_leave_seeded_topics_alone(n_components):
     assert "No move may touch ids 0, 1 and 2" in model.explain_moves()
 
 
+@pytest.mark.slow
 def test_births_find_topics_beside_the_seeded_one():
     model = fit(make(sb.HDPTopicModel, 2, seeds={0: ["cat", "dog"]}))
     assert model.n_components_ > 2
@@ -149,6 +150,7 @@ def test_tables_and_mappings_say_the_same_as_seeds(kind):
         assert unnamed.lower_bound_ == first.lower_bound_
 
 
+@pytest.mark.slow
 def test_files_streams_and_checkpoints_keep_the_seeds(tmp_path):
     model = fit(make(sb.HDPTopicModel, 6))
     model.save(tmp_path / "m.stickbreak")

@@ -140,6 +140,7 @@ def test_forecasts_of_autoregressions_go_from_row_to_row():
     assert found.rows[0, 0, 0] == pytest.approx(shares @ values)
 
 
+@pytest.mark.slow
 def test_drawn_parameters_score_about_as_well_as_their_means(model):
     mean = model.score_sequences(X)
     drawn = model.score_sequences(X, draws=30, random_state=0)
@@ -165,7 +166,10 @@ def test_models_survive_files(model, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_resumed_and_parallel_fits_have_the_same_bits(tmp_path):
+@pytest.mark.covering
+@pytest.mark.parametrize("form", ["exact", "embedded", "sampled"])
+@pytest.mark.parametrize("cls", [sb.HSMM, sb.HDPHSMM])
+def test_resumed_and_parallel_fits_have_the_same_bits(cls, form, tmp_path):
     class Stop(sb.Callback):
         def on_lap(self, record):
             if record.lap == 2:
@@ -177,14 +181,28 @@ def test_resumed_and_parallel_fits_have_the_same_bits(tmp_path):
             callbacks=callbacks, moves=None,
         )  # fmt: skip
 
-    settings = {"max_duration": 20, "random_state": 0, "init": "k-means++"}
-    whole = sb.HSMM(3, inference=engine(), n_jobs=2, **settings).fit(X)
+    settings = {"duration_inference": form, "random_state": 0, "init": "k-means++"}
+    whole = cls(3, inference=engine(), n_jobs=2, **settings).fit(X)
     (tmp_path / "c").unlink()
     with pytest.raises(KeyboardInterrupt):
-        sb.HSMM(3, inference=engine(Stop()), **settings).fit(X)
-    again = sb.HSMM(3, inference=engine(), **settings).resume(X)
+        cls(3, inference=engine(Stop()), **settings).fit(X)
+    again = cls(3, inference=engine(), **settings).resume(X)
     assert again.lower_bound_ == whole.lower_bound_
     np.testing.assert_array_equal(again.means_, whole.means_)
+    np.testing.assert_array_equal(again.durations_.mean, whole.durations_.mean)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["exact", "embedded"])
+def test_one_whole_stochastic_step_is_one_lap(form):
+    """Spec 5.6 i: step size one, all sequences in the batch."""
+    settings = {"duration_inference": form, "random_state": 0, "init": "k-means++"}
+    step = sb.StochasticVB(max_iter=1, batch_size=len(X), first_rate=1.0, delay=0.0)
+    once = sb.HDPHSMM(3, inference=step, **settings).fit(X)
+    lap = sb.HDPHSMM(3, inference=sb.BatchVB(max_iter=1), **settings).fit(X)
+    np.testing.assert_allclose(once.means_, lap.means_, rtol=1e-12)
+    np.testing.assert_allclose(once.transmat_, lap.transmat_, rtol=1e-9)
+    np.testing.assert_allclose(once.durations_.mean, lap.durations_.mean, rtol=1e-9)
 
 
 def test_known_change_points_are_kept():

@@ -703,6 +703,7 @@ def test_very_long_sequences_are_filtered_in_pieces(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_n_init_keeps_the_best_bound():
     found = [sb.HMM(3, random_state=0, n_init=n).fit(X).lower_bound_ for n in (1, 4)]
     assert found[1] >= found[0]

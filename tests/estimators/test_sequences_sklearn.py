@@ -58,6 +58,7 @@ def test_group_folds_split_sequences_by_their_ids():
     np.testing.assert_allclose(found["test_score"], by_hand(3), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_search_splits_sequences_by_their_ids():
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(
@@ -73,6 +74,7 @@ def test_a_search_splits_sequences_by_their_ids():
     )
 
 
+@pytest.mark.slow
 def test_without_routing_ids_reach_the_fit():
     found = cross_validate(
         MODEL,

@@ -113,6 +113,7 @@ def search(n_jobs: int) -> GridSearchCV:
     return GridSearchCV(model, GRID, cv=2, n_jobs=n_jobs, error_score="raise").fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend",
     ["threading", pytest.param("loky", marks=pytest.mark.slow)],  # two processes take long to begin

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from stickbreak.estimators import stream_runs
 
 MEANS = np.array([(0, 0), (7, 0), (0, 7)], dtype=float)
 
@@ -32,6 +33,7 @@ def pieces_of(seed, *groups):
 LATE = pieces_of(0, (0, 1), (0, 1), (0, 1), (0, 2), (1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [sb.HDPHMM, sb.HMM], ids=["born", "filled"])
 def test_a_state_seven_deviations_away_is_found(cls):
     model = stream(cls(3, random_state=0), LATE)
@@ -61,6 +63,15 @@ def test_nothing_is_born_for_rows_that_are_explained():
     assert model.lower_bound_ > whole.lower_bound_ - 0.02 * abs(whole.lower_bound_)
 
 
+def test_rows_that_are_explained_are_not_fitted_alone(monkeypatch):
+    model = stream(sb.HDPHMM(random_state=0), LATE[:1])
+    monkeypatch.setattr(stream_runs, "_begin_stream", None)
+    model.partial_fit(LATE[1])
+    assert model.n_effective_ == 2
+    assert model.counts_.sum() == pytest.approx(2 * 3 * 40)
+
+
+@pytest.mark.slow
 def test_two_workers_give_the_same_bits():
     one, two = (stream(sb.HDPHMM(3, random_state=0, n_jobs=n), LATE) for n in (1, 2))
     assert one.lower_bound_ == two.lower_bound_

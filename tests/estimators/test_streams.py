@@ -240,7 +240,7 @@ ORDERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_each_piece_may_bring_a_cluster_of_its_own(order):
     rng = np.random.default_rng(0)

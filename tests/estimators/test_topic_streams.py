@@ -24,6 +24,7 @@ def piece(topics: tuple[int, ...], seed: int, n: int) -> np.ndarray:
     return np.array([rng.multinomial(100, words[k]) for k in rng.choice(topics, n)])
 
 
+@pytest.mark.slow
 def test_a_second_topic_is_born_when_it_comes_and_known_ones_bring_none():
     first, second, more = piece((0,), 0, 10), piece((1,), 0, 10), piece((0, 1), 0, 6)
     model = sb.HDPTopicModel(random_state=0).partial_fit(first)

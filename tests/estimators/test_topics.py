@@ -56,7 +56,7 @@ def test_topics_are_found(name, fitted):
     assert found == {frozenset(words) for words in TOPICS.values()}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["documents", "collapsed"])
 def test_the_number_of_topics_is_found_from_one(init):
     model = sb.HDPTopicModel(init=init, random_state=0).fit(texts(120))
@@ -370,7 +370,7 @@ def test_files_give_the_same_model_back(name, fitted, tmp_path):
     assert again.score(texts(20, seed=4)) == fitted[name].score(texts(20, seed=4))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_killed_and_resumed_is_the_same(name, tmp_path):
     def make(*callbacks):

@@ -452,6 +452,7 @@ def test_a_mixture_of_regressions_finds_the_regimes(inference: str) -> None:
     assert drawn.shape == (5, 4)
 
 
+@pytest.mark.slow
 def test_an_unbounded_mixture_finds_how_many_regressions_there_are(tmp_path: Any) -> None:
     rows, _, _ = switching()
     model = sb.DPMixture(family="autoregressive", random_state=0).fit(rows)

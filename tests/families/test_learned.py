@@ -95,7 +95,7 @@ def unpack(family: Any, free: np.ndarray) -> Any:
     return family.with_hyperparameters(values)
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @every_name
 def test_learning_reaches_what_a_general_optimizer_finds(name: str) -> None:
     family, counts = grouped(name)

@@ -53,6 +53,12 @@ def test_columns_of_a_diagonal_component_must_not_go_together():
     assert of(rows, is_diagonal=True) > 6.0
 
 
+def test_many_columns_do_not_make_a_misfit():
+    found = [of(RNG.standard_normal((500, 20))) for _ in range(100)]
+    assert np.mean(np.array(found) > 3.0) < 0.1  # one in two, if each of 61 |z| counted alone
+    assert np.mean(np.array(found) > 2.0) < 0.2
+
+
 def test_shares_weigh_rows_of_overlapping_components():
     means = np.array([0.0, 2.0])
     rows = RNG.standard_normal((2 * N, 1)) + means[RNG.integers(0, 2, 2 * N)][:, None]

@@ -99,6 +99,7 @@ def test_whole_numbers_are_rounded_unless_the_prior_is_given(name):
         sb.Mixture(2, family=FAMILIES[name](rounding=-1)).fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_component_lives_on_a_column_that_is_nearly_always_zero(name, tmp_path):
     rng = np.random.default_rng(0)
@@ -113,6 +114,7 @@ def test_no_component_lives_on_a_column_that_is_nearly_always_zero(name, tmp_pat
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_wide_covariances_with_few_rows_are_warned_about():
     rng = np.random.default_rng(0)
     groups = rng.integers(3, size=300)

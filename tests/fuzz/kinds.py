@@ -50,6 +50,10 @@ TABLES = {
     "bits": (RNG.random((ROWS, 4)) < np.where(GROUPS[:, None], 0.9, 0.2)).astype(int),
     "symbols": RNG.integers(0, 3, (ROWS, 3)),
 }
+LINES = {
+    "pairs": ["the cat ||| le chat", "a cat ||| un chat", "the dog ||| le chien"] * 3,
+    "tags": ["DET NOUN VERB", "NOUN VERB DET NOUN", "NOUN VERB"] * 3,
+}
 
 
 def write_tables(folder: Path) -> None:
@@ -60,16 +64,19 @@ def write_tables(folder: Path) -> None:
     documents = [{w: int(n) for w, n in enumerate(row) if n} for row in TABLES["counts"]]
     lines = [" ".join([str(len(bag)), *(f"{w}:{n}" for w, n in bag.items())]) for bag in documents]
     (folder / "docs.ldac").write_text("\n".join([*lines, ""]))
+    for name, text in LINES.items():
+        (folder / f"{name}.txt").write_text("\n".join([*text, ""]))
 
 
 def name_of(data: str) -> str:
-    return "docs.ldac" if data == "docs" else f"{data}.csv"
+    return "docs.ldac" if data == "docs" else f"{data}.{'txt' if data in LINES else 'csv'}"
 
 
 def open_data(folder: Path, data: str) -> Any:
     """The data as the command line opens them."""
     path = folder / name_of(data)
-    return sb.read_corpus(path) if data == "docs" else sb.open_table(path)
+    readers = {"docs": sb.read_corpus, "pairs": sb.read_bitext, "tags": lambda _: LINES["tags"]}
+    return readers.get(data, sb.open_table)(path)
 
 
 # ---- model files ---------------------------------------------------------------------------------
@@ -94,6 +101,13 @@ def models(folder: Path) -> Attacks:
         ("symbols", sb.DPMixture(3, family="categorical")),
         ("docs", sb.LatentDirichletAllocation(2)),
         ("docs", sb.HDPTopicModel(2)),
+        ("blobs", sb.HSMM(2, max_duration=8)),
+        ("blobs", sb.HDPHSMM(2, duration_inference="embedded")),
+        ("pairs", sb.IBM1()),
+        ("pairs", sb.HMMAligner()),
+        ("tags", sb.DMV()),
+        ("tags", sb.PCFG(2)),
+        ("tags", sb.HDPPCFG(2)),
     ]
     good, file = [], "m.stickbreak"
     for data, model in made:
@@ -103,7 +117,7 @@ def models(folder: Path) -> Attacks:
         commands = (
             ("show", file, "--json"),
             ("show", file),
-            ("predict", file, name_of(data), "--proba", "--quiet"),
+            ("predict", file, name_of(data), *([] if data in LINES else ["--proba"]), "--quiet"),
             ("score", file, name_of(data), "--quiet"),
         )
         good.append(Attack(file, (folder / file).read_bytes(), commands))
@@ -150,6 +164,12 @@ def checkpoints(folder: Path) -> Attacks:
             "symbols", 3, sb.Mixture(2, family="categorical",
                                      inference=sb.StochasticVB(batch_size=10, **few)),
         ),
+        ("symbols", 3, sb.Mixture(2, family="categorical", inference=sb.CollapsedVB(**few))),
+        ("docs", 3, sb.LatentDirichletAllocation(2, inference=sb.CollapsedVB(**few))),
+        ("blobs", 3, sb.HSMM(2, max_duration=8, inference=sb.BatchVB(**few))),
+        ("pairs", 2, sb.IBM1(directions="forward", inference=sb.CollapsedVB(**few))),
+        ("tags", 3, sb.DMV(inference=sb.BatchVB(**few))),
+        ("tags", 3, sb.PCFG(2, inference=sb.CollapsedVB(**few))),
     ]  # fmt: skip
     good = []
     for i, (data, step, model) in enumerate(made):

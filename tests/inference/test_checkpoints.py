@@ -106,7 +106,7 @@ def test_every_family_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse", "poisson"])
 def test_learned_priors_resume_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Hyperparameters of the family and the concentration, from the middle of a lap and from its
@@ -261,6 +261,7 @@ def test_a_checkpoint_with_another_prior_to_learn_is_refused(tmp_path: Path) -> 
         run(learning, engine, table, read_checkpoint(path)[1], seed=7)
 
 
+@pytest.mark.slow
 def test_resuming_follows_reference_points_and_legal_sets(tmp_path: Path) -> None:
     rows = blobs(60, 4, spread=1e6)
     model = blob_model(rows, family=families.Gaussian(covariance=1.0))
@@ -475,6 +476,7 @@ def test_killed_and_resumed_in_fresh_processes_gives_the_same_bound(
     assert found["bounds"] == [found["undisturbed"]] * 20
 
 
+@pytest.mark.slow
 def test_a_checkpoint_larger_than_its_shelf_is_the_same_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

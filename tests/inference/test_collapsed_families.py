@@ -60,6 +60,7 @@ def test_every_family_is_swept_sequence_by_sequence(name, block):
     check_sweeps(model, data, block, 1e-8)  # statistics are sums of squares, of about a hundred
 
 
+@pytest.mark.slow
 def test_rows_far_from_every_reachable_state_are_inferred_in_logs():
     """Evidence gaps of thousands of nats, and the best state cannot be reached."""
     rng = np.random.default_rng(1)

@@ -181,6 +181,7 @@ def test_long_run_of_a_fit_has_the_posterior_of_all_legal_paths(
     assert_average([s["log joint"] for s in seen], chance @ np.where(chance > 0, joint, 0.0))
 
 
+@pytest.mark.slow
 @LENGTHS
 def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(n_sweeps: int) -> None:
     """Two states: the root has one number, over which a fine grid integrates."""

@@ -276,6 +276,7 @@ def test_golden_labels_that_may_be_exchanged():
     np.testing.assert_allclose(own["rows"], 0.5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_golden_labels_that_may_be_exchanged_by_variational_bayes():
     model, data, _ = golden(("010", "112", "001", "221"))
     shares = np.array([SYMMETRIC[w] for w in data.rows[:, 0]])

@@ -117,7 +117,7 @@ def assert_swept(model, params, batch, own, counts):
         np.testing.assert_allclose(found[name], after[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
-@pytest.mark.few(6)  # `test_collapsed_every_cell.py` has them all
+@pytest.mark.few(2)  # `test_collapsed_every_cell.py` has them all
 @pytest.mark.parametrize("prior", PRIORS)
 @every_kind
 def test_a_sweep_equals_the_plain_loop(kind, prior):
@@ -144,6 +144,7 @@ def test_the_bound_is_the_variational_one_at_the_shares(kind):
     assert found["share"] == pytest.approx((repeats * q).sum(0), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_keep_to_their_legal_components():
     table = Table(rows_of("diagonal"), sets=np.arange(24) % 3)
     legal = np.array([[1, 1, 1, 1], [0, 1, 0, 0], [1, 0, 1, 0]], dtype=float)
@@ -167,6 +168,7 @@ def test_a_far_row_has_its_only_legal_component():
     np.testing.assert_allclose(model.counts_, [16, 15], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_sparse_and_dense_rows_of_counts_are_swept_alike():
     X = np.nan_to_num(rows_of("multinomial"))
     found = []
@@ -178,6 +180,7 @@ def test_sparse_and_dense_rows_of_counts_are_swept_alike():
     assert found[0].bound == found[1].bound
 
 
+@pytest.mark.slow
 def test_rounded_columns_of_full_covariances_are_close_to_the_plain_loop():
     """Noise of rounding is that of rows at the last refresh, not of rows less one: 1 / n of it."""
     rng = np.random.default_rng(0)
@@ -195,6 +198,7 @@ def test_rounded_columns_of_full_covariances_are_close_to_the_plain_loop():
     assert np.abs(new["shares"] - shares).max() < 0.03
 
 
+@pytest.mark.slow
 def test_rows_that_full_covariances_complete_are_inferred_in_batches():
     """What completed a row would have to be kept, to leave with it."""
     X = rows_of("diagonal")
@@ -310,6 +314,7 @@ def test_families_without_live_counts_have_no_such_start():
         sb.Mixture(2, family=family, init="local").fit(X)
 
 
+@pytest.mark.slow
 def test_documents_begin_locally_with_every_engine():
     words = [["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]] * 20
     model = sb.LatentDirichletAllocation(2, init="local", random_state=0).fit(words)

@@ -212,7 +212,7 @@ def starts_cold(case):
 COLD = [name for name in NOT_BUILT if starts_cold(CASES[name])]
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLD)
 def test_doubles_pass_the_public_battery(name):
     case = CASES[name]

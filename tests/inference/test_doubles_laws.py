@@ -80,6 +80,7 @@ def test_log_z_and_counts_equal_enumeration(name, rule):
         np.testing.assert_allclose(out[field], expected[field], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_best_labelling_equals_enumeration(name):
     model, data, counts = tiny(name, (4, 1, 3), 3)
@@ -100,7 +101,7 @@ def test_best_labelling_equals_enumeration(name):
         np.testing.assert_array_equal(out[field], expected[field])
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LABELLINGS)
 def test_samples_have_the_posterior_shares(name):
     model, data, counts = tiny(name, (4, 1, 3), 3)

@@ -48,7 +48,7 @@ def fit(name, n_batches, n_components, moves):
     return result, {record.kind for record in accepted}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("name", ["tree", "annotation"])
 def test_births_divide_a_single_component(name, n_batches):
@@ -59,7 +59,7 @@ def test_births_divide_a_single_component(name, n_batches):
     assert max(result.ids) >= len(result.ids) - 1
 
 
-@pytest.mark.covering
+@pytest.mark.slow
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("kind", [Merge, Delete])
 @pytest.mark.parametrize("name", ["tree", "annotation"])
@@ -70,12 +70,14 @@ def test_merges_and_deletes_each_remove_what_is_too_many(name, kind, n_batches):
     assert set(result.ids) < set(range(4))
 
 
+@pytest.mark.slow
 def test_all_moves_together_begin_with_too_many():
     result, kinds = fit("document-rest", 3, 6, ALL)
     assert kinds
     assert 1 < len(result.ids) < 6
 
 
+@pytest.mark.slow
 def test_a_tried_merge_keeps_the_elder_id():
     case = MOVING["annotation"]
     start = replace(start_of(case, 1, 4), ids=(9, 7, 5, 3))

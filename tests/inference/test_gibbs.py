@@ -95,7 +95,7 @@ def tiny_family() -> Any:
     )
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @LENGTHS
 @pytest.mark.parametrize("slices", [False, True])
 def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
@@ -118,7 +118,7 @@ def test_long_run_of_a_hidden_markov_model_has_the_posterior_of_all_paths(
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @LENGTHS
 @pytest.mark.parametrize("slices", [False, True])
 @pytest.mark.parametrize("stickiness", [pytest.param(0.0, marks=pytest.mark.slow), 1.5])
@@ -153,7 +153,7 @@ def test_long_run_of_an_hdp_has_the_posterior_of_all_paths_and_roots(
     assert_average([s["log joint"] for s in seen], exact)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ["finite", "dp"])
 def test_long_run_of_a_mixture_has_the_posterior_of_all_labelings(allocation: str) -> None:
     """Labels of a Dirichlet process are held to its first two components."""
@@ -197,7 +197,7 @@ def test_tables_drawn_in_chunks_are_those_drawn_at_once(monkeypatch: pytest.Monk
     np.testing.assert_array_equal(draw_tables(counts, c, np.random.default_rng(1)), whole)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("stickiness", [0.0, 4.0])
 def test_roots_drawn_in_turn_have_their_posterior_given_the_counts(stickiness: float) -> None:
     prior = WeakLimitRows(0.8, 1.5, 2.0, stickiness)

@@ -75,7 +75,7 @@ def chances(prior: Array) -> tuple[Array, Array]:
     return joint, np.exp(joint - logsumexp(joint))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @ENGINES
 @LENGTHS
 def test_long_run_of_topics_has_the_posterior_of_all_labelings(
@@ -91,7 +91,7 @@ def test_long_run_of_topics_has_the_posterior_of_all_labelings(
     assert_average([s["log joint"] for s in seen], chance @ joint)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @ENGINES
 @LENGTHS
 def test_long_run_of_an_hdp_of_topics_has_the_posterior_of_labels_and_roots(
@@ -112,7 +112,7 @@ def test_long_run_of_an_hdp_of_topics_has_the_posterior_of_labels_and_roots(
     assert_average([s["log joint"] for s in seen], (chance * np.array(each)).sum())
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_long_runs_of_sweeps_have_the_posterior_of_all_labelings(power: float) -> None:
     """At a temperature, the posterior to the power of one over it, normalized. Words that occur
@@ -209,6 +209,7 @@ def test_documents_that_cannot_be_sampled_are_refused(engine: type) -> None:
     assert found.counts_.sum() == 80
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_from_another_engine() -> None:
     """Counts of samplers have other fields than those of variational Bayes."""
     settings = {"warm_start": True, "random_state": 0, "max_iter": 100}

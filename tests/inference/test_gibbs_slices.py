@@ -38,6 +38,7 @@ def tables() -> tuple[Array, Array, Array]:
         return np.log(rng.dirichlet(np.full(K, 2.0))), np.log(rows), evidence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
 def test_long_runs_have_the_posterior_of_all_paths(shift: float) -> None:
     """With evidence as it is, and with one that shrinks by e**-1000 for two states in turn."""

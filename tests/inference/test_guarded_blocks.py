@@ -117,7 +117,7 @@ def test_blocks_of_whole_sequences_are_sequences(kind: str, guards: str) -> None
         np.testing.assert_allclose(blocks.counts[name], wanted.counts[name], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_and_threaded_fits_are_the_same_bits(kind: str, tmp_path: Any) -> None:
     data, model = words(40, seed=5), MODELS[kind]()
@@ -234,6 +234,7 @@ def test_impossible_steps_are_refused() -> None:
         ).fit([list("abab"), list("baba")])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_steps_on_more_than_there_are_say_so() -> None:
     for granularity, units in (("auto", "2 sequences"), ("subsequence", "4 blocks")):
         engine = StochasticCollapsedVB(

@@ -283,7 +283,7 @@ def count_open(folder: Path) -> int:
 linux = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks at open files")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("limit", [0, 500, 1500])
 @pytest.mark.parametrize("name", ["gaussian", "multinomial_sparse"])
@@ -310,6 +310,7 @@ def test_spilled_memory_gives_the_same_fit_bit_for_bit(
     assert count_open(tmp_path) == 0
 
 
+@pytest.mark.slow
 @linux
 def test_spilled_files_go_away_when_the_fit_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -227,7 +227,7 @@ def test_final_bound_is_below_that_of_one_more_batch_lap(case: FamilyCase) -> No
         assert found.bound <= better + slack(better)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", list(MODELS))
 def test_final_bound_comes_near_that_of_batch_and_not_above_it(allocation: str) -> None:
     rows = blobs(2000, 8, spread=12.0)

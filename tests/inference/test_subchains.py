@@ -225,6 +225,7 @@ def test_adaptive_buffers_grow_until_the_edges_have_settled(long_chain: Any) -> 
     assert loose.max() < 1.0
 
 
+@pytest.mark.slow
 def test_windows_of_a_long_chain_find_what_batch_finds() -> None:
     data = chains([12_000], seed=5, stay=0.97, spread=3.0)
     model, start = start_of(data, seed=1)

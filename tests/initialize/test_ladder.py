@@ -126,6 +126,7 @@ def test_starts_show_progress(capsys, monkeypatch):
     assert "looking for a start: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_topics_are_found_from_a_ladder():
     found = sb.HDPTopicModel(init="collapsed", random_state=0).fit(documents())
     assert found.n_components_ == TRUE

@@ -348,6 +348,7 @@ def test_from_previous_scales_to_the_new_data_and_keeps_ids() -> None:
     assert set(again.ids) == set(found.ids)
 
 
+@pytest.mark.slow
 def test_births_on_sparse_rows_equal_those_on_dense_ones() -> None:
     """A sample of CSR rows has a vocabulary of its own: the coarse passes of newborns must read the
     counts through it.

@@ -91,6 +91,7 @@ def test_rows_are_drawn_in_proportion_to_repeats_times_divergence() -> None:
     assert sorted(every.tolist()) == [1, 3, 4]
 
 
+@pytest.mark.slow
 def test_chunks_do_not_change_the_odds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scalable, "CHUNK_ROWS", 2)
     weight, whole, rng = np.arange(5.0), Table(np.zeros((5, 1))).whole(), np.random.default_rng(1)
@@ -132,6 +133,7 @@ def test_every_family_starts_and_every_row_counts(case: FamilyCase, allocation: 
         assert np.isfinite(model.log_mode(start.seed, start.params))
 
 
+@pytest.mark.slow
 def test_a_cluster_too_rare_for_the_sample_is_found() -> None:
     """Eight rows in 60,000, far away: a sample of 20,000 rows holds two or three of them, if any;
     k-means|| cannot miss them.

@@ -33,6 +33,7 @@ def test_it_holds_all_rows_in_components_that_are_in_use():
     assert sizes.sum() == pytest.approx(300, abs=1.0)
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_bits():
     with workers(2) as pool:
         one, two = begin(), begin(pool=pool)
@@ -62,3 +63,17 @@ def test_few_or_equal_rows_are_no_trouble(rows):
     one = sb.DPMixture(init="k-means++", random_state=0).fit(rows)
     assert found.lower_bound_ >= one.lower_bound_ - 1e-9
     assert found.n_components_ <= len(np.unique(rows, axis=0))
+
+
+def test_many_sequences_settle_on_some_of_them(monkeypatch):
+    means, rng = 6.0 * np.array([(0, 0), (1, 0), (0, 1)]), np.random.default_rng(2)
+    parts = []
+    for _ in range(12):
+        states = np.repeat(rng.integers(0, 3, 8), 5)
+        parts.append(means[states] + rng.standard_normal((40, 2)))
+    default = sb.HDPHMM(random_state=0).fit(parts)
+    monkeypatch.setattr(settled, "MOST_ORDERED", 200)
+    found = sb.HDPHMM(random_state=0).fit(parts)
+    assert found.n_components_ == default.n_components_ == 3
+    assert found.trace_[0].n_components < 25 == default.trace_[0].n_components
+    assert found.lower_bound_ == pytest.approx(default.lower_bound_, rel=1e-6)

@@ -75,6 +75,7 @@ def markov(messages):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_equals_all_paths(seed):
     messages = chain(seed)

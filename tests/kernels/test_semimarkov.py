@@ -78,6 +78,10 @@ def test_messages_and_all_counts_equal_enumeration(case, right, left):
         np.testing.assert_allclose(
             getattr(found, name), getattr(expected, name), atol=1e-14 * size + 1e-13, err_msg=name
         )
+    np.testing.assert_allclose(found.shares.sum(1), 1.0, atol=1e-12)
+    # every segment is the first, or one that another goes over to (spec 5.6 b)
+    begun = found.start + found.transition.sum(0)
+    np.testing.assert_allclose(found.duration.sum(1), begun, atol=1e-13 * size + 1e-12)
 
 
 @pytest.mark.parametrize(

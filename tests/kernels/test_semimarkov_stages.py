@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import nbinom
 
 from stickbreak.kernels.chain.smooth import smooth
 from stickbreak.kernels.semimarkov.embedded import (
@@ -106,6 +107,28 @@ def test_the_check_problem_of_censored_ends(right):
     assert run(loose, right)[0] > run(given, right)[0]
 
 
+@pytest.mark.parametrize("r", range(1, 7))
+def test_the_sojourn_of_stages_has_the_negative_binomial_law(r):
+    """Spec 5.6 d: whole segments of 1 to 12 rows, weights that sum to one and that do not."""
+    for p, q in ((0.1, 0.9), (0.5, 0.5), (0.9, 0.1), (0.5, 0.3)):
+        lengths = np.log([p]), np.array([r * np.log(q)]), np.array([float(r)])
+        for d in range(1, 13):
+            alone = np.zeros((1, d)), np.zeros(1), np.zeros((1, 1)), lengths
+            expected = nbinom.logpmf(d - 1, r, 1 - p) + r * (np.log(q) - np.log1p(-p))
+            assert run(alone, False)[0] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("T", [1, 2, 40])
+def test_rows_of_weights_that_sum_to_one_lose_nothing(T):
+    """Spec 5.6 d: without evidence the probability of all that can happen is one."""
+    rng, p, r = np.random.default_rng(0), np.array([0.2, 0.7, 0.9]), np.array([1.0, 3.0, 6.0])
+    rows = rng.random((3, 3)) * (1 - np.eye(3))
+    with np.errstate(divide="ignore"):
+        steps = np.log(rows / rows.sum(1, keepdims=True))
+    given = np.zeros((3, T)), np.log([0.2, 0.3, 0.5]), steps, (np.log(p), r * np.log1p(-p), r)
+    assert run(given, True)[0] == pytest.approx(0.0, abs=1e-12)
+
+
 @censored
 def test_what_leaves_the_linear_domain_is_done_by_lengths(right):
     given = problem(6, 3, 15, 900.0)
@@ -130,6 +153,7 @@ def test_one_stage_is_a_chain_that_stays():
     np.testing.assert_allclose(found[2]["transition"], moves - np.diag(np.diag(moves)), atol=1e-13)
 
 
+@pytest.mark.slow
 @censored
 def test_filtering_equals_that_of_explicit_lengths(right):
     given = problem(9, 3, 20)
@@ -143,6 +167,7 @@ def test_filtering_equals_that_of_explicit_lengths(right):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
+@pytest.mark.slow
 @censored
 def test_pieces_join_to_the_whole(right):
     given, bounds = problem(10, 3, 40), [0, 7, 8, 30, 40]
@@ -158,6 +183,7 @@ def test_pieces_join_to_the_whole(right):
         np.testing.assert_allclose(counts[name], table, atol=1e-12)
 
 
+@pytest.mark.slow
 @censored
 def test_draws_have_the_expected_counts(right):
     given, n_draws, T = problem(11, 3, 5), 4000, 5

@@ -58,6 +58,7 @@ def parts_of(model):
     return phi, model.counts_[used] / model.counts_[used].sum()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_score_is_the_published_one(name):
     model = MODELS[name].fit(TRAIN)

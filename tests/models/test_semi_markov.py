@@ -81,6 +81,7 @@ def test_steps_on_all_batches_average_to_the_counts_of_all_data():
         np.testing.assert_allclose(mean, whole[name], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_averages_of_draws_approach_the_posterior_of_drawn_parameters():
     """One state of lengths is certain here: the mean counts of many draws add up."""
     law = NegativeBinomial(r_max=3)

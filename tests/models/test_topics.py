@@ -236,6 +236,7 @@ def test_merges_are_what_the_watch_said(kind, pairs):
     )
 
 
+@pytest.mark.slow
 def test_an_empty_topic_lowers_the_surrogate_and_raises_the_point_estimate():
     """The same documents, with 0 to 3 additional topics that no word uses."""
     model, documents, found = fitted(

@@ -157,6 +157,7 @@ def check_stuck(seed: int, max_iter: int) -> None:
     assert all(m.gain > 0 for m in patient.trace.moves if m.is_accepted)
 
 
+@pytest.mark.slow
 def test_delete_leaves_the_stuck_state_with_enough_refinement_only():
     check_stuck(0, 60)
 

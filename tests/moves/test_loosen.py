@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
+from stickbreak.progress import Progress
 
 RNG = np.random.default_rng(0)
 MEANS = 5.0 * np.array([(0, 0), (1, 0), (0, 1)], dtype=float)
@@ -34,6 +35,22 @@ def test_it_is_tried_once_unless_states_change_and_never_lowers_the_bound():
     assert found.lower_bound_ >= plain.lower_bound_ - 1e-6
     assert found.n_components_ == 3
     assert f"loosen: {len(records)} tried" in found.explain_moves()
+
+
+def test_callbacks_and_progress_are_told_what_is_tried(capsys):
+    told = []
+
+    class Watch(sb.Callback):
+        def on_trial(self, kind, ids, n_components):
+            told.append((kind, ids, n_components))
+
+    engine = sb.BatchVB(moves=[sb.Loosen()], max_iter=100, callbacks=[Watch()])
+    found = sb.HDPHMM(3, inference=engine, random_state=0).fit(X)
+    assert told == [("loosen", (0, 1, 2), 3)] * len(found.trace_.moves)
+    progress = Progress(9, 240.0)
+    progress.on_trial("delete", (4, 2, 7, 1), 5)
+    said = capsys.readouterr().err
+    assert said == "after lap 0/9  5 components  trial 1: delete of 4, 2, 7, ...\n"
 
 
 def test_mixtures_have_nothing_to_loosen():

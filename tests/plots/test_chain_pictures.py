@@ -40,6 +40,7 @@ def strips(ax) -> np.ndarray:
     return np.asarray(ax.images[0].get_array().filled(np.nan))
 
 
+@pytest.mark.slow
 def test_the_whole_picture_has_all_panels(model):
     figure = model.plot(X=CASE.sequences)
     text = words(figure)
@@ -107,6 +108,7 @@ def test_many_states_have_colors_of_their_own():
     assert model.plot() is not None
 
 
+@pytest.mark.slow
 def test_autoregressions_are_drawn_with_their_past():
     case = make_sequences("autoregressive", (80, 60))
     model = sb.HMM(2, family="autoregressive", random_state=0).fit(case.sequences)

@@ -74,7 +74,7 @@ def test_the_whole_picture_has_a_panel_for_each_part(model: sb.DPMixture, rows: 
         assert text in found
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_has_a_picture_with_and_without_rows(name: str) -> None:
     case = CASES[name]

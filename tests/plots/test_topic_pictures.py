@@ -62,6 +62,7 @@ def many_topics(n: int, names: list[str], **more) -> plots.View:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_whole_picture_has_all_panels(model):
     figure = model.plot(X=TEXTS)
     text = words(figure)
@@ -153,6 +154,7 @@ def _neighbours(cell):
     return pairwise(places)
 
 
+@pytest.mark.slow
 def test_long_and_odd_words_stay_in_their_cell():
     names = ["a_word_of_very_many_letters_that_goes_on_and_on", "$x_$", "<unk>", "50%", "\\alpha"]
     ax = plots.draw_panel(many_topics(5, names), "topics")
@@ -199,6 +201,7 @@ def test_many_documents_are_chosen_at_even_distances(model):
     np.testing.assert_array_equal(choose_evenly(3, 60), np.arange(3))
 
 
+@pytest.mark.slow
 def test_the_number_of_topics_is_in_the_trace():
     found = words(sb.HDPTopicModel(init="documents", random_state=0).fit(TEXTS).plot(X=TEXTS))
     assert "topics" in found.splitlines()  # the second axis

@@ -239,6 +239,7 @@ def test_empty_states_raise_the_bound_of_a_point() -> None:
     )
 
 
+@pytest.mark.slow
 def test_learned_concentrations_rise_to_a_maximum() -> None:
     prior, counts = PRIORS["learned"], random_counts(6, 9)
     params = settled(prior, counts, times=25)

@@ -483,6 +483,7 @@ def test_precision_must_be_known() -> None:
         BetaRoot(1.0, precision="heuristic")
 
 
+@pytest.mark.slow
 # ---- model selection -----------------------------------------------------------------------------
 def test_empty_topics_lower_the_surrogate_bound_and_raise_that_of_a_point() -> None:
     """100 documents of 100 tokens, 10 topics with fixed labels, then 1, 2, 3 empty topics."""

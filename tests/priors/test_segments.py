@@ -118,6 +118,10 @@ def test_updates_never_lower_the_bound_and_own_steps_do_not_count(kind, root):
         before = prior.bound(counts, params)
         better = prior.update(counts, params)
         assert prior.bound(counts, better) >= before - 1e-9
+        if root is not None:
+            shares = prior.shares(better)
+            assert (shares > 0).all()
+            assert shares.sum() < 1.0 + 1e-12
         own = dict(counts.arrays)
         own["transition"] = own["transition"] + 7.0 * np.eye(4)
         noisy = Summary(counts.layout, own)

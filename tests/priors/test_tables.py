@@ -120,7 +120,7 @@ def as_function(total):
     return value
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_closed_forms_are_where_the_surrogate_is_flat(seed):
     total, prior = counts_of(seed), TableRows(50.0, 1.0)
@@ -152,6 +152,7 @@ def test_gradients_in_closed_form(seed):
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_dead_states_stay_finite():
     total = counts_of(1, K=12)
     arrays = {n: a.copy() for n, a in total.arrays.items()}

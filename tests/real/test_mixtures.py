@@ -57,6 +57,7 @@ def read_docword(path: Path) -> sparse.csr_array:
     return sparse.csr_array((c.astype(float), (d - 1, w - 1)), shape=(n_documents, n_words))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::stickbreak.errors.ConvergenceWarning")
 def test_documents_cluster_sparsely_as_they_do_densely() -> None:
     """KOS, 3,430 documents of 6,906 words: memoized batches with their own vocabulary; sparse and

@@ -16,9 +16,13 @@ from .file_arguments import (
     BitextFile,
     CorpusFile,
     DataFile,
+    LinksTo,
+    MaybeData,
     ModelFile,
+    PageTo,
     SaveTo,
     SentenceFile,
+    Stream,
     WriteTo,
 )
 from .models import MODELS, ModelEntry
@@ -26,10 +30,12 @@ from .options import (
     ALIGNER_ENGINE,
     ALIGNERS,
     BITEXT,
+    CHECKS,
     DATA,
     ENGINE,
     ESTIMATOR,
     OUTPUT,
+    PAGE,
     RESUME,
     SENTENCES,
     SEQUENCES,
@@ -49,7 +55,7 @@ class _InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""
-        return ["example", "fit", "show", "predict", "score", "resume", "warmup"]
+        return ["example", "fit", "show", "report", "predict", "score", "resume", "warmup"]
 
 
 app = typer.Typer(
@@ -113,9 +119,7 @@ def _add_fit(entry: ModelEntry) -> None:
 def _fit_rows(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
     """The command for a model of rows, and the option tables besides the model's own."""
 
-    def command(
-        data: DataFile, out: SaveTo = None, stream: _Stream = False, **options: Any
-    ) -> None:
+    def command(data: DataFile, out: SaveTo = None, stream: Stream = False, **options: Any) -> None:
         from .fitting import fit_model
 
         fit_model(entry, data, out, stream, options)
@@ -141,21 +145,9 @@ def _fit_documents(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
     return command, (TOPIC_ENGINE, VOCABULARY)
 
 
-_LinksTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--links",
-        show_default=False,
-        metavar="FILE",
-        help="Write the links of these pairs, as Pharaoh lines. Better than those of `predict` "
-        "for the same text: each pair is inferred given all others.",
-    ),
-]
-
-
 def _fit_pairs(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, ...]]:
     def command(
-        bitext: BitextFile, out: SaveTo = None, links: _LinksTo = None, **options: Any
+        bitext: BitextFile, out: SaveTo = None, links: LinksTo = None, **options: Any
     ) -> None:
         from .fitting import fit_pairs
 
@@ -173,14 +165,6 @@ def _fit_sentences(entry: ModelEntry) -> tuple[Callable[..., None], tuple[Any, .
     return command, (ENGINE, SENTENCES)
 
 
-_Stream = Annotated[
-    bool,
-    typer.Option(
-        "--stream",
-        help="See each row once, piece by piece, without a temporary file: for data "
-        "larger than the disk has room for.",
-    ),
-]
 for _entry in MODELS:
     _add_fit(_entry)
 
@@ -281,7 +265,7 @@ def score(
     score_rows(model, data, per_row, gold, out, options)
 
 
-@_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=({"json": OUTPUT["json"]},))
+@_add(*FIRST_FIT, "stickbreak show clusters.stickbreak", tables=(CHECKS, {"json": OUTPUT["json"]}))
 def show(
     model: ModelFile,
     top_words: Annotated[
@@ -304,6 +288,23 @@ def show(
     from .showing import show_model
 
     show_model(model, top_words, word, options)
+
+
+@_add(
+    *FIRST_FIT,
+    "stickbreak report clusters.stickbreak clusters.csv --out report.html",
+    tables=(PAGE, USE, SYMMETRIZE, OUTPUT),
+)
+def report(
+    model: ModelFile, data: MaybeData = None, out: PageTo = Path("report.html"), **options: Any
+) -> None:
+    """Write a page about a saved model: one HTML file to look at, share and keep.
+
+    Without DATA it shows what the model alone knows.
+    """
+    from .reporting import write_report
+
+    write_report(model, data, out, options)
 
 
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))
@@ -373,18 +374,25 @@ def example(
     sentences: Annotated[
         bool, typer.Option("--sentences", help="Sentences of tags, one on each line of a .txt.")
     ] = False,
+    trees: Annotated[
+        bool, typer.Option("--trees", help="Trees in Penn brackets, one on each line of a .mrg.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Write a small table with three groups to try things on; or other kinds of data."""
-    from .example import write_bitext, write_documents, write_example, write_sentences
+    from . import example as examples
 
-    if sequences + documents + bitext + sentences > 1:
-        raise ValueError("--sequences, --documents, --bitext and --sentences contradict each other")
+    if sequences + documents + bitext + sentences + trees > 1:
+        raise ValueError(
+            "--sequences, --documents, --bitext, --sentences and --trees contradict each other"
+        )
     if bitext:
-        write_bitext(out, options)
+        examples.write_bitext(out, options)
     elif documents:
-        write_documents(out, options)
+        examples.write_documents(out, options)
     elif sentences:
-        write_sentences(out, options)
+        examples.write_sentences(out, options)
+    elif trees:
+        examples.write_treebank(out, options)
     else:
-        write_example(out, sequences, options)
+        examples.write_example(out, sequences, options)

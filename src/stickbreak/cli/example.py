@@ -13,7 +13,10 @@ from stickbreak.targets import replacing
 
 from .output import check_target, print_json, print_lines
 
-__all__ = ["make_pairs", "write_bitext", "write_documents", "write_example", "write_sentences"]
+__all__ = [
+    "make_pairs", "write_bitext", "write_documents", "write_example", "write_sentences",
+    "write_treebank",
+]  # fmt: skip
 
 CLUSTERS = (((-4.0, 0.0), 0.8, 300), ((3.0, 3.0), 0.5, 200), ((3.0, -3.0), 1.2, 400))
 MOST_WORDS, DOCUMENT_WORDS = 300, 100  # words of a help page, and of a document
@@ -120,6 +123,24 @@ def write_sentences(path: Path, options: dict[str, Any]) -> None:
         print_json({"out": str(path), "n_sentences": len(lines)})
     else:
         print_lines([f"{len(lines)} sentences written to {path}"])
+
+
+def write_treebank(path: Path, options: dict[str, Any]) -> None:
+    """120 trees in brackets: subjects are often pronouns, objects have a determiner."""
+    check_target(path, (".mrg", ".ptb", ".brackets"))
+    rng, lines = np.random.default_rng(0), []
+    nouns, verbs = ("cat", "dog", "bird", "child"), ("sees", "hears", "likes")
+    for _ in range(120):
+        first, second, third = (f"(NP (DT the) (NN {noun}))" for noun in rng.choice(nouns, 3))
+        subject = "(NP (PRP she))" if rng.random() < 0.6 else first
+        inner = second if rng.random() < 0.7 else f"(NP {second} (PP (IN of) {third}))"
+        lines.append(f"( (S {subject} (VP (VBZ {rng.choice(verbs)}) {inner}) (. .)))")
+    with replacing(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    if options["json"]:
+        print_json({"out": str(path), "n_trees": len(lines)})
+    else:
+        print_lines([f"{len(lines)} trees written to {path}"])
 
 
 def _help_pages() -> list[list[str]]:

@@ -12,9 +12,13 @@ __all__ = [
     "BitextFile",
     "CorpusFile",
     "DataFile",
+    "LinksTo",
+    "MaybeData",
     "ModelFile",
+    "PageTo",
     "SaveTo",
     "SentenceFile",
+    "Stream",
     "WriteTo",
 ]
 
@@ -62,6 +66,13 @@ AnyFile = Annotated[
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` saved.")
 ]
+MaybeData = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]", show_default=False, help="Data to show with the model, as in `predict`."
+    ),
+]
+PageTo = Annotated[Path, typer.Option("--out", help="The .html file to write.")]
 SaveTo = Annotated[
     Path | None, typer.Option("--out", show_default=False, help="File to save the model to.")
 ]
@@ -72,5 +83,23 @@ WriteTo = Annotated[
         show_default=False,
         help="Write to this .csv or .npy file instead of stdout; "
         "heads to a .conllu file, trees to .mrg or .txt.",
+    ),
+]
+LinksTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--links",
+        show_default=False,
+        metavar="FILE",
+        help="Write the links of these pairs, as Pharaoh lines. Better than those of `predict` "
+        "for the same text: each pair is inferred given all others.",
+    ),
+]
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="See each row once, piece by piece, without a temporary file: for data "
+        "larger than the disk has room for.",
     ),
 ]

@@ -22,7 +22,7 @@ from .bitexts import open_bitext, write_links
 from .models import ModelEntry, reads, reads_documents, reads_pairs, reads_sentences
 from .options import ENGINE
 from .output import check_target, configure_logs, print_json, print_lines
-from .sentences import read_file
+from .sentences import training_data
 from .showing import component_lines, facts
 
 __all__ = [
@@ -312,8 +312,8 @@ def _open_again(
         return corpus, corpus.n_documents, {}
     if reads_sentences(settings.get("estimator")):
         made = estimator_of(settings, checkpoint)
-        words = read_file(data, options["column"], made.finds_heads).words
-        return words, len(words), {}
+        given = training_data(made, data, options["column"])
+        return given, len(given), {}
     columns, where = find_sequences(data, names, options["sequence_id"], options)
     family = estimator_of(settings, checkpoint)._make_family()
     table = open_data(data, columns, family, options, verbose)

@@ -81,13 +81,17 @@ ALIGNER_OPTIONS = (
 ALIGNER_DEFAULTS = {
     "directions": "both",
     "word_concentration": "0.01",
-    "null": "0.2",
+    "null": "0.05",
     "max_length": "500",
 }
 
 TREE_OPTIONS = ("max_length", "init", "random_state", "n_init", "n_jobs")
 GRAMMAR_OPTIONS = (
     "n_components", "concentration", "kind_concentration", "root_concentration", "learn_prior",
+    *TREE_OPTIONS,
+)  # fmt: skip
+ANNOTATION_OPTIONS = (
+    "n_subtypes", "concentration", "word_concentration", "root_concentration", "rare", "prune",
     *TREE_OPTIONS,
 )  # fmt: skip
 TREE_INITS = (
@@ -276,6 +280,7 @@ MODELS = (
         (*ALIGNER_OPTIONS, "jumps", "jump_concentration", "ibm1_laps", "fertility"),
         {
             **ALIGNER_DEFAULTS,
+            "null": "0.2",
             "jumps": "open",
             "jump_concentration": "1",
             "ibm1_laps": "5",
@@ -348,6 +353,29 @@ MODELS = (
             "init": TREE_INITS,
         },
         reads="sentences",
+    ),
+    ModelEntry(
+        "latent-pcfg",
+        "LatentPCFG",
+        "Fit a grammar with hidden subtypes of its symbols to a file of trees, to parse sentences.",
+        (
+            "stickbreak example --trees bank.mrg",
+            "stickbreak fit latent-pcfg bank.mrg --n-subtypes 2 --seed 0 --out bank.stickbreak",
+            "stickbreak predict bank.stickbreak bank.mrg --out parsed.mrg",
+        ),
+        ANNOTATION_OPTIONS,
+        {
+            "n_subtypes": "4",
+            "concentration": "0.01",
+            "word_concentration": "0.01",
+            "root_concentration": "0.1",
+            "rare": "1",
+            "prune": "0.00001",
+            "max_length": "120",
+            "init": '"treebank" (its counts, with 1 % noise) or "collapsed" (sweeps from there)',
+        },
+        reads="sentences",
+        engine="collapsed",
     ),
 )
 

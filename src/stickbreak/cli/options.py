@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT", "RESUME",
-    "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE", "VOCABULARY",
-    "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT",
+    "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
+    "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -51,6 +51,10 @@ ESTIMATOR = {
     "kind_concentration": Option(float, "Prior count of emitting a word, and of splitting"),
     "root_concentration": Option(float, "Of the prior on the categories of whole sentences"),
     "max_length": Option(int, "Most words of a sentence; longer ones are refused"),
+    "n_subtypes": Option(int, "Subtypes of each symbol"),
+    "rare": Option(int, "Words seen up to so many times are known by their shape"),
+    "prune": Option(float, "Posterior of a span's symbol up to which parses leave it out"),
+    "word_concentration": Option(float, "Prior count of each word that a tag has"),
     "start_concentration": Option(float, "Of the prior on the first state"),
     "top_concentration": Option(float, "Of the root that all rows of transitions share"),
     "stickiness": Option(float, "Extra prior count of staying in a state"),
@@ -283,6 +287,17 @@ USE = {
         VOCABULARY["words"],
         help="The vocabulary of a corpus whose words are not numbered as those of the fit were.",
     ),
+}
+
+CHECKS = {
+    "checks": Option(bool, "Also what looks wrong with the fit, and what to do.", default=False)
+}
+
+PAGE = {
+    "title": Option(str, "Heading of the page."),
+    "force": Option(bool, "Replace a file that exists.", default=False),
+    "no_data": Option(bool, "No row of the data may be in the page: only sums.", default=False),
+    "no_texts": Option(bool, "No words of documents may be in the page.", default=False),
 }
 
 OUTPUT = {

@@ -16,7 +16,7 @@ from stickbreak.data.sentence_lines import iter_lines
 from .models import ModelEntry
 from .output import check_target, configure_logs, format_table, print_json, print_lines
 
-__all__ = ["fit_sentences", "predict_sentences", "read_file", "rule_lines", "score_sentences"]
+__all__ = ["fit_sentences", "predict_sentences", "rule_lines", "score_sentences", "training_data"]
 
 BRACKETS = (".mrg", ".ptb", ".brackets")
 TREE_FILES, WORD_FILES = (".mrg", ".ptb", ".brackets", ".txt"), (".conllu",)
@@ -63,6 +63,18 @@ def is_of_tags(model: Any) -> bool:
     return bool(model.finds_heads)
 
 
+def training_data(model: Any, path: Path, column: str | None) -> list[Any]:
+    """What a model is fitted to: trees, or the words or tags of sentences."""
+    if not model.learns_from_trees:
+        return list(read_file(path, column, is_of_tags(model)).words)
+    if column is not None:
+        raise ValueError(f"--column does not apply: {type(model).__name__} reads whole trees")
+    trees: list[Any] = list(iter_trees(path))
+    if not trees:
+        raise ValueError(f"{path} has no trees")
+    return trees
+
+
 def fit_sentences(entry: ModelEntry, data: Path, out: Path | None, options: dict[str, Any]) -> None:
     """Fit, save, and report."""
     from .fitting import interruptible, make_model, report
@@ -71,7 +83,7 @@ def fit_sentences(entry: ModelEntry, data: Path, out: Path | None, options: dict
     verbose = configure_logs(options)
     model = make_model(entry, options, verbose)
     began = time.monotonic()
-    sentences = read_file(data, options["column"], is_of_tags(model)).words
+    sentences = training_data(model, data, options["column"])
     interruptible(lambda: model.fit(sentences), options["checkpoint"], data, None)
     report(model, len(sentences), time.monotonic() - began, out, options)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import stickbreak as sb
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.parameters import require_whole
 from stickbreak.stats import Array
 
@@ -36,17 +37,20 @@ def show_model(
         raise ValueError(f"--word is for aligners; {path} holds a {name}")
     n = TOP_WORDS if top_words is None else top_words
     require_whole(top_words=n)
+    found = sb.diagnose(model) if options["checks"] else []
+    told = {"checks": [asdict(f) for f in found]} if options["checks"] else {}
+    lines = [str(finding) for finding in found]
     if reads_pairs(name):
         if options["json"]:
-            print_json({**aligner_facts(model, n, word), "settings": settings(model)})
+            print_json({**aligner_facts(model, n, word), "settings": settings(model), **told})
         else:
-            print_lines([*aligner_lines(model, n, word), _setting_line(model)])
+            print_lines([*aligner_lines(model, n, word), _setting_line(model), *lines])
         return
     if options["json"]:
         more = {} if reads_documents(type(model).__name__) else {"components": components(model)}
-        print_json({**facts(model, n), "settings": settings(model), **more})
+        print_json({**facts(model, n), "settings": settings(model), **more, **told})
         return
-    print_lines([*component_lines(model, n), _setting_line(model)])
+    print_lines([*component_lines(model, n), _setting_line(model), *lines])
 
 
 def _setting_line(model: Any) -> str:
@@ -91,7 +95,7 @@ def _chain_facts(model: Any) -> dict[str, Any]:
     """Start and transition probabilities, for models that have them."""
     return (
         {"start": model.startprob_, "transition": model.transmat_}
-        if isinstance(model, SequenceModel)
+        if isinstance(model, SequenceEstimator)
         else {}
     )
 
@@ -127,7 +131,7 @@ def settings(model: Any) -> dict[str, Any]:
 def components(model: Any) -> list[dict[str, Any]]:
     """Each component with all that is known of it."""
     posterior = model.posterior_
-    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
+    stays = model._mean_durations() if isinstance(model, SequenceEstimator) else None
     return [
         {
             "component": k,
@@ -162,7 +166,7 @@ def _table_lines(model: Any) -> list[str]:
     order = order[model.counts_[order] >= 1.0]
     what, cells = _cells(model)
     names = column_names(model)[:MOST_COLUMNS]
-    stays = model._mean_durations() if isinstance(model, SequenceModel) else None
+    stays = model._mean_durations() if isinstance(model, SequenceEstimator) else None
     header = [
         model._noun,
         "rows",

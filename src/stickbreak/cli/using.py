@@ -14,7 +14,7 @@ import stickbreak as sb
 from stickbreak.data import FileTable, open_like
 from stickbreak.estimators.segment_answers import SegmentModel
 from stickbreak.estimators.segment_forecasts import Segments
-from stickbreak.estimators.sequence_answers import SequenceModel
+from stickbreak.estimators.sequence_fits import SequenceEstimator
 from stickbreak.progress import Phase
 from stickbreak.reading import Stack, count_documents
 from stickbreak.stats import Array
@@ -25,7 +25,9 @@ from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines, write_rows
 from .sentences import predict_sentences, score_sentences
 
-__all__ = ["predict_rows", "predict_segments", "score_rows"]
+__all__ = [
+    "load_model", "open_documents", "open_rows", "predict_rows", "predict_segments", "score_rows",
+]  # fmt: skip
 
 PART_ROWS = 1 << 16
 PART_DOCUMENTS = 1 << 12
@@ -37,7 +39,7 @@ def predict_rows(
 ) -> None:
     """Labels of rows, topics of documents, links of sentence pairs, trees of sentences."""
     verbose = configure_logs(options)
-    model = _load(path, options)
+    model = load_model(path, options)
     if reads_pairs(type(model).__name__):
         check_target(out)
         if proba:
@@ -53,7 +55,7 @@ def predict_rows(
     check_target(out, SUFFIXES)
     header = [f"{model._noun}_{k}" for k in range(model.n_components_)] if proba else [model._noun]
     if reads_documents(type(model).__name__):
-        counts = _open_documents(model, path, data, options, verbose)
+        counts = open_documents(model, path, data, options, verbose)
         parts = _document_parts(
             model.transform if proba else model.predict, counts, "predicting", verbose
         )
@@ -66,7 +68,7 @@ def predict_rows(
             options,
         )
         return
-    table, offsets = _open(model, path, data, options, verbose)
+    table, offsets = open_rows(model, path, data, options, verbose)
     parts = _parts(
         model.predict_proba if proba else model.predict, table, offsets, "predicting", verbose
     )
@@ -84,12 +86,12 @@ def predict_segments(path: Path, data: Path, out: Path | None, options: dict[str
     """A line for each segment of every sequence."""
     check_target(out, SUFFIXES)
     verbose = configure_logs(options)
-    model = _load(path, options)
+    model = load_model(path, options)
     if not isinstance(model, SegmentModel):
         raise ValueError(
             f"--segments is for semi-Markov models; {path} holds a {type(model).__name__}"
         )
-    table, offsets = _open(model, path, data, options, verbose)
+    table, offsets = open_rows(model, path, data, options, verbose)
     found, n_before = [], 0
     for part in _parts(model.predict_segments, table, offsets, "predicting", verbose):
         found.append(np.column_stack([part.sequence + n_before, *part[1:]]))
@@ -117,7 +119,7 @@ def score_rows(
     if out is not None and not per_row:
         raise ValueError("--out is for the densities of all rows; give --per-row too")
     verbose = configure_logs(options)
-    model = _load(path, {**options, "gold": gold})
+    model = load_model(path, {**options, "gold": gold})
     if reads_pairs(type(model).__name__):
         bitext = open_bitext(data, options, verbose)
         score_pairs(model, bitext, per_row, gold, out, options)
@@ -126,7 +128,7 @@ def score_rows(
         score_sentences(model, data, per_row, options)
         return
     if reads_documents(type(model).__name__):
-        counts = _open_documents(model, path, data, options, verbose)
+        counts = open_documents(model, path, data, options, verbose)
         parts = _document_parts(model.score_samples, counts, "scoring", verbose)
         if per_row:
             _answer(
@@ -135,7 +137,7 @@ def score_rows(
         else:
             _score_documents(model, counts, options)
         return
-    table, offsets = _open(model, path, data, options, verbose)
+    table, offsets = open_rows(model, path, data, options, verbose)
     parts = _parts(model.score_samples, table, offsets, "scoring", verbose)
     if per_row:
         _answer(parts, ["log_density"], {"n_rows": table.n_rows}, out, "log_densities", options)
@@ -159,7 +161,8 @@ def _score_documents(model: Any, counts: Any, options: dict[str, Any]) -> None:
         print_lines([f"{score!r} nats per word, perplexity {perplexity:.6g}"])
 
 
-def _load(path: Path, options: dict[str, Any]) -> Any:
+def load_model(path: Path, options: dict[str, Any]) -> Any:
+    """The model of a file, silent, with as many threads as asked for."""
     model = sb.load(path)
     refuse_pair_options(str(path), type(model).__name__, options)
     model.verbose = 0
@@ -168,7 +171,7 @@ def _load(path: Path, options: dict[str, Any]) -> Any:
     return model
 
 
-def _open_documents(
+def open_documents(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> Any:
     """(S, V) counts with the model's vocabulary."""
@@ -181,7 +184,7 @@ def _open_documents(
     return count_documents(given, model._require_fitted().schema)[0]
 
 
-def _open(
+def open_rows(
     model: Any, path: Path, data: Path, options: dict[str, Any], verbose: int
 ) -> tuple[FileTable, Array | None]:
     """The data as a table for the model; all rows are checked before anything is written.
@@ -192,7 +195,7 @@ def _open(
         raise ValueError(f"--words is for topic models; {path} holds a {type(model).__name__}")
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     with Phase(f"reading {data.name}", bool(verbose)) as phase:
-        if options["sequence_id"] is not None and not isinstance(model, SequenceModel):
+        if options["sequence_id"] is not None and not isinstance(model, SequenceEstimator):
             raise ValueError(
                 f"--sequence-id is for models of sequences; {path} holds a {type(model).__name__}"
             )

@@ -14,10 +14,24 @@ from .scale import Scale, check_table, measure, name_columns
 from .sequences import Sequences, span_rows
 from .spill import Shelf, Spill, Spilled
 from .spool import GrowingColumn, scratch
-from .table import Table, compact, is_on_disk, is_sparse
+from .table import Steps, Table, compact, is_on_disk, is_sparse
+from .templates import Substrings, Template, no_substrings, parse_templates, substrings_of
+from .treebank import (
+    BAR,
+    HISTORIES,
+    Listing,
+    as_trees,
+    binarize,
+    find_words,
+    list_rules,
+    make_tree,
+    number_trees,
+)
 from .words import WordsError
 
 __all__ = [
+    "BAR",
+    "HISTORIES",
     "Batch",
     "Bitext",
     "Companion",
@@ -29,6 +43,7 @@ __all__ = [
     "Gold",
     "GrowingColumn",
     "Links",
+    "Listing",
     "Runs",
     "Scale",
     "Sequences",
@@ -36,14 +51,20 @@ __all__ = [
     "Side",
     "Spill",
     "Spilled",
+    "Steps",
+    "Substrings",
     "Table",
+    "Template",
     "Windows",
     "WordsError",
     "as_links",
+    "as_trees",
+    "binarize",
     "check_heads",
     "check_table",
     "compact",
     "find_runs",
+    "find_words",
     "is_on_disk",
     "is_sparse",
     "iter_conllu",
@@ -51,12 +72,17 @@ __all__ = [
     "join_companions",
     "join_runs",
     "lag_rows",
+    "list_rules",
+    "make_tree",
     "measure",
     "name_columns",
+    "no_substrings",
     "number_pairs",
+    "number_trees",
     "open_like",
     "open_table",
     "parse_brackets",
+    "parse_templates",
     "read_bitext",
     "read_conllu",
     "read_corpus",
@@ -69,6 +95,7 @@ __all__ = [
     "read_words",
     "scratch",
     "span_rows",
+    "substrings_of",
     "symmetrize",
     "write_conllu",
     "write_trees",

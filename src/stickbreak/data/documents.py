@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .batches import Array, Batch
 from .sequences import Sequences
+from .table import Steps
 
 __all__ = ["Documents"]
 
@@ -56,6 +57,11 @@ class Documents(Sequences):
     def step_size(self) -> int:
         """Default number of documents in a step of stochastic inference."""
         return min(STEP_DOCUMENTS, self.n_spans)
+
+    @property
+    def steps(self) -> Steps:
+        """Careful ones: a step shows few of the words."""
+        return Steps(self.step_size)
 
     def whole(self) -> Batch:
         """All documents as one batch."""

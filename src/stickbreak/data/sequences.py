@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batches import Batch, Companion, Windows, span_offsets, span_rows
-from .table import BATCH_ROWS, Table
+from .table import BATCH_ROWS, Steps, Table
 
 __all__ = ["Sequences", "span_rows"]
 
@@ -22,6 +22,8 @@ BATCH_UNITS = 64
 LONG = 32
 # default size of a step of stochastic inference: whichever limit is reached first
 STEP_SEQUENCES, STEP_ROWS = 64, 8192
+# steps of at least 8 sequences with 8,192 rows are taken to show all that there is
+LARGE_SEQUENCES, LARGE_ROWS = 8, 32_768
 
 
 def join_spans(values: Array, spans: list[tuple[int, int]]) -> Array:
@@ -36,10 +38,12 @@ class Sequences(Table):
 
     repeats (n,) : how often each sequence counts; the same for all rows of a sequence.
     companion : a second table for the same sequences, or None
+    step_sequences : most sequences of a stochastic step, unless the engine says
     """
 
     offsets: Array | None = None
     companion: Companion | None = field(default=None, kw_only=True)
+    step_sequences: int = field(default=STEP_SEQUENCES, kw_only=True)
 
     unit_name = "sequences"
 
@@ -66,9 +70,19 @@ class Sequences(Table):
     def step_size(self) -> int:
         """Default number of sequences in a stochastic step: 64, or fewer with about 8,192 rows.
 
-        Larger steps tell little more; it is their number that a pass needs.
+        Larger steps tell little more; it is their number that a pass needs. Data whose model is
+        large beside a step ask for more (`step_sequences`).
         """
-        return max(1, min(STEP_SEQUENCES, round(STEP_ROWS * self.n_spans / self.n_rows)))
+        most = self.step_sequences * STEP_ROWS // STEP_SEQUENCES
+        return max(1, min(self.step_sequences, round(most * self.n_spans / self.n_rows)))
+
+    @property
+    def steps(self) -> Steps:
+        """Large ones where each sees many sequences and rows; careful ones elsewhere."""
+        mean = self.n_rows / self.n_spans
+        size = min(STEP_SEQUENCES, round(LARGE_ROWS / mean))
+        is_large = size >= LARGE_SEQUENCES and size * mean >= STEP_ROWS
+        return Steps(size, 1.0, 80.0, 1.0) if is_large else super().steps
 
     def whole(self) -> Batch:
         """All sequences as one batch."""

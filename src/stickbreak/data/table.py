@@ -6,7 +6,7 @@ import hashlib
 import mmap
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from scipy import sparse
 
 from .batches import Batch
 
-__all__ = ["Table", "compact", "is_on_disk", "is_sparse"]
+__all__ = ["Steps", "Table", "compact", "is_on_disk", "is_sparse"]
 
 Array = npt.NDArray[Any]
 
@@ -37,6 +37,15 @@ def is_on_disk(rows: Any) -> bool:
             return True
         rows = getattr(rows, "base", None)
     return False
+
+
+class Steps(NamedTuple):
+    """Steps of stochastic inference: units of each, and step sizes as in `inference.PowerDecay`."""
+
+    size: int
+    kappa: float = 0.6
+    delay: float = 10.0
+    first: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,11 @@ class Table:
     def step_size(self) -> int:
         """Default number of units in a step of stochastic inference."""
         return STEP_ROWS
+
+    @property
+    def steps(self) -> Steps:
+        """Default steps of stochastic variational Bayes."""
+        return Steps(self.step_size)
 
     def some(self, size: int, rng: np.random.Generator) -> Table:
         """Random units of about `size` rows in total that can stand for all; else all of them."""

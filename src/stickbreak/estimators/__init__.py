@@ -7,10 +7,13 @@ from .dependencies import DMV
 from .forecasts import Filtered, Forecast, OnlineFilter
 from .grammars import HDPPCFG, PCFG
 from .hidden_markov import HDPHMM, HMM
+from .latent_grammars import LatentPCFG
 from .mixtures import DPMixture, Mixture
 from .model_files import load, register, register_part, resume
+from .reports import diagnose
 from .segment_forecasts import Durations, SegmentFilter, Segments
 from .semi_markov import HDPHSMM, HSMM
+from .templates import Segment, TemplateGrammar
 from .topic_models import HDPTopicModel, LatentDirichletAllocation
 from .tree_models import Rule
 
@@ -32,12 +35,16 @@ __all__ = [
     "HDPTopicModel",
     "HMMAligner",
     "LatentDirichletAllocation",
+    "LatentPCFG",
     "Mixture",
     "OnlineFilter",
     "Rule",
+    "Segment",
     "SegmentFilter",
     "Segments",
+    "TemplateGrammar",
     "compare",
+    "diagnose",
     "load",
     "register",
     "register_part",

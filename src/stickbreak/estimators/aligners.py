@@ -8,21 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak.data import Sequences
 from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import CollapsedGibbs, CollapsedVB, Engine, Start, run
-from stickbreak.initialize.alignment import after_bag
+from stickbreak.inference import CollapsedGibbs, CollapsedVB, Engine, Start
 from stickbreak.models import Model, fertile_aligner, hmm_aligner, ibm1
 from stickbreak.parameters import require_prior_count, require_whole
-from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
 from stickbreak.stats import Array
 
 from .alignment_fits import LAPS, AlignerEstimator
 from .base import RandomState
-from .engine_choice import suit_engine
-from .engine_runs import Task, make_seed
+from .engine_runs import Task
 from .model_files import register
 
 __all__ = ["IBM1", "HMMAligner"]
@@ -42,10 +38,11 @@ class IBM1(AlignerEstimator):
     inference : engine, by name ("collapsed", "batch", "memoized", "stochastic", "em", ...) or as
         an object. Default `CollapsedVB`, sentence by sentence, which aligns best.
     word_concentration : prior count of each target word in the translations of a source word.
-    null : share of target words that are linked to NULL: a number, or "learned", by which it
-        often shrinks to little; "position" makes NULL one more position of the source sentence.
+    null : share of target words that are linked to NULL: a number, or "learned"; "position" makes
+        NULL one more position of the source sentence. Default 0.05; `HMMAligner` has 0.2.
     null_prior : prior counts of target words with and without NULL, for a learned share.
-    max_iter : laps. Default 5, or those of an engine object.
+    max_iter : laps. Default: those of an engine object; else 5, of stochastic engines as many as
+        have 25 steps, of samplers 5,000 over the square root of the number of pairs, 5 to 100.
     lowercase : turn capitals into small letters, here and in later calls.
     max_length : pairs with more words on a side are left out of the fit, and get no links.
     random_state : seed, for engines that draw.
@@ -69,7 +66,7 @@ class IBM1(AlignerEstimator):
         directions: str = "both",
         inference: str | Engine | None = None,
         word_concentration: float = 0.01,
-        null: str | float = 0.2,
+        null: str | float = 0.05,
         null_prior: Sequence[float] = (1.0, 4.0),
         max_iter: int | None = None,
         lowercase: bool = False,
@@ -159,35 +156,18 @@ class HMMAligner(AlignerEstimator):
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         """Where laps of model 1 end, and with fertilities those of jumps after them."""
-        engine, prior = self._engine(task.is_on_disk), self._prior_of(self)
+        engine, prior = self._engine_for(task), self._prior_of(self)
+        starter = engine.for_starts()
         assert isinstance(model.family, Lexicon)
         bag = ibm1(model.family, **{name: prior[name] for name in IBM1.PRIOR})
-        start = super()._seed(bag, task, rng, pool)
-        first = replace(engine, max_iter=int(self.ibm1_laps))
-        if not self.fertility:
+        start = self._even(bag, task, pool)
+        laps = 0 if self._has_laps else engine.max_iter
+        first = replace(starter, max_iter=max(laps, int(self.ibm1_laps)))
+        if not self.fertility and starter is engine:
             return self._follow(bag, first, start, task, rng, pool, model)
         chain = hmm_aligner(model.family, **prior)
         start = self._follow(bag, first, start, task, rng, pool, chain)
-        return self._follow(chain, engine, start, task, rng, pool, model)
-
-    def _follow(
-        self,
-        model: Model,
-        engine: Engine,
-        start: Start,
-        task: Task,
-        rng: np.random.Generator,
-        pool: Pool,
-        following: Model,
-    ) -> Start:
-        """Where a simpler model ends, as a start of the following one."""
-        assert isinstance(task.table, Sequences)
-        suited = suit_engine(model, engine)
-        with Phase("looking for a start", bool(self.verbose)) as phase:
-            laps = (PhaseLaps(phase, engine.max_iter),)
-            watched = replace(engine, checkpoint=None, callbacks=laps)
-            found = run(suited, watched, task.table, start, seed=make_seed(rng), pool=pool)
-        return after_bag(following, found.counts, found.warm(), task.table, pool)
+        return self._follow(chain, starter, start, task, rng, pool, model)
 
     def _jumps_drawn(self) -> tuple[Array, Array] | None:
         return self.jumps_

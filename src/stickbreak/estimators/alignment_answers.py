@@ -23,6 +23,7 @@ from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
+from .reported_words import aligner_values
 from .views import Labeled, draw_view, make_view
 
 if TYPE_CHECKING:
@@ -322,6 +323,8 @@ class AlignerAnswers(Estimator):
         return tags
 
     plot = plot_alignment
+    _report_values = aligner_values
+    _names_rows = False
 
 
 def links_of_pairs(pairs: SentencePairs, places: Array) -> Links:

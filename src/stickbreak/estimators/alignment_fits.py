@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from stickbreak.data import Bitext, Links, Sequences
-from stickbreak.errors import DataWarning, NumericalError
+from stickbreak.data import Bitext, Links, Sequences, symmetrize
+from stickbreak.errors import DataWarning, NumericalError, StickbreakWarning
 from stickbreak.families import Lexicon
 from stickbreak.families.base import BaseFamily
-from stickbreak.inference import CollapsedVB, Engine, Result, Start, count_workers
-from stickbreak.initialize.alignment import even_links_start
+from stickbreak.inference import CollapsedVB, Engine, Result, Start, count_workers, run
+from stickbreak.inference.collapsed import own_given_others
+from stickbreak.initialize.alignment import after_bag, even_links_start
 from stickbreak.models import Model
 from stickbreak.parameters import require_prior_count, require_whole
+from stickbreak.progress import Phase, PhaseLaps
 from stickbreak.protocols import Pool
 from stickbreak.reading import Given, Rows, Schema, SentencePairs, open_pairs
+from stickbreak.stats import Array
 from stickbreak.structures import BagAlignment
 
 from .alignment_answers import AlignerAnswers, links_of_pairs
-from .engine_choice import pick_engine
-from .engine_runs import Task, fit_from_starts, resume_fit
+from .engine_choice import pick_engine, suit_engine
+from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted
 from .stream_runs import stream
 
 __all__ = ["LAPS", "AlignerEstimator"]
 
 LAPS = 5  # of each model; published systems use as many, and more make rare words worse under EM
+STEPS = 25  # of stochastic engines; a step on 1,024 of 25,000 pairs, in one lap
+MOST_DRAWS = 100
 DIRECTIONS = ("both", "forward")
 
 
@@ -95,15 +101,29 @@ class AlignerEstimator(AlignerAnswers):
     def _engine(self, on_disk: bool) -> Engine:
         """The engine; without laps of its own or of the estimator it makes five."""
         engine = pick_engine(self, on_disk)
-        if self.max_iter is None and not isinstance(self.inference, Engine):
-            return replace(engine, max_iter=LAPS)
-        return engine
+        return engine if self._has_laps else replace(engine, max_iter=LAPS)
+
+    @property
+    def _has_laps(self) -> bool:
+        """Whether the user says how many laps there are."""
+        return self.max_iter is not None or isinstance(self.inference, Engine)
+
+    def _engine_for(self, task: Task) -> Engine:
+        """The engine; of steps and draws, which gain little each, small data need more laps."""
+        engine = self._engine(task.is_on_disk)
+        if self._has_laps:
+            return engine
+        n_steps = 1 if engine.revisits else engine.plan(task.table).n_batches
+        laps = LAPS if engine.revisits else max(LAPS, -(-STEPS // n_steps))
+        laps = count_draws(task.table.n_spans) if engine.draws else laps
+        return replace(engine, max_iter=laps)
 
     # ---------------------------------------------------------------------------------------- fits
 
     def _prepare(self, given: Given, previous: Fitted | None, can_move: bool = True) -> Task:
         self._check_arguments()
         pairs, schema = self._number(given.X, previous, grows=True)
+        keeps_links = self._engine(False).revisits
         table = pairs.table
         assert table.companion is not None
         n_words, n_symbols = len(schema.source_names or ()) + 2, schema.n_features + 1
@@ -116,6 +136,7 @@ class AlignerEstimator(AlignerAnswers):
                 n_words=n_words,
                 n_symbols=n_symbols,
                 concentration=float(self.word_concentration),
+                keeps_links=keeps_links,
             )
         else:
             old = previous.model.family
@@ -133,14 +154,17 @@ class AlignerEstimator(AlignerAnswers):
         """The fit with the links of its pairs.
 
         Of collapsed fits they come from what the pairs kept, which was inferred given all others:
-        counts that include a pair favor the links that it has.
+        counts that include a pair favor the links that it has. Stochastic ones keep nothing, and
+        find that at the end.
         """
         assert isinstance(task, AlignmentTask)
         assert task.pairs is not None
         batch, structure = task.table.whole(), fitted.model.structure
         assert isinstance(structure, BagAlignment)
-        kept = result.warm()
-        if kept is None or not {"links", "places"} & set(kept.arrays):
+        kept, engine = result.warm(), self._engine_for(task)
+        if not engine.revisits and engine.rule().is_predictive:
+            places = _given_others(fitted, task, pool)
+        elif kept is None or not {"links", "places"} & set(kept.arrays):
             places = self._decode(fitted, fitted.potentials(), batch, pool)
         else:
             places = structure.places_of(batch, kept)
@@ -152,9 +176,35 @@ class AlignerEstimator(AlignerAnswers):
         return task.lexicon
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
-        """All links of a target word alike."""
+        """All links of a target word alike; if the engine needs more, laps of its starter."""
+        start, engine = self._even(model, task, pool), self._engine_for(task)
+        starter = engine.for_starts()
+        if starter is engine:
+            return start
+        return self._follow(model, starter, start, task, rng, pool, model)
+
+    def _even(self, model: Model, task: Task, pool: Pool) -> Start:
         assert isinstance(task.table, Sequences)
         return even_links_start(model, task.table, task.n_components, pool)
+
+    def _follow(
+        self,
+        model: Model,
+        engine: Engine,
+        start: Start,
+        task: Task,
+        rng: np.random.Generator,
+        pool: Pool,
+        following: Model,
+    ) -> Start:
+        """Where a simpler model ends, as a start of the following one."""
+        assert isinstance(task.table, Sequences)
+        suited = suit_engine(model, engine)
+        with Phase("looking for a start", bool(self.verbose)) as phase:
+            laps = (PhaseLaps(phase, engine.max_iter),)
+            watched = replace(engine, checkpoint=None, callbacks=laps)
+            found = run(suited, watched, task.table, start, seed=make_seed(rng), pool=pool)
+        return after_bag(following, found.counts, found.warm(), task.table, pool)
 
     def _fit(self, given: Given) -> Self:
         bitext = open_pairs(given.X, self.verbose)
@@ -166,6 +216,7 @@ class AlignerEstimator(AlignerAnswers):
                 task = self._prepare(reverse, None)
             other, is_interrupted = fit_from_starts(self, task)
             fitted = replace(fitted, reverse=other)
+        _warn_of_none(fitted, bitext)
         return self._keep(fitted, is_interrupted)
 
     def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
@@ -252,6 +303,43 @@ class AlignerEstimator(AlignerAnswers):
         if own != said:
             raise ValueError(f"the model says {said} words, its lexicon has {own}")
         return 1
+
+
+def _given_others(fitted: Fitted, task: AlignmentTask, pool: Pool) -> Array:
+    """(n,) positions of all target words, of each pair given all others, batch by batch."""
+    model, lexicon, found = fitted.model, task.lexicon, []
+    assert lexicon is not None
+    assert isinstance(model.structure, BagAlignment)
+    for batch in task.table.batches():
+        assert batch.offsets is not None
+        assert batch.companion is not None
+        linked = lexicon.link(batch.rows, batch.offsets, batch.companion)
+        part = replace(batch, companion=linked)
+        own = own_given_others(model, fitted.counts, fitted.params, part, pool)
+        found.append(model.structure.places_of(part, own))
+    return np.concatenate(found)
+
+
+def _warn_of_none(fitted: Fitted, bitext: Bitext) -> None:
+    """Say so if no word has a link, or none in both directions."""
+    links, other = fitted.links, None if fitted.reverse is None else fitted.reverse.links
+    assert links is not None
+    if other is not None and min(links.n_links, other.n_links) <= len(bitext):
+        links = symmetrize(links, other.swapped(), "intersection")
+    if links.n_links == 0:
+        where = "" if other is None else " in both directions"
+        warnings.warn(
+            f"no word of {bitext.name} has a link{where}, all go to NULL: the fit had too few laps "
+            "or pairs. Use more laps (max_iter=), a smaller share of NULL (null=0.05), or "
+            "inference='collapsed'",
+            StickbreakWarning,
+            stacklevel=4,
+        )
+
+
+def count_draws(n_pairs: int) -> int:
+    """Laps of a sampler: small texts need more, large ones cannot wait for many."""
+    return min(MOST_DRAWS, max(LAPS, round(5000 / math.sqrt(n_pairs))))
 
 
 def _with_cells(fitted: Fitted, lexicon: Lexicon, schema: Schema) -> Fitted:

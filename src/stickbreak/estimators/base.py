@@ -41,6 +41,7 @@ from .engine_choice import check_learning, count_first, pick_engine, suit_engine
 from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted, Learned
 from .model_files import save
+from .reports import Reported
 from .searches import MIXTURE_MOVES
 from .sklearn_twin import ASKED_OF_SKLEARN, twin_of
 from .stream_runs import stream
@@ -51,7 +52,7 @@ __all__ = ["Estimator", "RandomState"]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
-class Estimator(Learned):
+class Estimator(Reported, Learned):
     """Holds the constructor's arguments and, once fitted, one `Fitted`; nothing else.
 
     PRIOR : arguments of the prior, under its own names. INITS : values of `init`.
@@ -235,6 +236,10 @@ class Estimator(Learned):
                 "n_init=1 with checkpoint="
             )
         return engine
+
+    def _engine_for(self, task: Task) -> Engine:
+        """The engine for these data; estimators may choose laps that suit their size."""
+        return self._engine(task.is_on_disk)
 
     def _model_of(self, task: Task, engine: Engine) -> Model:
         """The model to fit: that of the previous fit with its priors, or a new one."""

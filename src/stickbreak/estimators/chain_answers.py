@@ -10,12 +10,13 @@ from stickbreak.reading import Rows, Values
 from stickbreak.stats import Array
 
 from .forecasts import Forecast, OnlineFilter, forecast_rows
-from .sequence_answers import SequenceModel
+from .sequence_answers import ask
+from .sequence_fits import SequenceEstimator
 
 __all__ = ["filter_chain", "forecast_chain", "long_run_shares", "stay_lengths"]
 
 
-def filter_chain(self: SequenceModel) -> OnlineFilter:
+def filter_chain(self: SequenceEstimator) -> OnlineFilter:
     """Make a filter for a sequence that is still growing: one row at a time, O(K^2) each.
 
     Returns
@@ -41,7 +42,7 @@ def filter_chain(self: SequenceModel) -> OnlineFilter:
 
 
 def forecast_chain(
-    self: SequenceModel,
+    self: SequenceEstimator,
     X: Rows,
     horizon: int = 1,
     *,
@@ -75,12 +76,12 @@ def forecast_chain(
     ((1, 3, 2), (1, 3, 1))
     """
     require_whole(horizon=horizon)
-    fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
+    fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
     with workers(self.n_jobs) as pool:
         return forecast_rows(fitted, potentials, table, horizon, pool)
 
 
-def stay_lengths(self: SequenceModel) -> Array:
+def stay_lengths(self: SequenceEstimator) -> Array:
     """(K,) expected rows of a stay in each state, 1 / (1 - transmat_[k, k]).
 
     Stays are geometric.
@@ -89,7 +90,7 @@ def stay_lengths(self: SequenceModel) -> Array:
         return 1.0 / (1.0 - np.diagonal(self.transmat_))
 
 
-def long_run_shares(self: SequenceModel) -> Array:
+def long_run_shares(self: SequenceEstimator) -> Array:
     """(K,) shares of rows in the long run: p with p transmat_ = p.
 
     If there are several, the one reached from startprob_.

@@ -48,6 +48,11 @@ def check_columns(fitted: Fitted, n_columns: int) -> None:
         raise ValueError(
             f"the model says {fitted.schema.n_features} columns, its family has {columns}"
         )
+    for label, values in fitted.schema.categories.items():
+        if fitted.model.family.names_components and len(values) != len(fitted.ids):
+            raise ValueError(
+                f"{label!r} has {len(values)} categories for {len(fitted.ids)} components"
+            )
     # raises if the members of a Product do not cover the columns
     fitted.model.family.locate(None, columns)
     check_family(fitted.model.family)

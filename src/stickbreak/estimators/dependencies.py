@@ -55,8 +55,8 @@ class DMV(TreeEstimator):
         EM is maximum likelihood.
     stop_concentration : prior count of stopping, and of going on.
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em",
-        "gibbs") or as an object; default `CollapsedVB`, sentence by sentence; for data on disk
-        `MemoizedVB`.
+        "gibbs", "collapsed-gibbs") or as an object; default `CollapsedVB`, sentence by sentence;
+        for data on disk `MemoizedVB`.
     max_length : most words of a sentence; longer ones are refused.
     init : "harmonic" (near words are heads rather than far ones; every count is times a random
         number between 0.5 and 1.5) or "collapsed" (40 collapsed sweeps from there). "auto" is

@@ -13,6 +13,7 @@ import numpy as np
 
 from stickbreak.data import Table, is_on_disk
 from stickbreak.errors import CheckpointError, NumericalError
+from stickbreak.families.base import BaseFamily
 from stickbreak.inference import (
     Engine,
     Result,
@@ -49,6 +50,7 @@ class Task:
     n_components : how many components to begin with, where there is no previous fit
     legal : (S, K) which components each set of rows may have; None for all
     previous : the fit to continue from; None to begin
+    family : the likelihood with all that it takes from the data, if reading has set it
     """
 
     table: Table
@@ -56,6 +58,7 @@ class Task:
     n_components: int
     legal: Array | None = None
     previous: Fitted | None = None
+    family: BaseFamily | None = None
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -84,7 +87,7 @@ def make_seed(random_state: Any) -> int:
 
 def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, bool]:
     """The best of `n_init` starts, and whether Ctrl-C ended the search."""
-    engine = estimator._engine(task.is_on_disk)
+    engine = estimator._engine_for(task)
     if task.previous is not None and engine.checkpoint is not None:
         raise ValueError(
             "checkpoint= cannot save a warm start, which needs the model it "
@@ -125,7 +128,7 @@ def resume_fit(
 
     saved : what is in it, if it has been read already
     """
-    engine = estimator._engine(task.is_on_disk)
+    engine = estimator._engine_for(task)
     if engine.checkpoint is None:
         raise ValueError(
             "resume needs an engine with checkpoint=, the file that the interrupted fit wrote"

@@ -35,8 +35,8 @@ class PCFG(GrammarEstimator):
     family : likelihood of a word given the category above it, by name or as an object;
         "categorical" for words.
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em", "hard-em",
-        "gibbs") or as an object; default `CollapsedVB`, sentence by sentence. It keeps K^3 numbers
-        in single precision for each sentence.
+        "gibbs", "collapsed-gibbs") or as an object; default `CollapsedVB`, sentence by sentence.
+        It keeps K^3 numbers in single precision for each sentence.
     concentration : prior count of each pair of children of a category. Near zero, EM is maximum
         likelihood.
     kind_concentration : prior count of emitting a word, and of splitting.

@@ -28,7 +28,7 @@ from .root_numbers import (
     top_interval,
 )
 from .searches import STATE_MOVES, SYMBOL_MOVES
-from .sequence_answers import SequenceModel
+from .sequence_fits import SequenceEstimator
 
 __all__ = ["HDPHMM", "HMM"]
 
@@ -37,7 +37,7 @@ TABLE_LAPS = 1000  # of the default engine of root="tables"
 
 
 @register
-class HMM(SequenceModel):
+class HMM(SequenceEstimator):
     """Bayesian hidden Markov model with a fixed number of states.
 
     Every row of the transition table, and the start row, has a Dirichlet prior of its own.
@@ -144,7 +144,7 @@ class HMM(SequenceModel):
 
 
 @register
-class HDPHMM(SequenceModel):
+class HDPHMM(SequenceEstimator):
     """Hidden Markov model with a (sticky) hierarchical Dirichlet process: finds how many states.
 
     All rows of the transition table are centered on the shares of one root. A fit begins with

@@ -26,6 +26,7 @@ from stickbreak.stats import Array
 
 from .base import Estimator, RandomState
 from .engine_runs import Task
+from .observed_rows import observe_rows
 from .views import plot_mixture
 
 __all__ = ["MixtureFits", "check_concentration"]
@@ -68,6 +69,7 @@ class MixtureFits(Estimator):
         self._store(locals())
 
     plot = plot_mixture
+    _observe = observe_rows
 
     def _seed(self, model: Model, task: Task, rng: np.random.Generator, pool: Pool) -> Start:
         table, K, legal = task.table, task.n_components, task.legal

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import families, inference, moves
 from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_line
+from stickbreak.families.listed import ListedWords
 from stickbreak.families.shared_symbols import SharedCategorical
 from stickbreak.families.tags import Tags
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
@@ -46,6 +47,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Merge,
         GammaPrior,
         *DURATIONS.values(),
+        ListedWords,
         SharedCategorical,
         TableRoot,
         Tags,

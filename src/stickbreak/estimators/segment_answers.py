@@ -30,7 +30,8 @@ from .segment_forecasts import (
     rest_of_segments,
     summarize_lengths,
 )
-from .sequence_answers import METHODS, SequenceModel
+from .sequence_answers import METHODS, ask
+from .sequence_fits import SequenceEstimator
 
 __all__ = ["SegmentModel"]
 
@@ -38,7 +39,7 @@ __all__ = ["SegmentModel"]
 MOST_WORK = 1e13
 
 
-class SegmentModel(SequenceModel):
+class SegmentModel(SequenceEstimator):
     """Fits and answers of semi-Markov models."""
 
     duration: str | BaseDuration
@@ -211,8 +212,11 @@ class SegmentModel(SequenceModel):
         """
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-        given = self._given(X, lengths=lengths, sequence_id=sequence_id, context=context)
-        fitted, table = self._use(replace(given, change_points=change_points))
+        given = self._given(
+            X, lengths=lengths, sequence_id=sequence_id, context=context,
+            change_points=change_points,
+        )  # fmt: skip
+        fitted, table = self._use(given)
         potentials = self._potentials_of(fitted, parameters)
         with workers(self.n_jobs) as pool:
             if method == "viterbi":
@@ -237,7 +241,7 @@ class SegmentModel(SequenceModel):
         ----------
         X, lengths, sequence_id, context : as in `fit`.
         """
-        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
+        fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
         ages, duration, _ = last_ages(fitted, potentials, table)
         return rest_of_segments(ages, duration)
 
@@ -280,7 +284,7 @@ class SegmentModel(SequenceModel):
         S sequences.
         """
         require_whole(horizon=horizon)
-        fitted, table, potentials = self._ask("mean", X, lengths, sequence_id, context)
+        fitted, table, potentials = ask(self, "mean", X, lengths, sequence_id, context)
         with workers(self.n_jobs) as pool:
             return forecast_segments(fitted, potentials, table, horizon, pool)
 
@@ -311,9 +315,11 @@ class SegmentModel(SequenceModel):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        given = replace(given, labels=labels, sample_weight=sample_weight)
-        return self._fit(replace(given, change_points=change_points))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context, change_points=change_points,
+        )  # fmt: skip
+        return self._fit(given)
 
     def resume(
         self,
@@ -338,9 +344,11 @@ class SegmentModel(SequenceModel):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        given = replace(given, labels=labels, sample_weight=sample_weight)
-        return self._resume(replace(given, change_points=change_points))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context, change_points=change_points,
+        )  # fmt: skip
+        return self._resume(given)
 
 
 def _companion(points: Any, shape: Shape) -> Companion:

@@ -1,4 +1,4 @@
-"""Estimators of sequences: fits, learned transitions, pictures."""
+"""Estimators of sequences: fits, learned transitions; answers are functions of them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ from stickbreak.reading import (
 )
 from stickbreak.stats import Array
 
+from . import sequence_answers as answers
 from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .observed_sequences import observe_sequences, report_sequences, sequence_values
+from .searches import begin_states
 from .views import Labeled, plot_chain
 
 __all__ = ["SequenceEstimator"]
@@ -66,7 +69,19 @@ class SequenceEstimator(Estimator):
     __metadata_request__predict_proba: ClassVar = ROUTED
     __metadata_request__score: ClassVar = ROUTED
 
+    predict = answers.predict
+    decode = answers.decode
+    predict_proba = answers.predict_proba
+    filter_proba = answers.filter_proba
+    impute = answers.impute
+    score_samples = answers.score_samples
+    score_sequences = answers.score_sequences
+    score = answers.score
+    sample = answers.sample
     plot = plot_chain
+    report = report_sequences
+    _report_values = sequence_values
+    _observe = observe_sequences
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -130,12 +145,16 @@ class SequenceEstimator(Estimator):
         if init == "collapsed":
             return self._draw_paths(model, task, rng, pool)
         candidates = 1 if init == "random-blocks" else CANDIDATES
-        start = from_blocks(model, table, K, rng, legal=legal, candidates=candidates)
-        if init != "better":
-            return start
-        return better_start(
-            model, table, [start, self._draw_paths(model, task, rng, pool)], rng, pool
-        )
+
+        def make(some: Sequences) -> Start:
+            return from_blocks(model, some, K, rng, legal=legal, candidates=candidates)
+
+        if init == "better":
+            starts = [make(table), self._draw_paths(model, task, rng, pool)]
+            return better_start(model, table, starts, rng, pool)
+        if self.init == "auto" and pick_engine(self, False).mover().moves:
+            return begin_states(model, task, make, rng, pool)
+        return make(table)
 
     def _init(self) -> str:
         """The start: the one that is asked for, or the one that does best with the arguments.
@@ -215,8 +234,11 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._fit(replace(given, labels=labels, sample_weight=sample_weight))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._fit(given)
 
     def fit_predict(
         self,
@@ -230,8 +252,11 @@ class SequenceEstimator(Estimator):
         context: Values = None,
     ) -> Any:
         """Fit, then the best state of each row: `fit(X).labels_`."""
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._fit(replace(given, labels=labels, sample_weight=sample_weight)).labels_
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._fit(given).labels_
 
     def resume(
         self,
@@ -255,8 +280,11 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        return self._resume(replace(given, labels=labels, sample_weight=sample_weight))
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
+        return self._resume(given)
 
     def partial_fit(
         self,
@@ -284,8 +312,10 @@ class SequenceEstimator(Estimator):
         -------
         self
         """
-        given = self._given(X, y, lengths=lengths, sequence_id=sequence_id, context=context)
-        given = replace(given, labels=labels, sample_weight=sample_weight)
+        given = self._given(
+            X, y, lengths=lengths, sequence_id=sequence_id, labels=labels,
+            sample_weight=sample_weight, context=context,
+        )  # fmt: skip
         return self._stream(given, total_samples)
 
     # ------------------------------------------------------------------------------------ new data

@@ -13,7 +13,6 @@ from stickbreak.inference import (
     Draw,
     DrawOwn,
     Engine,
-    MeanLog,
     Mover,
     MoveRecord,
     Outcome,
@@ -30,7 +29,7 @@ from stickbreak.inference import (
     workers,
 )
 from stickbreak.models import Model
-from stickbreak.moves import idle_components, join_stream
+from stickbreak.moves import are_explained, idle_components, join_stream
 from stickbreak.progress import Phase
 from stickbreak.protocols import Pool
 from stickbreak.stats import Array, Tally
@@ -172,7 +171,7 @@ def _has_stream_births(
     structure, kinds = model.structure, {move.kind for move in engine.mover().moves}
     return (
         accumulator.is_exact
-        and isinstance(engine.rule(), MeanLog)
+        and engine.rule().is_variational
         and "redistribute" not in structure.tracks
         and structure.least_held is not None
         and ("birth" in kinds or not estimator._is_unbounded)
@@ -182,7 +181,12 @@ def _has_stream_births(
 def _born_in_stream(
     estimator: Estimator, model: Model, engine: Engine, task: Task, scene: Scene
 ) -> tuple[Outcome, MoveRecord | None] | None:
-    """All rows seen, with births if they pay; None if there is no room for them."""
+    """All rows seen, with births if they pay; None if there is no room for them.
+
+    A fit of the new rows alone is made only if the known components do not explain them.
+    """
+    if estimator._is_unbounded and are_explained(scene):
+        return join_stream(scene, None)
     idle = None if estimator._is_unbounded else idle_components(scene)
     if idle is not None and not len(idle):
         return None

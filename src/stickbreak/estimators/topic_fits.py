@@ -48,6 +48,7 @@ from stickbreak.stats import Array
 from .base import Estimator, RandomState
 from .engine_runs import Task
 from .fitted import Fitted, with_words
+from .observed_documents import observe_documents, topic_values
 from .views import Labeled, plot_topics, top_words
 
 __all__ = ["TopicEstimator"]
@@ -69,6 +70,8 @@ class TopicEstimator(Estimator):
     allowed: Mapping[Any, Any] | ArrayLike | None = None
 
     plot = plot_topics
+    _report_values = topic_values
+    _observe = observe_documents
     top_words = top_words
 
     def _make_family(self) -> Categorical:
@@ -333,9 +336,15 @@ class TopicEstimator(Estimator):
 
     @property
     def concentration_(self) -> float:
-        """The documents' concentration: given or learned."""
+        """The documents' concentration: given or learned; the mean, if topics have their own."""
         fitted = self._require_fitted()
         return float(fitted.model.prior.concentration_at(fitted.params))
+
+    @property
+    def topic_concentration_(self) -> Array:
+        """(K,) prior count of each topic in a document."""
+        fitted = self._require_fitted()
+        return np.array(fitted.model.prior.pseudo(fitted.params, len(fitted.ids)).topics)
 
     def _column_names(self, fitted: Fitted) -> list[str]:
         return list(fitted.schema.names or (f"word {v}" for v in range(fitted.schema.n_features)))

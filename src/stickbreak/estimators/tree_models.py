@@ -19,6 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
+from .reported_words import tree_values
 from .tree_views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
@@ -46,11 +47,15 @@ class TreeEstimator(Estimator):
     METHODS: ClassVar[tuple[str, ...]] = ("viterbi",)
     finds_heads: ClassVar[bool] = False
     """Whether trees are heads of words, told by their tags; else brackets."""
+    learns_from_trees: ClassVar[bool] = False
+    """Whether fits are to trees; else to sentences."""
     _plural = "categories"
     _row_noun = "word"
     max_length: int
 
     plot = plot_trees
+    _report_values = tree_values
+    _names_rows = False
 
     # ------------------------------------------------------------------ subclasses must define
 

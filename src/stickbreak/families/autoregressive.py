@@ -140,6 +140,10 @@ class AutoregressiveGaussian(LaggedMoments):
 
     def _prior(self) -> tuple[float, Array, float, Array]:
         """Of the offset: strength, and average (W,); dof; joint scatter diag(V, B) (W, W)."""
+        return self._prior_once
+
+    @cached_property
+    def _prior_once(self) -> tuple[float, Array, float, Array]:
         assert self.dof is not None
         scatter = block_diag(
             self.mean_strength * self.context, (self.dof - self.n_values - 1) * self.covariance

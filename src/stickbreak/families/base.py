@@ -65,6 +65,11 @@ class BaseScores:
         return None
 
     @property
+    def likely_components(self) -> Array | None:
+        """(V, T) the few components under which each symbol of `symbol_table` is most probable."""
+        return None
+
+    @property
     def cell_table(self) -> tuple[Array, Array, Callable[..., Any]] | None:
         """Evidence of pairs of words, for families that list those that occur; else None.
 
@@ -108,6 +113,9 @@ class BaseFamily(Parameters):
 
     max_categories = 0
     """Categories (strings, booleans) that a column of a data frame may have; 0 for numbers only."""
+
+    names_components = False
+    """Whether a category is a component, so that there are as many of both."""
 
     missing_category = np.nan
     """Stands for a missing category; the others are numbered 0, 1, 2, ..."""

@@ -15,6 +15,7 @@ from stickbreak.kernels.collapsed import LiveTable
 from stickbreak.kernels.live_tables import LiveColumns
 from stickbreak.kernels.rows import gather_symbols, pairing, scatter_symbols
 from stickbreak.kernels.sparse import gather_sparse, scatter_sparse_symbols
+from stickbreak.kernels.sparse_documents import N_LIKELY, find_likely
 from stickbreak.kernels.tables import linear_rows, padded, scatter_words
 from stickbreak.kernels.vectors import EIGHT
 from stickbreak.protocols import Array, Counts
@@ -50,6 +51,14 @@ class TableScores(BaseScores):
         table, top = np.empty((V, -(-K // EIGHT) * EIGHT)), np.empty(V)
         linear_rows(self.log_table, table, top)
         return table, top
+
+    @cached_property
+    def likely_components(self) -> Array:
+        """(V, T) the few components under which each symbol is most probable."""
+        V, K = self.log_table.shape
+        out = np.empty((V, min(N_LIKELY, K)), dtype=np.int64)
+        find_likely(self.symbol_table[0], K, out)
+        return out
 
     @cached_property
     def _single(self) -> Array:

@@ -102,10 +102,12 @@ class Lexicon(BaseFamily):
         n_words: int,
         n_symbols: int,
         concentration: float = 0.01,
+        keeps_links: bool = True,
     ) -> tuple[Lexicon, Companion]:
         """The lexicon of sentence pairs, and their companion with its links.
 
         rows (n, 1) : target words of all units. companion : their source words
+        keeps_links : whether links are kept for all units; if not, they are found when needed
         """
         _check_words(rows, n_symbols, "target")
         _check_words(companion.rows, n_words, "source")
@@ -114,6 +116,8 @@ class Lexicon(BaseFamily):
         words = np.ascontiguousarray(np.ravel(rows))
         starts, targets = cells.count_cells(found, words, offsets, n_symbols)
         lexicon = cls(concentration, n_words, n_symbols, starts, targets)
+        if not keeps_links:
+            return lexicon, companion
         room = companion.linked(offsets)
         assert room.link_offsets is not None
         links = np.empty(int(room.link_offsets[-1]), dtype=np.int32)

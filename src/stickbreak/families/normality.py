@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from stickbreak.protocols import Array
 
@@ -23,7 +23,10 @@ FLAT = 1e-12  # variance of an axis, relative to the largest, below which it is 
 def departure(
     rows: Array, shares: Array, followed: Array | None, *, is_diagonal: bool = False
 ) -> Array | None:
-    """(K,) largest |z| of moments that are known for a Gaussian; None if rows lack entries.
+    """(K,) how far moments are from those known for a Gaussian; None if rows lack entries.
+
+    In standard errors: a component that is Gaussian exceeds them as rarely as a normal variable,
+    although the largest |z| of many moments is taken (`_of_many`).
 
     Skewness and kurtosis along the principal axes of a component's rows, the kurtosis of their
     distance from the mean [M70], and the distribution function along the axes. If rows have an
@@ -45,14 +48,24 @@ def departure(
             continue
         weights = weights / weights.sum()
         scores = _standardized(np.asarray(rows[mine], dtype=float), weights, is_diagonal)
-        found[k] = _of_moments(scores, weights, n)
+        D = scores.shape[1]
+        found[k], n_moments = _of_moments(scores, weights, n), 3 * D + 1
         if is_diagonal:
             found[k] = max(found[k], _of_correlations(scores, weights, n))
+            n_moments += D * (D - 1) // 2
         if followed is not None:
             position[mine] = np.arange(len(mine))
             found[k] = max(found[k], _of_order(scores, weights, position, followed))
+            n_moments += 2 * D
             position[mine] = -1
+        found[k] = _of_many(found[k], n_moments)
     return found
+
+
+def _of_many(largest: float, count: int) -> float:
+    """|z| that one normal variable exceeds as rarely as one of `count` exceeds the largest."""
+    log_tail = log_ndtr(-largest) + np.log(count)
+    return 0.0 if log_tail > -np.log(2.0) else float(-ndtri_exp(log_tail))
 
 
 def _standardized(rows: Array, weights: Array, is_diagonal: bool) -> Array:

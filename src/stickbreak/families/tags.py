@@ -48,6 +48,7 @@ class Tags(BaseFamily):
     n_symbols: Any = None
     max_categories = 1 << 31
     missing_category = -1.0
+    names_components = True
     draws = sweeps = True
     measure = "probabilities"
 

@@ -50,7 +50,8 @@ NOTHING = Fields({}, {})
 class Snapshot:
     """State, history, visits of the lap in progress, learned hyperparameters, and pending moves.
 
-    visits : (log_z, n_observations, rows checked, rows missed, rows moved or -1) of each
+    visits : (log_z, n_observations, rows checked, rows missed, rows moved or -1, units for which
+        something was proposed, accepted) of each
     path, saved_moves : the file that it was read from, and the moves in it
     """
 
@@ -308,10 +309,17 @@ class SavedMemory:
 
 
 def _read_visit(
-    log_z: Any, n: Any, checked: Any, missed: Any, moved: Any = -1.0
+    log_z: Any,
+    n: Any,
+    checked: Any,
+    missed: Any,
+    moved: Any = -1.0,
+    proposed: Any = 0.0,
+    accepted: Any = 0.0,
 ) -> tuple[float, ...]:
-    """One visit; files of before have no moved rows."""
-    return tuple(float(value) for value in (log_z, n, checked, missed, moved))
+    """One visit; files of before have no moved rows, and nothing proposed."""
+    values = log_z, n, checked, missed, moved, proposed, accepted
+    return tuple(float(value) for value in values)
 
 
 def _unpack(path: Path, header: dict[str, Any], arrays: Mapping[str, Array]) -> Snapshot:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .engine import Data
     from .state import Start
 
-__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "count_own"]
+__all__ = ["DrawOwn", "ExcludeOwn", "IncludeOwn", "count_own", "own_given_others"]
 
 # Each lane copies the counts and does not see what others change. Copies for two lanes, and sums of
 # what they changed, took a third of the time of 270,000 words.
@@ -58,7 +58,7 @@ class ExcludeOwn(BaseRule):
     subchain_length: int = 100
     guards: str = "messages"
 
-    continues = True
+    continues = is_predictive = True
 
     @property
     def objective(self) -> str:
@@ -198,6 +198,8 @@ class IncludeOwn(LogMean):
     while the counts stay as they are.
     """
 
+    is_predictive = True
+
     def visit(
         self,
         model: Model,
@@ -263,6 +265,12 @@ class DrawOwn(ExcludeOwn):
     def global_step(self, model: Model, total: Summary, params: Fields) -> Fields:
         """Draw the parameters, once a visit. Unchanged at the end of a lap."""
         return params if self.rng is None else model.redraw(total, params, self.rng)
+
+    def accepted(self, warm: Fields | None) -> tuple[float, float]:
+        """Units for which the last visit proposed something, and that took it."""
+        if warm is None or "accepted" not in warm:
+            return super().accepted(warm)
+        return float((warm["accepted"] >= 0).sum()), float((warm["accepted"] > 0).sum())
 
     def n_used(self, model: Model, total: Summary) -> int | None:
         """Components that hold at least one row."""
@@ -348,6 +356,21 @@ def _sweep_lane(
             array -= counts[name]
     found = replace(counts, arrays={**out, **swept}, local_bound=local_bound, log_z=log_z, sides={})
     return replace(found, n_units=lane.n_units), own
+
+
+def own_given_others(
+    model: Model, counts: Summary, params: Fields, batch: Batch, pool: Pool
+) -> Fields:
+    """Own counts of units that nothing is remembered of, as if given all others.
+
+    What they have in the counts is taken to be what these say of them; without it they are inferred
+    once more.
+    """
+    rule, own = ExcludeOwn(is_measured=False, keeps_last=False), None
+    for _ in range(2):
+        _, own = rule.visit(model, counts, params, batch, own, (), pool)
+    assert own is not None
+    return own
 
 
 def _distance(old: Array, new: Array) -> float:

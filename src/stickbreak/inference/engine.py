@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from stickbreak.data import Batch
+from stickbreak.data import Batch, Steps
 from stickbreak.parameters import Parameters, require_whole
 from stickbreak.protocols import Pool, Watch
 from stickbreak.stats import Fields, Summary, Tally
@@ -58,6 +58,10 @@ class Data(Protocol):
     @property
     def step_size(self) -> int:
         """Default number of units in a step of stochastic inference."""
+
+    @property
+    def steps(self) -> Steps:
+        """Default steps of stochastic variational Bayes."""
 
     def whole(self) -> Batch:
         """All data as one batch."""
@@ -104,6 +108,12 @@ class Callback:
     def on_step(self, info: Info) -> None:
         """After every visit."""
 
+    def on_trial(self, kind: str, ids: tuple[int, ...], n_components: int) -> None:
+        """Before a move is tried on data that laps cannot track it on.
+
+        kind : "birth", "merge", "delete" or "loosen"; ids : components that it would change
+        """
+
     def on_lap(self, record: LapRecord) -> None:
         """After every lap."""
 
@@ -121,7 +131,14 @@ class Engine(Parameters):
     trace_visits : also record the bound after every visit (costs a bound each)
     checkpoint, checkpoint_every : file to save the fit's state to, and seconds between saves
     callbacks : objects of class Callback
+
+    revisits : whether batches are the same in every lap, so that what is found out about their rows
+        is worth keeping; if not, a fit holds nothing for each row
+    draws : whether laps draw labels
     """
+
+    revisits: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
     max_iter: int = 200
     tol: float = 1e-5
@@ -148,6 +165,10 @@ class Engine(Parameters):
 
         if not all(isinstance(callback, Callback) for callback in self.callbacks):
             raise ValueError(f"callbacks must be objects of class Callback; got {self.callbacks!r}")
+
+    def for_starts(self) -> Engine:
+        """The engine that finds a start for this one by fitting a simpler model: itself."""
+        return self
 
     def adapt(self, model: Model) -> Model:
         """The model that the engine fits: by default the given one."""

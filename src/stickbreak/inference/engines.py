@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -123,11 +123,12 @@ class BatchVB(_MovingEngine):
     ----------
     max_active : how many components a row may use, the best ones; None for all. Fewer make laps
         with many components cheaper. Readers of the fitted model (`predict_proba`, ...) see all
-        components. Hidden Markov models choose them by the rows before and after too;
-        `trace_.disagreement` is then the part of the rows that should be in others.
+        components. Hidden Markov models choose them by the rows before and after too; documents
+        have so many topics for all their words, and keep them from lap to lap. In both,
+        `trace_.disagreement` is the part of the rows or words that should be in others.
     candidates : how many components, preselected in float32, to evaluate exactly for each row; at
         least max_active. `trace_.disagreement` is the part of the rows that would use others if all
-        were evaluated. Default: all. Not for hidden Markov models.
+        were evaluated. Default: all. Not for hidden Markov models and topic models.
     moves : moves that change the number of components: a list of `Birth()`, `Merge()`, `Delete()`,
         or None for none. "default" is what the model recommends: all three for models that find the
         number of components, none for others.
@@ -197,6 +198,11 @@ class HardEM(_MemoizedEngine):
     max_iter, tol : most laps; stop when a lap gains less than tol nats per row.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
+
+    def for_starts(self) -> Engine:
+        """EM: where nothing is known yet, many labelings are as good as the best."""
+        own = {field.name: getattr(self, field.name) for field in fields(EM)}
+        return EM(**own)
 
     def rule(self) -> BaseRule:
         """Modes of the best labeling."""

@@ -106,7 +106,7 @@ def step(
         improves = partial(_improves, model, rule, state, old.summary)
         new, warm, is_settled = model.structure.revisit(Revisit(infer, kept, improves))
         state.settled |= {batch.id} if is_settled else set()
-    state.moved = rule.moved(model, kept, warm)
+    state.moved, state.accepted = rule.moved(model, kept, warm), rule.accepted(warm)
     accumulator.combine(state, batch, old, new, warm)
     if not accumulator.is_exact:
         state.seed = None  # a noisy total stands for all data from the first visit on
@@ -180,7 +180,8 @@ class _Loop:
             self.mover.plan(*of_fit)
             if self.mover.proposals:
                 return True
-        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed())
+        callbacks = self.engine.callbacks
+        outcome, records = self.mover.try_out(*of_fit, self.plan.fixed(), callbacks)
         self.trace.moves += records
         if outcome is not None:
             self._adopt(outcome)
@@ -211,7 +212,8 @@ class _Loop:
         new = step(self.model, rule, self.accumulator, state, batch, watches, self.pool)
         state.position += 1
         moved = -1.0 if state.moved is None else state.moved
-        self.visits.append((new.log_z, batch.n_observations, *count_missed(new), moved))
+        found = *count_missed(new), moved, *state.accepted
+        self.visits.append((new.log_z, batch.n_observations, *found))
         bound = self.bound() if self.engine.trace_visits else None
         if bound is not None:
             self.trace.visits.append(bound)
@@ -252,7 +254,7 @@ class _Loop:
             state.edit(order)
         state.params = self.rule.global_step(self.model, state.total.view(), state.params)
         self.model = self.rule.learn(self.model, state.total.view())
-        log_z, units, checked, missed, moved = np.array(self.visits).sum(0)
+        log_z, units, checked, missed, moved, proposed, taken = np.array(self.visits).sum(0)
         state.lap, state.position, self.visits = state.lap + 1, 0, []
         state.lap_version = len(state.log)
         seconds = time.monotonic() - self.began
@@ -260,7 +262,8 @@ class _Loop:
         n_used = self.rule.n_used(self.model, state.total.view())
         found = self.bound(), float(log_z / units), state.n_components
         change = float(moved / self.data.n_rows) if moved >= 0 else None
-        return LapRecord(state.lap, *found, seconds, disagreement, n_used, change)
+        acceptance = float(taken / proposed) if proposed else None
+        return LapRecord(state.lap, *found, seconds, disagreement, n_used, change, acceptance)
 
     def bound(self) -> float | None:
         """The whole-data bound; None if rule or accumulator has none."""

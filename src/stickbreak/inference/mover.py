@@ -23,6 +23,8 @@ from .state import State
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
+    from .engine import Callback
+
 __all__ = ["Mover"]
 
 
@@ -96,6 +98,7 @@ class Mover:
         settled: bool,
         pool: Pool,
         batches: Sequence[Batch] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> tuple[Outcome | None, list[MoveRecord]]:
         """Trials, one after the other, for structures whose changes cannot be tracked.
 
@@ -103,6 +106,7 @@ class Mover:
         Returns the outcome to continue from, and records of all.
 
         batches : the fixed ones of the fit
+        callbacks : told of each trial before it begins
         """
         is_tracked = "redistribute" in model.structure.tracks
         if not settled or not self.moves or is_tracked or state.seed is not None:
@@ -121,6 +125,8 @@ class Mover:
                     if not set(ids) <= set(scene.ids):
                         continue
                     slots = tuple(scene.ids.index(i) for i in ids)
+                    for callback in callbacks:
+                        callback.on_trial(move.kind, ids, len(scene.ids))
                     scene.spent, began = Spent(), time.monotonic()
                     outcome = move.try_out(scene, slots)
                     seconds = time.monotonic() - began

@@ -32,6 +32,12 @@ class BaseRule:
     continues: ClassVar[bool] = False
     """Whether units always continue from their values, and never begin afresh."""
 
+    is_predictive: ClassVar[bool] = False
+    """Whether parameters are integrated out, so that a unit is to be judged by all others."""
+
+    is_variational: ClassVar[bool] = False
+    """Whether `bound` is a lower bound on the evidence of data, whatever the units' posteriors."""
+
     @property
     def objective(self) -> str:
         """Name of what `bound` computes; empty if there is none."""
@@ -87,6 +93,13 @@ class BaseRule:
         """
         return None
 
+    def accepted(self, warm: Fields | None) -> tuple[float, float]:
+        """(proposed, accepted) units of a visit, for samplers that may refuse; zeros for others.
+
+        warm : values of its units
+        """
+        return 0.0, 0.0
+
     def visit(
         self,
         model: Model,
@@ -127,6 +140,8 @@ class BaseRule:
 @dataclass(frozen=True)
 class MeanLog(BaseRule):
     """Expected log: variational Bayes."""
+
+    is_variational = True
 
     @property
     def objective(self) -> str:

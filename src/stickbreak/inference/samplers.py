@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .accumulate import Accumulator, Memoized
 from .collapsed import DrawOwn
@@ -23,6 +23,8 @@ __all__ = ["CollapsedGibbs", "Gibbs"]
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _Sampler(Engine):
     """What both samplers have: all laps are made, on one batch, in no order of components."""
+
+    draws: ClassVar[bool] = True
 
     max_iter: int = 1000
     tol: float = 0.0
@@ -101,8 +103,10 @@ class CollapsedGibbs(_Sampler):
     """Collapsed Gibbs sampling: parameters integrated out, one label at a time given all others.
 
     For topic models, occurrence by occurrence of every word; for hidden Markov models of one column
-    of symbols, and for mixtures, row by row. An HDP is sampled in its weak limit, as by `Gibbs`,
-    which is for all other models.
+    of symbols, and for mixtures, row by row. For grammars, sentence by sentence: a whole tree is
+    proposed given the trees of all others, and accepted or not by Metropolis-Hastings
+    (`trace_.acceptance`). An HDP is sampled in its weak limit, as by `Gibbs`, which is for all
+    other models.
 
     Parts of the data that are swept in parallel (from 131,072 rows on, whatever `n_jobs` is)
     see each other's new labels at the next sweep only. Then draws are from the posterior

@@ -60,6 +60,7 @@ class State:
     settled : batches whose units no longer start afresh
     keeps_warm : whether units keep values at all
     moved : expected rows of the last visit that went to another component; None if not measured
+    accepted : (proposed, accepted) units of the last visit
     """
 
     total: Tally
@@ -79,6 +80,7 @@ class State:
     settled: set[int] = field(default_factory=set)
     keeps_warm: bool = False
     moved: float | None = None
+    accepted: tuple[float, float] = (0.0, 0.0)
 
     @property
     def counts(self) -> Summary:

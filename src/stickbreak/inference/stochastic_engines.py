@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -45,14 +45,16 @@ def _require_steps(subchain_length: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _StochasticEngine(Engine):
-    kappa: float = 0.6
-    delay: float = 10.0
+    revisits: ClassVar[bool] = False
+
+    kappa: float | None = None
+    delay: float | None = None
     first_rate: float | None = None
 
     def check(self) -> None:
         """Check the step sizes too."""
         super().check()
-        if not 0 <= self.kappa <= 1 or not self.delay >= 0:
+        if not 0 <= self.schedule.kappa <= 1 or not self.schedule.delay >= 0:
             raise ValueError(
                 "kappa must lie in [0, 1] and delay be zero or positive; got "
                 f"kappa={self.kappa!r}, delay={self.delay!r}"
@@ -67,8 +69,17 @@ class _StochasticEngine(Engine):
 
     @property
     def schedule(self) -> PowerDecay:
-        """Step sizes."""
-        return PowerDecay(self.kappa, self.delay, self.first_rate)
+        """Step sizes, where the data have no say in them."""
+        usual = PowerDecay()
+        kappa, delay = (
+            own if given is None else given
+            for given, own in ((self.kappa, usual.kappa), (self.delay, usual.delay))
+        )
+        return PowerDecay(kappa, delay, self.first_rate)
+
+    def schedule_for(self, data: Data) -> PowerDecay:
+        """Step sizes for some data: by default the same for all."""
+        return self.schedule
 
     def rule(self) -> BaseRule:
         """Variational Bayes."""
@@ -111,7 +122,7 @@ class _BatchEngine(_StochasticEngine):
 
     def accumulator(self, data: Data) -> Accumulator:
         """(1 - rate) * total + rate * scaled new."""
-        return Stochastic(data.n_spans, data.n_units, self.schedule)
+        return Stochastic(data.n_spans, data.n_units, self.schedule_for(data))
 
     def plan(self, data: Data) -> Visits:
         """Random batches."""
@@ -129,14 +140,31 @@ class StochasticVB(SparseEngine, _BatchEngine):
     batch_size : rows of a step, or whole sequences or documents where the data are such. Default:
         1,024 rows; 64 sequences, or fewer that hold about 8,192 rows; 256 documents. If there are
         fewer, a step takes all of them, as in scikit-learn, and a `DataWarning` says so.
-    kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa.
+    kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa. Default: 0.6 and
+        10. If neither these nor `first_rate` nor `batch_size` are given, sequences of 128 to
+        4,369 rows on average have larger steps: 64 of them or fewer with about 32,768 rows,
+        kappa=1, delay=80, first_rate=1.
     first_rate : first step size, in (0, 1]; the others fall in proportion. Large early steps get
         further in few passes, but soon forget what a batch does not show: use it where every batch
-        shows all components.
+        shows all components, and smaller ones where it does not.
     max_active, candidates : as in `BatchVB`.
     max_iter, tol : most laps; stop when laps gain no more than tol nats per row beyond noise.
     reorder, trace_visits, checkpoint, checkpoint_every, callbacks : see `Engine`.
     """
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the data decide on the steps: nothing is said about them."""
+        given = self.kappa, self.delay, self.first_rate, self.batch_size
+        return all(value is None for value in given)
+
+    def schedule_for(self, data: Data) -> PowerDecay:
+        """What is given, or else what the data declare to be best for them."""
+        return PowerDecay(*data.steps[1:]) if self._is_open else self.schedule
+
+    def plan(self, data: Data) -> Visits:
+        """Random batches."""
+        return RandomBatches(data, data.steps.size) if self._is_open else super().plan(data)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -27,6 +27,8 @@ class LapRecord:
     n_used : components that hold at least one row, if each row has one component (Gibbs); else None
     moved : expected fraction of the rows that went to another component, where sweeps may linger
         (`HDPHMM(root="tables")`); else None
+    acceptance : fraction of the proposed trees that were accepted, where samplers draw whole trees;
+        else None
     """
 
     lap: int
@@ -37,6 +39,7 @@ class LapRecord:
     disagreement: float | None = None
     n_used: int | None = None
     moved: float | None = None
+    acceptance: float | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> LapRecord:
@@ -109,6 +112,11 @@ class Trace:
     def moved(self) -> Array:
         """(laps,) fraction of the rows that went to another component; NaN if not measured."""
         return np.array([np.nan if r.moved is None else r.moved for r in self.laps])
+
+    @property
+    def acceptance(self) -> Array:
+        """(laps,) fraction of proposed trees that were accepted; NaN where none was proposed."""
+        return np.array([np.nan if r.acceptance is None else r.acceptance for r in self.laps])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files."""

@@ -5,7 +5,7 @@ from .blocks import choose_blocks, from_blocks
 from .counts import count_labels
 from .documents import SMOOTHING, from_documents, word_counts
 from .drawn import N_PATHS, N_SYMBOLS, better_start, from_drawn
-from .guessed import from_guess
+from .guessed import from_cooled, from_guess
 from .ladder import N_RUNGS, RUNG_LAPS, from_ladder
 from .local import from_collapsed, from_local
 from .plusplus import (
@@ -19,7 +19,7 @@ from .plusplus import (
 )
 from .scalable import choose_scalable, from_scalable
 from .seeded_words import place_words
-from .settled import from_settled
+from .settled import from_settled, from_settled_part
 
 __all__ = [
     "N_PATHS",
@@ -37,6 +37,7 @@ __all__ = [
     "even_links_start",
     "from_blocks",
     "from_collapsed",
+    "from_cooled",
     "from_documents",
     "from_drawn",
     "from_guess",
@@ -48,6 +49,7 @@ __all__ = [
     "from_random",
     "from_scalable",
     "from_settled",
+    "from_settled_part",
     "place_words",
     "refine_hard",
     "word_counts",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from stickbreak.data import Sequences
 from stickbreak.inference.collapsed import count_own
+from stickbreak.inference.rules import LogMean
 from stickbreak.inference.state import Start
 from stickbreak.models import Model
 from stickbreak.protocols import Pool
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import Fields, Summary, Tally
 from stickbreak.structures import BagAlignment
 
 __all__ = ["after_bag", "even_links_start"]
@@ -16,12 +17,16 @@ __all__ = ["after_bag", "even_links_start"]
 def even_links_start(model: Model, data: Sequences, n_components: int, pool: Pool = map) -> Start:
     """Counts of links that are shared evenly among all positions of their sentence.
 
-    Pairs whose links are not held in memory begin without counts, which is one lap earlier.
+    Where links are not held in memory, they are counted batch by batch, and no pair keeps any.
     """
     params, structure = model.start_params(n_components), model.structure
     assert isinstance(structure, BagAlignment)
     if data.companion is None or data.companion.links is None:
-        return Start(model.zeros(n_components), params)
+        none, total = model.zeros(n_components), Tally(model.zeros(n_components))
+        flat = model.potentials(none, params, LogMean())
+        for part in data.batches():
+            total.add(model.local_step(flat, part, None, (), pool)[0])
+        return Start(total.summary(), params)
     batch = data.whole()
     pseudo = model.prior.pseudo(params, n_components)
     chance = pseudo.null / pseudo.null.sum() if pseudo.learns else pseudo.chance

@@ -7,14 +7,14 @@ may leave two round ones together. Neither is always the better one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Table
+from stickbreak.data import Sequences, Table
 from stickbreak.inference import BaseMove, BatchVB, Result, Start, StochasticVB, run
 from stickbreak.protocols import Pool
 
@@ -24,9 +24,10 @@ from .plusplus import from_plusplus
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["from_settled"]
+__all__ = ["from_settled", "from_settled_part"]
 
 MOST_ROWS = 5_000  # of more, a sample settles
+MOST_ORDERED = 20_000  # the same of sequences, if there are at least twice as many
 N_COARSE = 10  # passes of k-means
 N_NOISY, NOISY_ROWS = 3, 256  # stochastic passes, rows of a step
 LAPS, TOL = 100, 1e-4  # until a start has settled
@@ -56,6 +57,35 @@ def from_settled(
     require_whole_run(found)
     start = _in_use(fixed, found)
     return replace(start, seed=start.seed.scale(data.n_units / table.n_units))
+
+
+def from_settled_part(
+    model: Model,
+    data: Sequences,
+    make: Callable[[Sequences], Start],
+    rng: np.random.Generator,
+    *,
+    moves: Sequence[BaseMove],
+    pool: Pool = map,
+) -> Start:
+    """A start that has settled on some of many sequences, without superfluous components.
+
+    Merges that laps over all rows would watch are made there. What few rows do not show is left to
+    births. Small data begin as `make` says.
+
+    make : the start, of all sequences or some
+    moves : what follows there: merges
+    """
+    if data.n_rows < 2 * MOST_ORDERED:
+        return make(data)
+    batch = data.sample(MOST_ORDERED, rng)
+    some = Sequences(batch.rows, batch.repeats, offsets=batch.offsets)
+    engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
+    fixed = replace(model, learns=False)
+    found = run(fixed, engine, some, make(some), pool=pool)
+    require_whole_run(found)
+    start = _in_use(fixed, found)
+    return replace(start, seed=start.seed.scale(data.n_units / some.n_units))
 
 
 def _in_use(model: Model, found: Result) -> Start:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stickbreak.data import ConstituentTree
 
-__all__ = ["Attachment", "SpanScores", "attachment", "span_scores"]
+__all__ = ["Attachment", "SpanScores", "attachment", "span_counts", "span_scores"]
+
+Array = npt.NDArray[Any]
 
 NOT_SCORED = frozenset(("ROOT", "TOP", "S1", ""))  # labels of outer brackets
 PUNCTUATION = frozenset((",", ":", "``", "''", "."))
@@ -93,9 +96,42 @@ def span_scores(
     >>> sb.metrics.span_scores([true], [found]).f1
     0.5
     """
+    counts = span_counts(truth, trees, labelled=labelled)
+    if not labelled:
+        counts = counts[[len(tree.words) > 1 for tree in truth]]
+    if not len(counts):
+        raise ValueError("there are no spans to score")
+    n_right, n_true, n_found = counts.sum(0).tolist()
+    precision, recall = n_right / max(n_found, 1), n_right / max(n_true, 1)
+    f1 = 2.0 * precision * recall / max(precision + recall, 1e-300)
+    exact = (counts[:, :1] == counts[:, 1:]).all(1).mean()
+    return SpanScores(precision, recall, f1, float(exact))
+
+
+def span_counts(
+    truth: Sequence[ConstituentTree],
+    trees: Sequence[ConstituentTree | None],
+    *,
+    labelled: bool = False,
+) -> Array:
+    """Spans of each sentence: (S, 3) those that are right, true ones, and those found.
+
+    For tests of differences, such as a paired bootstrap over sentences.
+
+    Parameters
+    ----------
+    truth, trees, labelled : as in `span_scores`.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> true, found = sb.data.parse_brackets("(S (A a) (X (B b) (C c))) (S (X (A a) (B b)) (C c))")
+    >>> sb.metrics.span_counts([true], [found]).tolist()
+    [[1, 2, 2]]
+    """
     if len(truth) != len(trees):
         raise ValueError(f"there are {len(truth)} true trees and {len(trees)} to score")
-    n_right = n_true = n_found = n_exact = n_scored = 0
+    rows = []
     for s, (theirs, ours) in enumerate(zip(truth, trees, strict=True)):
         if ours is not None and len(theirs.words) != len(ours.words):
             raise ValueError(
@@ -104,16 +140,8 @@ def span_scores(
         tags = theirs.tags
         true = _labelled(theirs, tags) if labelled else _spans(theirs)
         found = Counter() if ours is None else _labelled(ours, tags) if labelled else _spans(ours)
-        if not labelled and len(tags) < 2:
-            continue
-        n_right += (true & found).total()
-        n_true, n_found = n_true + true.total(), n_found + found.total()
-        n_exact, n_scored = n_exact + int(true == found), n_scored + 1
-    if not n_scored:
-        raise ValueError("there are no spans to score")
-    precision, recall = n_right / max(n_found, 1), n_right / max(n_true, 1)
-    f1 = 2.0 * precision * recall / max(precision + recall, 1e-300)
-    return SpanScores(precision, recall, f1, n_exact / n_scored)
+        rows.append(((true & found).total(), true.total(), found.total()))
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def _spans(tree: ConstituentTree) -> Counter[Any]:

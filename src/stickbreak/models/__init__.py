@@ -2,7 +2,13 @@
 
 from .alignment import fertile_aligner, hmm_aligner, ibm1
 from .base import Model, ModelPotentials
-from .grammars import dependency_model, finite_grammar, hdp_grammar
+from .grammars import (
+    annotated_grammar,
+    dependency_model,
+    finite_grammar,
+    hdp_grammar,
+    template_grammar,
+)
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .semi_markov import finite_hsmm, hdp_hsmm
@@ -12,6 +18,7 @@ from .trees import parse_units, share_parts
 __all__ = [
     "Model",
     "ModelPotentials",
+    "annotated_grammar",
     "dependency_model",
     "dp_mixture",
     "fertile_aligner",
@@ -29,4 +36,5 @@ __all__ = [
     "lda",
     "parse_units",
     "share_parts",
+    "template_grammar",
 ]

@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from stickbreak.families.base import BaseFamily
-from stickbreak.priors import DirichletRules, HDPRules, ValenceRows
-from stickbreak.structures import Dependency, Tree
+from stickbreak.families.listed import ListedWords
+from stickbreak.priors import DirichletRules, HDPRules, ListedRules, SlotTables, ValenceRows
+from stickbreak.structures import Annotation, Dependency, SlotTemplates, Tree
 
 from .base import Model
 
-__all__ = ["dependency_model", "finite_grammar", "hdp_grammar"]
+__all__ = [
+    "annotated_grammar",
+    "dependency_model",
+    "finite_grammar",
+    "hdp_grammar",
+    "template_grammar",
+]
+
+
+def annotated_grammar(family: ListedWords, *, prune: float = 1e-5, **rules: Any) -> Model:
+    """Subtypes of the symbols of listed rules; keywords are those of ListedRules."""
+    listing = family.listing
+    return Model(Annotation(listing, prune), family, ListedRules(listing, **rules), "subtype")
 
 
 def dependency_model(family: BaseFamily, *, max_length: int = 60, **rows: Any) -> Model:
@@ -26,3 +39,9 @@ def finite_grammar(family: BaseFamily, **rules: Any) -> Model:
 def hdp_grammar(family: BaseFamily, **rules: Any) -> Model:
     """Rules ~ Dirichlet(concentration b b'), b ~ sticks; keywords are those of HDPRules."""
     return Model(Tree(), family, HDPRules(**rules), "category")
+
+
+def template_grammar(family: BaseFamily, *, max_segment: int = 10, **rows: Any) -> Model:
+    """Strings of given letters in slots of templates; keywords are those of SlotTables."""
+    prior = SlotTables(**rows)
+    return Model(SlotTemplates(prior.templates, max_segment), family, prior, "name")

@@ -8,6 +8,15 @@ from .delete import Delete
 from .explain import explain
 from .loosen import Loosen
 from .merge import Merge
-from .stream_births import idle_components, join_stream
+from .stream_births import are_explained, idle_components, join_stream
 
-__all__ = ["Birth", "Delete", "Loosen", "Merge", "explain", "idle_components", "join_stream"]
+__all__ = [
+    "Birth",
+    "Delete",
+    "Loosen",
+    "Merge",
+    "are_explained",
+    "explain",
+    "idle_components",
+    "join_stream",
+]

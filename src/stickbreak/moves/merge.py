@@ -32,6 +32,9 @@ LEAST_PAIRS = 10  # watched in one lap by default, however few components there 
 MOST_OF_ONE = 5  # most pairs of one component that a lap watches
 N_TRIALS, N_PASSES = 8, 50  # of trials on all data, where merges are not tracked
 HOPELESS = -100.0  # nats; pairs that would lose more are not scored again until they change
+# A pair whose rows would lose more than so many times, or nats beyond, what the prior has given any
+# better pair is not scored.
+TIMES_GIVEN, BEYOND_GIVEN = 2.0, 50.0
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,11 @@ class Merge(BaseMove):
         """
         budget = max(LEAST_PAIRS, len(scene.ids) // 2) if self.max_pairs is None else self.max_pairs
         pairs, scores = pair_scores(
-            scene.model, scene.total, scene.params, lambda a, b: scene.may_try("merge", (a, b))
+            scene.model,
+            scene.total,
+            scene.params,
+            lambda a, b: scene.may_try("merge", (a, b)),
+            self.allowance,
         )
         scores = scores + self.allowance
         for at in np.flatnonzero((scores < HOPELESS) & np.isfinite(scores)):
@@ -218,11 +225,16 @@ class Merge(BaseMove):
 
 
 def pair_scores(
-    model: Model, total: Summary, params: Fields, may_try: Callable[[int, int], bool] | None = None
+    model: Model,
+    total: Summary,
+    params: Fields,
+    may_try: Callable[[int, int], bool] | None = None,
+    allowance: float = 0.0,
 ) -> tuple[Array, Array]:
     """Pairs (M, 2), a < b, and (M,) change of the bound if they merged without loss of entropy.
 
     may_try(a, b) : which pairs are of interest; default all
+    allowance : nats that a merge may cost; pairs that would cost far more have no score
 
     The score of a pair that is not likely to gain may be -inf.
     """
@@ -237,7 +249,7 @@ def pair_scores(
     both = model.family.log_marginal(_joined(first, second))
     alone = model.family.log_marginal(counts)
     data = both - alone[pairs[:, 0]] - alone[pairs[:, 1]]
-    return pairs, data + _prior_changes(model, total, params, pairs, data)
+    return pairs, data + _prior_changes(model, total, params, pairs, data, allowance)
 
 
 def _candidates(model: Model, counts: Fields) -> Array:
@@ -259,15 +271,18 @@ def _joined(first: Fields, second: Fields) -> Fields:
 
 
 def _prior_changes(
-    model: Model, total: Summary, params: Fields, pairs: Array, data: Array
+    model: Model, total: Summary, params: Fields, pairs: Array, data: Array, allowance: float
 ) -> Array:
     """(M,) change of the prior's part; -inf for pairs that are unlikely to gain in all."""
     layout = model.prior.fields(model.axis)
     counts = Summary(layout, {n: total[n] for n in layout}, n_units=total.n_units)
     now = model.prior.bound(counts, params)
-    out = np.full(len(pairs), -np.inf)
+    out, given = np.full(len(pairs), -np.inf), 0.0
     for at in np.argsort(-data, kind="stable")[: 2 * total.size(model.axis) + 20]:
+        if data[at] + allowance + max(TIMES_GIVEN * given, given + BEYOND_GIVEN) < 0.0:
+            break
         edit = MergeEdit(model.axis, int(pairs[at, 0]), int(pairs[at, 1]))
         # The parameters are near their optimum here, so this is a close lower bound.
         out[at] = model.prior.bound(edit(counts), edit(params)) - now
+        given = max(given, out[at])
     return out

@@ -29,10 +29,11 @@ from .trials import LEAST_GAIN, TOL
 if TYPE_CHECKING:
     from stickbreak.models import Model
 
-__all__ = ["gain_together", "idle_components", "join_stream"]
+__all__ = ["are_explained", "gain_together", "idle_components", "join_stream"]
 
 N_PASSES = 50
 FEW_ROWS = 8.0  # a component of fewer is idle
+MISFIT = 3.0  # |z| of a component's new rows from which newborns are looked for
 
 
 def idle_components(scene: Scene) -> Array:
@@ -40,15 +41,22 @@ def idle_components(scene: Scene) -> Array:
     return np.flatnonzero(scene.sizes < min(FEW_ROWS, 0.01 * float(scene.sizes.sum())))
 
 
+def are_explained(scene: Scene) -> bool:
+    """Whether the new rows look as the known components expect. False if the family cannot tell."""
+    return scene.misfit is not None and bool((scene.misfit < MISFIT).all())
+
+
 def join_stream(
-    scene: Scene, alone: Summary, idle: Array | None = None
+    scene: Scene, alone: Summary | None, idle: Array | None = None
 ) -> tuple[Outcome, MoveRecord | None]:
     """All rows seen, with the newborns that pay for themselves; a record of them if some did.
 
     scene : counts and parameters of the rows seen before; its data are the new rows
-    alone : counts of a fit to the new rows
+    alone : counts of a fit to the new rows; None for no newborns
     idle : components that newborns fill, where their number is fixed
     """
+    if alone is None:
+        return _outcome(scene, _fit(scene, scene.total, 0, -np.inf)), None
     model, K, began = scene.model, len(scene.ids), time.monotonic()
     likes = np.array([gain_together(model, scene.total, alone, k) for k in range(K)])
     if idle is not None:

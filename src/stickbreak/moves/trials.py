@@ -18,7 +18,7 @@ from stickbreak.inference.scene import Scene
 from stickbreak.protocols import Array
 from stickbreak.stats import NOTHING, Fields, Fold, Regroup, Summary, Tally
 
-from .little_fits import Goal, little_fit
+from .little_fits import Goal, little_fit, overrated
 from .partial_fits import PartialFit
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ STAY = 0.9
 TOL = 1e-5  # nats per observation; a trial ends with a pass that gains less
 LOOK = 0.25  # part of the touched units that a trial looks at first
 MANY_UNITS = 256  # touched units from which on it does
+# A trial without a component looks at so many units and rows first, if there are more than twice
+# as many: what most of them lose shows there.
+FEW_UNITS, FEW_ROWS = 8, 8_000
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
@@ -56,8 +59,11 @@ def try_fit(
     loose = replace(model.prior.loosened(counts, params), sides={})
     scene.spent.n_passes += part.n_again / data.n_spans
     fit = PartialFit(model, part, loose, params, scene.pool)
-    if part.how is not None and len(part.units) >= MANY_UNITS:
-        scene.spent.gain = _look(scene, fit, n_passes)
+    n_lost = max(0, len(scene.ids) - counts.size(model.axis))
+    share = 1.0 if part.how is None else _share_seen(part, n_lost)
+    if share < 1.0:
+        margin = n_lost * overrated(model, 1.0 / share) if len(part.units) < MANY_UNITS else 0.0
+        scene.spent.gain = _look(scene, fit, n_passes, share, margin)
         if scene.spent.gain < 0.0:
             return None
     goal = Goal(bound, patience=model.structure.patience)
@@ -97,20 +103,31 @@ def try_sweeps(
     return Outcome(found.counts, found.params, ids, scene.next_id, found.bound, kept)
 
 
-def _look(scene: Scene, fit: PartialFit, n_passes: int) -> float:
+def _share_seen(part: Part, n_lost: int) -> float:
+    """Part of the touched units to look at first; 1 for no look. n_lost : components that go."""
+    n_units, n_rows = len(part.units), sum(batch.n_rows for batch in part.batches)
+    if n_units >= MANY_UNITS:
+        return LOOK
+    few = max(FEW_UNITS / max(n_units, 1), FEW_ROWS / max(n_rows, 1))
+    return few if n_lost and few < 0.5 else 1.0
+
+
+def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: float) -> float:
     """What a trial gains on some of the touched units, which stand for all of them.
 
     A sample promises too much: its units count several times, and so does what fits by chance. So
     what gains nothing here is hopeless. It also fits the sample too well to begin with what it
     found.
+
+    margin : nats by which the sample overrates what would go
     """
-    model, some = scene.model, fit.part.some(LOOK, scene.posteriors, scene.rng)
+    model, some = scene.model, fit.part.some(share, scene.posteriors, scene.rng)
     scale = len(fit.part.units) / len(some.units)
     before = Tally(scene.posteriors.counts_of(some.units).scale(scale))
     for layer in some.layers:
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
-    bound = float(model.bound(before.view(), params))
+    bound = float(model.bound(before.view(), params)) - margin
     goal = Goal(bound, patience=model.structure.patience)
     look = replace(fit, part=some, scale=scale)
     look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)

@@ -1,5 +1,6 @@
 """How components are shared out."""
 
+from .asymmetric_topics import AsymmetricTopics
 from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
@@ -17,6 +18,7 @@ from .hdp_rules import HDPRules
 from .hdp_transitions import HDPRows
 from .jumps import FertileJumps, Jumps, PositionPseudo, UniformPositions
 from .labeled_topics import LabeledTopics, WeakLimitTopics
+from .listed_rules import ListedRules
 from .root import (
     BetaRoot,
     ChainGroups,
@@ -32,6 +34,7 @@ from .root import (
 from .rule_tables import RuleTables
 from .rules import DirichletRules
 from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
+from .slots import SlotTables
 from .sticks import Sticks
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
@@ -39,12 +42,12 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
-    "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
-    "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
-    "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root", "RowPseudo",
-    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
-    "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
-    "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
+    "ROWS", "AsymmetricTopics", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups",
+    "DirichletRows", "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps",
+    "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
+    "Jumps", "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo",
+    "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
+    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln, logit
@@ -131,6 +131,10 @@ class HDPRules(GrammarTables):
         self._root()  # checks root
         if self.root == "point":
             warn_of_point("category")
+
+    def for_draws(self) -> Never:
+        """The root of a grammar is not drawn."""
+        raise ValueError("samplers draw no root of a grammar; use PCFG, or another engine")
 
     def for_modes(self) -> HDPRules:
         """The same prior for EM: `update` raises `log_mode` instead of `bound`."""

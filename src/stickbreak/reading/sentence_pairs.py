@@ -29,6 +29,7 @@ from .schema import Rows, Schema
 __all__ = ["SentencePairs", "open_pairs", "read_pairs"]
 
 PIECE = 1 << 22  # words of a spooled text that are numbered at once
+STEP_PAIRS = 1024  # of a stochastic step, which makes weights of all pairs of words that there are
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,12 @@ def read_pairs(
         )
     rows, offsets = _numbered(bitext.target, target, 0, kept)
     words, word_offsets = _numbered(bitext.source, source, 1, kept)
-    table = Sequences(rows[:, None], offsets=offsets, companion=Companion(words, word_offsets))
+    table = Sequences(
+        rows[:, None],
+        offsets=offsets,
+        companion=Companion(words, word_offsets),
+        step_sequences=STEP_PAIRS,
+    )
     return SentencePairs(table, kept, bitext), known
 
 

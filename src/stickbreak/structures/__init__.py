@@ -1,6 +1,7 @@
 """Latent structures: from potentials and one block of units to expected counts."""
 
 from .alignment import BagAlignment, ChainAlignment
+from .annotation import Annotation
 from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain, TableChain
 from .dependency import Dependency
@@ -9,10 +10,11 @@ from .independent import Independent
 from .long_units import LongUnit
 from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
+from .templates import SlotTemplates
 from .tree import Tree
 
 __all__ = [
-    "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency", "Division",
-    "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep", "LongUnit",
-    "Piece", "SemiMarkov", "TableChain", "Tree", "row_evidence",
+    "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
+    "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep",
+    "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "Tree", "row_evidence",
 ]  # fmt: skip

@@ -256,6 +256,7 @@ def test_rows_that_do_not_count_have_a_best_component_too(is_cut, monkeypatch):
     assert model.prior.sizes(found).sum() == pytest.approx(400.0)
 
 
+@pytest.mark.slow
 def test_samples_follow_the_posterior():
     """Ten thousand paths of one short sequence: shares within five standard errors."""
     model, data, potentials = made()

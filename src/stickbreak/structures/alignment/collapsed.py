@@ -19,8 +19,8 @@ __all__ = ["even_links", "no_links", "sweep_links", "zero_places"]
 KEPT = np.float32
 
 
-def no_links(batch: Batch, has_jumps: bool) -> Fields:
-    """Links (L,) and jumps (m, 2) of nothing."""
+def no_links(batch: Batch, has_jumps: bool, links: Array | None = None) -> Fields:
+    """Links (L,), zero unless given, and no jumps (m, 2)."""
     companion = batch.companion
     if companion is None or companion.link_offsets is None:
         raise ValueError(
@@ -28,7 +28,8 @@ def no_links(batch: Batch, has_jumps: bool) -> Fields:
             "has link_offsets, by Lexicon.of_data, Lexicon.link or Companion.linked"
         )
     layout, arrays = {"links": Field(("link",))}, {}
-    arrays["links"] = np.zeros(int(companion.link_offsets[-1]), KEPT)
+    n_links = int(companion.link_offsets[-1])
+    arrays["links"] = np.zeros(n_links, KEPT) if links is None else links
     if has_jumps:
         layout["jumps"] = Field(("companion", None))
         arrays["jumps"] = np.zeros((len(companion.rows), 2), KEPT)

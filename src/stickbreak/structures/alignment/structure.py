@@ -121,8 +121,7 @@ class BagAlignment(BaseStructure):
         """Own counts from those of a fit with another model: its links; jumps begin anew."""
         if own is None or "links" not in own.arrays:
             return own
-        found = no_links(batch, self.has_jumps)
-        found["links"][...] = own["links"]
+        found = no_links(batch, self.has_jumps, own["links"])
         return found
 
     def places_of(self, batch: Batch, own: Fields) -> Array:

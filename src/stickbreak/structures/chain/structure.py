@@ -7,7 +7,6 @@ Many sequences are smoothed at once; one that is too long for memory is smoothed
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,47 +19,28 @@ from stickbreak.data import Batch
 from stickbreak.kernels.chain.merges import merge_gains
 from stickbreak.kernels.chain.paths import draw, filtered, predict_step, viterbi, viterbi_pieces
 from stickbreak.kernels.chain.pieces import Checkpoints, draw_pieces, forward_pieces, smooth_piece
-from stickbreak.kernels.chain.smooth import Buffers, smooth
+from stickbreak.kernels.chain.smooth import smooth
 from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Edit, Fields, Regroup, SparseShares
 
 from ..base import MIN_BLOCK, Division, Piece, one_hot, row_evidence
 from ..long_units import LongUnit
+from ..sequences import own_buffers, unit_weights
 from ..steps import Best, Drawn, LocalStep
 from .collapsed import require_possible
 from .gibbs import DrawnChain
 from .sparse import Evidence, choose_rows, forward_sparse_pieces, mass_outside, smooth_sparse_pieces
 from .windows import smooth_windows
 
-__all__ = ["Chain", "unit_weights"]
+__all__ = ["Chain"]
 
 # In a block's features and evidence, about 32 MB: room for many sequences side by side.
 BLOCK_NUMBERS = 1 << 22
 
 
-class _Own(threading.local):
-    """Memory of one thread. Allocating it for every block costs more than the work on the block."""
-
-    def __init__(self) -> None:
-        self.buffers = Buffers()
-
-
-_OWN = _Own()
-
-
-def _buffers() -> Buffers:
-    return _OWN.buffers
-
-
 def merged_entropy(x: Array, y: Array) -> Array:
     """phi(x + y) - phi(x) - phi(y), phi(x) = -x log x."""
     return xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)
-
-
-def unit_weights(block: Batch) -> Array:
-    """(S,) weight of each sequence."""
-    assert block.offsets is not None
-    return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
 
 
 @dataclass(frozen=True)
@@ -118,7 +98,7 @@ class Chain(DrawnChain):
         log_z, shares = smooth(
             logits, potentials["start"], potentials["transition"], block.offsets,
             unit_weights(block), start=out["start"], transition=out["transition"], out=logits,
-            buffers=_buffers(),
+            buffers=own_buffers(),
         )  # fmt: skip
         self._require_possible(log_z, block)
         return Local(float(unit_weights(block) @ log_z), shares.T)
@@ -128,7 +108,7 @@ class Chain(DrawnChain):
     ) -> Local:
         """As `infer`, over paths that stay within a few components of every row."""
         assert block.offsets is not None
-        rows, none = choose_rows(logits, potentials, block.offsets, limit, _buffers())
+        rows, none = choose_rows(logits, potentials, block.offsets, limit, own_buffers())
         self._require_possible(none, block)
         log_z, shares = rows.smooth(unit_weights(block), out)
         self._require_possible(log_z, block)
@@ -157,14 +137,14 @@ class Chain(DrawnChain):
         potentials, evidence, bounds = unit.potentials, unit.evidence, unit.bounds
         weight, limit, some = float(unit_weights(unit.raw)[0]), self._limit(potentials), None
         if limit is not None:
-            some = forward_sparse_pieces(evidence, bounds, potentials, limit, _buffers())
+            some = forward_sparse_pieces(evidence, bounds, potentials, limit, own_buffers())
         if limit is None or some is None:  # no sparse path: try all components
             known = forward_pieces(evidence, bounds, potentials["start"], potentials["transition"])
             self._require_possible(np.array([known.log_z]), unit.raw)
             found = self._all_pieces(evidence, bounds, potentials, known, weight, out)
         else:
             found = self._sparse_pieces(
-                smooth_sparse_pieces(evidence, bounds, potentials, limit, some[1], _buffers()),
+                smooth_sparse_pieces(evidence, bounds, potentials, limit, some[1], own_buffers()),
                 some[0],
                 weight,
                 out,

@@ -25,8 +25,9 @@ from stickbreak.protocols import Array, Local, Out, Potentials, SweptLane
 from stickbreak.stats import Field, Fields
 
 from ..base import row_evidence
+from ..sequences import unit_weights
 from .collapsed import KEPT, require_possible
-from .structure import Chain, unit_weights
+from .structure import Chain
 
 __all__ = ["TableChain"]
 

@@ -26,7 +26,7 @@ from stickbreak.stats import Field, Fields
 from ..base import BaseStructure
 from ..tree_units import require_trees, unit_times
 
-__all__ = ["SweptDependency", "known_heads"]
+__all__ = ["SweptDependency", "dependency_tables", "known_heads"]
 
 KEPT = np.float32
 
@@ -63,12 +63,12 @@ class SweptDependency(BaseStructure):
     def sweep(self, lane: SweptLane) -> tuple[float, float]:
         """Every sentence once, given all others. Its part of the bound is its tree's entropy."""
         batch, how, found = lane.batch, lane.how, np.zeros(2)
-        out, own = _tables(lane.out), Own(lane.own["heads"], lane.own["choice"])
+        out, own = dependency_tables(lane.out), Own(lane.own["heads"], lane.own["choice"])
         is_used = unit_times(batch) > 0
         if not how.moves:
             count_sentences(batch.rows, batch.offsets, is_used, own, out)
             return 0.0, 0.0
-        tables = _tables(lane.tables)
+        tables = dependency_tables(lane.tables)
         prior = PriorCounts(*(float(table.pseudo.flat[0]) for table in lane.pseudo.values()))
         bad = sweep_sentences(
             tables, tables.attach.sum(-1), prior, batch.rows, batch.offsets, known_heads(batch),
@@ -86,5 +86,6 @@ def known_heads(batch: Batch) -> Array:
     return np.ascontiguousarray(batch.companion.rows, dtype=np.int64)
 
 
-def _tables(arrays: Any) -> Tables:
+def dependency_tables(arrays: Any) -> Tables:
+    """Counts or weights of roots, stops and arcs, as kernels have them."""
     return Tables(arrays["root"], arrays["stop"], arrays["attach"])

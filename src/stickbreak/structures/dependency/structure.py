@@ -27,7 +27,8 @@ from stickbreak.stats import Fields
 
 from ..base import one_hot
 from ..tree_units import require_trees, unit_times
-from .collapsed import SweptDependency, known_heads
+from .collapsed import known_heads
+from .hastings import DrawnDependency
 
 __all__ = ["Dependency", "most_expected_heads"]
 
@@ -36,7 +37,7 @@ WORK = 1 / 14  # of n^3, in rows of a chain: measured
 
 
 @dataclass(frozen=True)
-class Dependency(SweptDependency):
+class Dependency(DrawnDependency):
     """q(tree) of every sentence by the inside-outside algorithm for split heads, n^3.
 
     max_length : most words of a sentence, which collapsed sweeps make room for

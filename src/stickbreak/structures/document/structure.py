@@ -8,7 +8,8 @@ never lowers the bound, whatever the globals have become.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,17 +18,19 @@ from scipy import sparse
 from scipy.special import digamma, gammaln, xlogy
 
 from stickbreak.data import Batch
-from stickbreak.errors import NumericalError
-from stickbreak.kernels.documents import infer_documents, log_documents
+from stickbreak.errors import StickbreakWarning
+from stickbreak.kernels.documents import infer_documents
 from stickbreak.protocols import Array, Local, Out, Potentials, Revisit, SweptLane
 from stickbreak.stats import Edit, Field, Fields, Regroup, Summary, WordShares
 
-from ..base import MIN_BLOCK, BaseStructure, Division, row_evidence
+from ..base import MIN_BLOCK, BaseStructure, Division
 from ..own_shares import no_shares, random_shares
 from .collapsed import sweep_words
 from .draws import draw_labels
-from .evidence import largest_or_zero, word_evidence
+from .evidence import word_evidence
 from .regroup import LEAST, regroup_documents
+from .rescue import rescue
+from .sparse import settle_sparse
 
 __all__ = ["Document"]
 
@@ -59,6 +62,8 @@ class Document(BaseStructure):
     restarts : component-removal restarts per document and visit, smallest component first; the
         better result is kept
     least : smallest component, in words, worth a restart
+    max_active : how many components a document may use, which it keeps; None for all
+    exchanges : of those, tries per document and visit to put another in the place of the smallest
     """
 
     tracks = frozenset({"merge"})
@@ -76,6 +81,29 @@ class Document(BaseStructure):
     tol: float = 1e-2
     restarts: int = 0
     least: float = 0.1
+    max_active: int | None = None
+    exchanges: int = 1
+
+    def sparse(self, max_active: int | None, candidates: int | None) -> Document:
+        """The same structure with at most max_active components in a document."""
+        if candidates is not None:
+            raise ValueError(
+                f"candidates={candidates} is not for Document, whose documents keep their "
+                "components; use candidates=None"
+            )
+        if max_active == 1:
+            warnings.warn(
+                "max_active=1 gives each document a single topic, which it hardly ever leaves: a "
+                "mixture of documents, not a topic model; use max_active=8, for example",
+                StickbreakWarning,
+                stacklevel=4,
+            )
+        return replace(self, max_active=max_active)
+
+    def _limit(self, potentials: Potentials) -> int | None:
+        """How many components a document may use; None if all."""
+        is_limit = self.max_active is not None and self.max_active < len(potentials["pseudo"])
+        return self.max_active if is_limit else None
 
     def block_rows(self, width: int) -> int:
         """Large: a block of symbols has no features of its own."""
@@ -84,8 +112,11 @@ class Document(BaseStructure):
     def revisit(self, visit: Revisit) -> tuple[Summary, Fields | None, bool]:
         """Try a cold start first; keep it if the bound rises, else use the warm start.
 
-        While topics still move, documents that continue from their counts can get stuck.
+        While topics still move, documents that continue from their counts can get stuck. Those that
+        keep a few components exchange them instead.
         """
+        if self.max_active is not None:
+            return *visit.infer(visit.kept), True
         new, warm = visit.infer(None)
         if visit.improves(new):
             return new, warm, False
@@ -99,6 +130,9 @@ class Document(BaseStructure):
 
     def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
         """Shares of every word, E[log pi] of every document."""
+        limit = self._limit(potentials)
+        if limit is not None:
+            return self._infer_sparse(potentials, block, warm, limit, out)
         found = self._settle(potentials, block, None if warm is None else warm["counts"])
         shares = found.shares
         if warm is not None:
@@ -107,6 +141,25 @@ class Document(BaseStructure):
         out["log_share"] += found.log_share[: shares.n_components]
         out["log_rest"] += found.log_share[-1]
         return Local(float(shares.times @ found.log_z), shares, float(shares.times @ found.own))
+
+    def _infer_sparse(
+        self, potentials: Potentials, block: Batch, warm: Fields | None, limit: int, out: Out
+    ) -> Local:
+        """As `infer`, within a few components of each document."""
+        K = len(potentials["pseudo"])
+        counts = np.zeros((block.n_spans, K)) if warm is None else warm["counts"]
+        times = np.ones(block.n_spans) if block.times is None else block.times
+        found = settle_sparse(
+            potentials, block, limit, counts,
+            max_steps=self.max_steps, tol=self.tol, n_exchanges=self.exchanges,
+        )  # fmt: skip
+        if (found.log_z == -np.inf).any():  # in logs, within all components
+            return replace(self, max_active=None).infer(potentials, block, warm, out)
+        out["share"] += times @ counts
+        out["log_share"] += found.log_share[:K]
+        out["log_rest"] += found.log_share[-1]
+        log_z, own = float(times @ found.log_z), float(times @ found.own)
+        return Local(log_z, found.shares, own, memo=(counts,))
 
     def _settle(self, potentials: Potentials, block: Batch, start: Array | None) -> Found:
         """The fixed point of every document, from counts (S, K)."""
@@ -135,71 +188,11 @@ class Document(BaseStructure):
         shares = WordShares(table, index, block.offsets, weights, scale, counts, times, K)
         lost = np.flatnonzero(found[:, 0] == -np.inf)
         if len(lost):
-            shares = self._rescue(potentials, block, lost, shares, log_share, found)
+            given = potentials, block, lost, shares, log_share, found
+            shares = rescue(*given, max_steps=self.max_steps, tol=self.tol)
         units = np.repeat(np.arange(n_units), np.diff(block.offsets))
         log_z = found[:, 0] + np.bincount(units, repeats * top[index], n_units)
         return Found(shares, log_z, found[:, 1], log_share)
-
-    def _rescue(
-        self,
-        potentials: Potentials,
-        block: Batch,
-        lost: Array,
-        shares: WordShares,
-        log_share: Array,
-        found: Array,
-    ) -> WordShares:
-        """Infer documents in logs if the sum of a word's weights underflows.
-
-        The shares returned are stored word by word.
-        """
-        assert block.offsets is not None
-        K, width = shares.n_components, shares.table.shape[1]
-        evidence, dense = (
-            np.ascontiguousarray(row_evidence(potentials, block)),
-            np.zeros((block.n_rows, width)),
-        )
-        dense[:, :K] = np.asarray(shares)
-        pseudo, rest = np.asarray(potentials["pseudo"], dtype=float), float(potentials["rest"])
-        tops = largest_or_zero(evidence)
-        for s in lost:
-            at = slice(int(block.offsets[s]), int(block.offsets[s + 1]))
-            repeats, own, log_weights = (
-                block.repeats_or_ones()[at],
-                shares.counts[s, :K].copy(),
-                np.empty(K),
-            )
-            log_sums = np.empty(len(repeats))
-            log_documents(
-                evidence[at], repeats, pseudo, self.max_steps, self.tol, own, log_weights, log_sums
-            )
-            if not np.isfinite(log_sums).all():
-                raise NumericalError(
-                    f"document {block.unit_at + s} has a word that no component "
-                    "can have; check the prior"
-                )
-            dense[at, :K] = (
-                repeats[:, None]
-                * np.exp(evidence[at] + log_weights - log_sums[:, None])
-                * shares.times[s]
-            )
-            shares.counts[s, :K] = own
-            found[s, :2] = _finish(
-                own, repeats, pseudo, rest, log_weights, log_sums, log_share, shares.times[s]
-            )
-            found[s, 0] -= repeats @ tops[at]
-        index = np.arange(block.n_rows)
-        whole = np.ones_like(shares.weights)
-        return WordShares(
-            dense,
-            index,
-            block.offsets,
-            whole,
-            np.ones(block.n_rows),
-            shares.counts,
-            shares.times,
-            K,
-        )
 
     def infer_best(
         self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out
@@ -307,9 +300,26 @@ class Document(BaseStructure):
 
     def held(self, block: Batch, local: Local) -> Array:
         """(S, K) words of each component."""
-        shares = local.shares
-        assert isinstance(shares, WordShares)
-        return shares.counts[:, : shares.n_components]
+        return _counts_of(local)
+
+    def n_missed(
+        self,
+        prepare: Callable[[Any], Any],
+        potentials: Potentials,
+        raw: Batch,
+        local: Local,
+        n_rows: int,
+    ) -> tuple[int, float]:
+        """Missed: words of the checked documents that would go to components they do not use."""
+        if not local.memo:
+            return 0, 0.0
+        assert raw.offsets is not None
+        n_units = max(1, int(np.searchsorted(raw.offsets, n_rows, "right")) - 1)
+        some = raw.part(0, n_units)
+        kept = local.memo[0][:n_units]
+        found = self._settle(potentials, some.with_rows(prepare(some.rows)), kept).shares
+        counts = found.counts[:, : found.n_components]
+        return round(float(counts.sum())), float(counts[kept == 0].sum())
 
     def regroup(
         self, tables: Mapping[str, Any], wanted: Mapping[str, Any], how: Regroup
@@ -330,48 +340,27 @@ class Document(BaseStructure):
         The gain is the change of the words' entropy and of the documents' own part. All are sums
         over components, so merges of different pairs do not interact.
         """
-        shares = local.shares
-        assert isinstance(shares, WordShares)
-        a, b = pairs.T
-        pseudo, K = np.asarray(potentials["pseudo"]), shares.n_components
-        counts = shares.counts[:, :K]
+        (a, b), shares, counts = pairs.T, local.shares, _counts_of(local)
+        pseudo = np.asarray(potentials["pseudo"])
+        times = np.ones(block.n_spans) if block.times is None else block.times
         total = digamma(counts.sum(1) + pseudo.sum() + potentials["rest"])[:, None]
 
         def own(n: Array, p: Array) -> Array:
             """What a component adds to the documents' own part."""
-            return np.asarray(shares.times @ (gammaln(n + p) - p * (digamma(n + p) - total)))
+            return np.asarray(times @ (gammaln(n + p) - p * (digamma(n + p) - total)))
 
         both, both_pseudo = counts[:, a] + counts[:, b], pseudo[a] + pseudo[b]
         out["gain"] += (
             own(both, both_pseudo) - own(counts[:, a], pseudo[a]) - own(counts[:, b], pseudo[b])
         )
-        out["log_share"] += shares.times @ (digamma(both + both_pseudo) - total)
-        x, y = shares.columns(a), shares.columns(b)
+        out["log_share"] += times @ (digamma(both + both_pseudo) - total)
+        x, y = shares[:, a], shares[:, b]
         out["gain"] += (xlogy(x, x) + xlogy(y, y) - xlogy(x + y, x + y)).sum(0)
 
 
-def _finish(
-    counts: Array,
-    repeats: Array,
-    pseudo: Array,
-    rest: float,
-    log_weights: Array,
-    log_sums: Array,
-    log_share: Array,
-    times: float,
-) -> tuple[float, float]:
-    """As the kernel of that name: log normalizers of the words, own part of the bound.
-
-    Adds E[log pi] to log_share.
-    """
-    tokens, theta = repeats.sum(), counts + pseudo
-    total = theta.sum() + rest
-    expected = digamma(theta) - digamma(total)
-    used = counts[counts > 0] @ log_weights[counts > 0]
-    own = gammaln(theta).sum() - gammaln(total) - pseudo @ expected - used + tokens * digamma(total)
-    log_share[: len(counts)] += times * expected
-    if rest > 0:
-        log_rest = digamma(rest) - digamma(total)
-        own += gammaln(rest) - rest * log_rest
-        log_share[-1] += times * log_rest
-    return float(repeats @ log_sums - tokens * digamma(total)), float(own)
+def _counts_of(local: Local) -> Array:
+    """(S, K) words of each component in documents that were inferred."""
+    shares = local.shares
+    if isinstance(shares, WordShares):
+        return shares.counts[:, : shares.n_components]
+    return np.asarray(local.memo[0])

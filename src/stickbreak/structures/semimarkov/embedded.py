@@ -27,10 +27,11 @@ from stickbreak.stats import Fields
 
 from ..base import Piece, one_hot, row_evidence
 from ..long_units import LongUnit
+from ..sequences import own_buffers, unit_weights
 from ..steps import Best, Drawn, LocalStep
 from .change_points import free_rows
 from .segments import Segments, count_segments, segments_of
-from .structure import SemiMarkov, own_buffers, unit_weights
+from .structure import SemiMarkov
 
 __all__ = ["EmbeddedSemiMarkov"]
 

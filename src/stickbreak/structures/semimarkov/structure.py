@@ -10,7 +10,6 @@ complete lengths.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +18,6 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import ImpossibleError, NumericalError
-from stickbreak.kernels.chain.smooth import Buffers
 from stickbreak.kernels.semimarkov.online import log_ages
 from stickbreak.kernels.semimarkov.paths import (
     best_segments,
@@ -31,37 +29,17 @@ from stickbreak.protocols import Array, Local, Out, Potentials
 from stickbreak.stats import Edit, Field, Fields, Regroup
 
 from ..base import MIN_BLOCK, BaseStructure, Division, one_hot, row_evidence
+from ..sequences import own_buffers, unit_weights
 from .change_points import free_rows
 from .segments import count_segments, segments_of
 
-__all__ = ["MAX_WORK", "SemiMarkov", "own_buffers", "unit_weights"]
+__all__ = ["MAX_WORK", "SemiMarkov"]
 
 # In a block's evidence, about 8 MB; messages take ten times that.
 BLOCK_NUMBERS = 1 << 20
 # Rows times lengths times states of one sequence: about a minute.
 MAX_WORK = 1 << 38
 KEPT = np.float32
-
-
-class _Own(threading.local):
-    """Memory of one thread: fresh memory costs as much as the work on it."""
-
-    def __init__(self) -> None:
-        self.buffers = Buffers()
-
-
-_OWN = _Own()
-
-
-def own_buffers() -> Buffers:
-    """The memory of this thread."""
-    return _OWN.buffers
-
-
-def unit_weights(block: Batch) -> Array:
-    """(S,) weight of each sequence."""
-    assert block.offsets is not None
-    return np.ones(block.n_spans) if block.repeats is None else block.repeats[block.offsets[:-1]]
 
 
 def _flat(n_states: int, n_lengths: int) -> tuple[Array, Array, Array]:

@@ -28,7 +28,9 @@ from ..base import BaseStructure
 from ..chain.collapsed import legal_rows, used_units
 from ..tree_units import require_trees
 
-__all__ = ["EMIT", "SPLIT", "SweptTree", "known_brackets"]
+__all__ = [
+    "EMIT", "SPLIT", "SweptTree", "known_brackets", "tree_counts", "tree_prior", "tree_units",
+]  # fmt: skip
 
 EMIT, SPLIT = 0, 1
 KEPT = np.float32
@@ -69,7 +71,7 @@ class SweptTree(BaseStructure):
         own = self.own_counts(batch, n_components, axis)
         seeds = rng.integers(0, 1 << 64, batch.n_spans, dtype=np.uint64)
         none = np.full(batch.n_rows, -1, dtype=np.int64)
-        random_trees(_units(batch, none, legal, n_components), seeds, _own(own))
+        random_trees(tree_units(batch, none, legal, n_components), seeds, _own(own))
         return own
 
     def keep_own(self, shares: Array, found: Out, own: Fields) -> None:
@@ -90,14 +92,14 @@ class SweptTree(BaseStructure):
         """Every sentence once, given all others. Its part of the bound is its tree's entropy."""
         batch, how, found = lane.batch, lane.how, np.zeros(2)
         words = np.ascontiguousarray(batch.rows[:, 0], dtype=np.int64)
-        units = _units(batch, words, lane.legal, len(lane.live.totals))
-        outs, own = (Symbols(*lane.out_live), _counts(lane.out)), _own(lane.own)
+        units = tree_units(batch, words, lane.legal, len(lane.live.totals))
+        outs, own = (Symbols(*lane.out_live), tree_counts(lane.out)), _own(lane.own)
         if not how.moves:
             count_sentences(units, own, *outs)
             return 0.0, 0.0
         bad = sweep_sentences(
-            Symbols(*lane.live), _counts(lane.tables), _prior(lane.pseudo), units, own, how.block,
-            how.is_part, how.is_measured, *outs, found,
+            Symbols(*lane.live), tree_counts(lane.tables), tree_prior(lane.pseudo), units, own,
+            how.block, how.is_part, how.is_measured, *outs, found,
         )  # fmt: skip
         if bad >= 0:
             require_trees(np.array([-np.inf]), batch.part(bad, bad + 1))
@@ -112,7 +114,8 @@ def known_brackets(batch: Batch) -> tuple[Array, Array]:
     return brackets, batch.companion.offsets
 
 
-def _units(batch: Batch, words: Array, legal: Array | None, width: int) -> TreeUnits:
+def tree_units(batch: Batch, words: Array, legal: Array | None, width: int) -> TreeUnits:
+    """Sentences, as kernels have them. width : of the legal sets."""
     sets, allowed = legal_rows(batch, legal, width)
     is_used, (brackets, ends) = used_units(batch), known_brackets(batch)
     return TreeUnits(words, batch.offsets, is_used, brackets, ends, sets, allowed)  # type: ignore[arg-type]
@@ -123,12 +126,14 @@ def _own(own: Fields) -> TreeOwn:
     return TreeOwn(own["rows"], own["roots"], own["rules"].reshape(n_units, K, K * K))
 
 
-def _counts(arrays: Out) -> TreeCounts:
+def tree_counts(arrays: Out) -> TreeCounts:
+    """Counts of roots, kinds and rules, as kernels have them."""
     K = len(arrays["root"])
     return TreeCounts(arrays["root"], arrays["kind"], arrays["binary_rule"].reshape(K, K * K))
 
 
-def _prior(tables: Any) -> TreePrior:
+def tree_prior(tables: Any) -> TreePrior:
+    """Prior counts, as kernels have them."""
     K = len(tables["root"].pseudo)
     rest, rule = tables["root"].rest, tables["binary_rule"]
     of_rules = np.zeros(K) if rule.rest is None else np.ascontiguousarray(rule.rest, dtype=float)

@@ -26,7 +26,8 @@ from stickbreak.stats import Fields
 
 from ..base import one_hot, row_evidence
 from ..tree_units import require_trees, unit_times
-from .collapsed import EMIT, SPLIT, SweptTree, known_brackets
+from .collapsed import EMIT, SPLIT, known_brackets
+from .hastings import DrawnTree
 
 __all__ = ["Tree", "most_expected_spans"]
 
@@ -34,7 +35,7 @@ WORK = 1 / 2  # of n^3, in rows of a chain: measured with ten categories
 
 
 @dataclass(frozen=True)
-class Tree(SweptTree):
+class Tree(DrawnTree):
     """q(tree) of every sentence by the inside-outside algorithm, n^3 K^2 + n^2 K^3."""
 
     has_best = draws = has_trees = True

@@ -1,0 +1,180 @@
+"""What a report says of rows of a table: read once, batch by batch."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.data import Table, is_sparse
+from stickbreak.inference import workers
+from stickbreak.reading import Rows
+from stickbreak.stats import Array
+
+from .reports import data_digest, group_shares
+from .views import choose_rows
+
+if TYPE_CHECKING:
+    from stickbreak.report import Replica, Subject
+
+    from .mixture_fits import MixtureFits
+
+__all__ = ["observe_rows"]
+
+N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
+N_DRAWS, DRAW_ROWS = 39, 500
+
+
+def observe_rows(
+    self: MixtureFits, subject: Subject, X: Rows, by: Any, where: Any = None
+) -> Subject:
+    """The subject with what the model says of X; also the method `_observe` of mixtures."""
+    from stickbreak.report import Observed
+
+    fitted, table = self._use(self._given(X))
+    if table.n_rows == 0:
+        raise ValueError("X has no rows; give at least one, or no X")
+    seen = _Seen(len(fitted.ids))
+    potentials, predictive = fitted.potentials(), fitted.predictive()
+    with workers(self.n_jobs) as pool:
+        for batch in table.batches():
+            shares = fitted.local_model.shares(potentials, batch, pool)
+            seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
+    labels = np.concatenate(seen.labels)
+    chosen = choose_rows(table.n_rows)
+    rows = table.rows[chosen]
+    is_numeric = not is_sparse(rows)
+    observed = Observed(
+        n_rows=table.n_rows,
+        n_units=table.n_rows,
+        sizes=np.bincount(labels, minlength=len(fitted.ids)),
+        certainty=seen.bins,
+        sure=seen.n_sure / table.n_rows,
+        mean_certainty=seen.certainty / table.n_rows,
+        overlap=seen.overlap / np.maximum(seen.overlap.sum(1, keepdims=True), 1e-300),
+        score=seen.score / table.n_rows,
+        score_error=seen.error(table.n_rows),
+        worst=[(row, score, _why(subject, table, row)) for score, row in seen.lowest()]
+        if subject.keeps != "none"
+        else (),
+        typical=seen.best() if subject.keeps != "none" else {},
+        rows=np.asarray(rows, dtype=float) if is_numeric else None,
+        numbers=chosen,
+        labels=labels[chosen],
+        groups=group_shares(by, labels, len(fitted.ids), "row"),
+    )
+    n = len(chosen)
+    holds = f"{n:,} of {table.n_rows:,} rows, rounded to three digits; names of columns."
+    more: Mapping[str, Any] = {**subject.more, "holds": holds}
+    digests = {**subject.digests, "data": seen.digest()}
+    subject = replace(subject, observed=observed, more=more, digests=digests)
+    return _with_draws(self, subject, observed)
+
+
+class _Seen:
+    """Sums over batches."""
+
+    def __init__(self, n_components: int) -> None:
+        self.labels: list[Array] = []
+        self.bins = np.zeros(N_BINS, dtype=np.int64)
+        self.n_sure, self.certainty, self.score, self.squares = 0, 0.0, 0.0, 0.0
+        self.overlap = np.zeros((n_components, n_components))
+        self.worst: list[tuple[float, int]] = []
+        self.typical: dict[int, list[tuple[float, int]]] = {}
+        self.n_seen = 0
+        self.parts: list[str] = []
+
+    def add(self, rows: Any, shares: Array, scores: Array) -> None:
+        """A batch: its rows, shares (n, K), log densities (n,)."""
+        labels, largest = shares.argmax(1), shares.max(1)
+        self.labels.append(labels)
+        places = np.minimum((largest * N_BINS).astype(int), N_BINS - 1)
+        self.bins += np.bincount(places, minlength=N_BINS)
+        self.n_sure += int((largest > 0.95).sum())
+        self.certainty += float(largest.sum())
+        self.score, self.squares = self.score + scores.sum(), self.squares + (scores**2).sum()
+        np.add.at(self.overlap, labels, shares)
+        for i in np.argsort(scores, kind="stable")[:N_WORST]:
+            heapq.heappush(self.worst, (-float(scores[i]), -int(self.n_seen + i)))
+        self.worst = heapq.nsmallest(N_WORST, self.worst, key=lambda item: (-item[0], -item[1]))
+        heapq.heapify(self.worst)
+        for k in np.unique(labels):
+            own = np.flatnonzero(labels == k)
+            best = own[np.argsort(-scores[own], kind="stable")[:N_TYPICAL]]
+            kept = self.typical.setdefault(int(k), [])
+            kept += [(float(scores[i]), int(self.n_seen + i)) for i in best]
+            kept.sort(key=lambda item: (-item[0], item[1]))
+            del kept[N_TYPICAL:]
+        self.n_seen += len(labels)
+        dense = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
+        self.parts.append(data_digest(dense))
+
+    def lowest(self) -> list[tuple[float, int]]:
+        """(log density, row) of the rows explained worst."""
+        return sorted((-score, -row) for score, row in self.worst)
+
+    def best(self) -> dict[int, list[int]]:
+        """Rows of each component that it explains best."""
+        return {k: [row for _, row in kept] for k, kept in self.typical.items()}
+
+    def error(self, n: int) -> float:
+        """Standard error of the mean log density."""
+        variance = max(self.squares / n - (self.score / n) ** 2, 0.0)
+        return float(np.sqrt(variance / n))
+
+    def digest(self) -> str:
+        """One for all batches."""
+        return data_digest([np.frombuffer(part.encode(), np.uint8) for part in self.parts])
+
+
+def _why(subject: Subject, table: Table, row: int) -> str:
+    """Columns in which a row is furthest from all components, in their standard deviations."""
+    posterior = subject.posterior
+    if "mean" not in posterior or is_sparse(table.rows):
+        return ""
+    mean = posterior["mean"]
+    variance = posterior.get("variance")
+    if variance is None:
+        variance = np.diagonal(posterior["covariance"], axis1=1, axis2=2)
+    values = np.asarray(table.rows[row], dtype=float)
+    off = np.abs(values - mean) / np.sqrt(variance)
+    k = int(np.nansum(np.where(np.isfinite(off), off**2, 0.0), axis=1).argmin())
+    order = [d for d in np.argsort(-np.nan_to_num(off[k]), kind="stable")[:3] if off[k, d] > 1.5]
+    away = (values - mean[k]) / np.sqrt(variance[k])
+    told = [f"{subject.columns[d]} {values[d]:.3g} ({away[d]:+.1f} sd)" for d in order]
+    return ", ".join(told) + (f" from {k}" if told else "")
+
+
+def _with_draws(self: MixtureFits, subject: Subject, observed: Any) -> Subject:
+    """The subject with draws from the model, where its family can be drawn from."""
+    fitted = self._require_fitted()
+    if observed.rows is None or not np.isfinite(observed.rows).all():
+        return subject
+    n = min(len(observed.rows), DRAW_ROWS)
+    rng = np.random.default_rng(0)
+    some = observed.rows[np.sort(rng.choice(len(observed.rows), n, replace=False))]
+    labels = rng.choice(len(fitted.ids), size=n * N_DRAWS, p=fitted.weights)
+    try:
+        drawn = fitted.model.family.sample(fitted.counts, labels, rng)
+    except ValueError:  # a family without a sampler: its page has no checks against draws
+        return subject
+    if is_sparse(drawn) or np.asarray(drawn).shape[1:] != some.shape[1:]:
+        return subject
+    parts = np.split(np.asarray(drawn, dtype=float), N_DRAWS)
+    replicas = [_replica(self, part) for part in parts]
+    return replace(subject, replica=_replica(self, some), replicas=replicas)
+
+
+def _replica(self: MixtureFits, rows: Array) -> Replica:
+    from stickbreak.report import Replica
+
+    fitted = self._require_fitted()
+    batch = Table(np.ascontiguousarray(rows)).whole()
+    return Replica(
+        rows,
+        fitted.model.decode(fitted.potentials(), batch),
+        np.asarray(fitted.model.log_evidence(fitted.predictive(), batch)),
+    )

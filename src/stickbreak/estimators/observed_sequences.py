@@ -1,0 +1,218 @@
+"""What a report says of sequences: states of their rows, and of sequences drawn from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stickbreak.data import is_sparse
+from stickbreak.inference import workers
+from stickbreak.reading import Rows, Stack, Values
+from stickbreak.stats import Array
+
+from .observed_rows import N_BINS, N_DRAWS, N_WORST
+from .reports import data_digest, group_shares, make_subject
+
+if TYPE_CHECKING:
+    from stickbreak.report import Replica, Report, Subject
+
+    from .sequence_fits import SequenceEstimator
+
+__all__ = ["observe_sequences", "report_sequences", "sequence_values"]
+
+DRAW_ROWS = 2000
+UNSURE = 0.8  # a row whose best state is less probable is marked
+
+
+def report_sequences(
+    self: SequenceEstimator,
+    X: Rows | None = None,
+    *,
+    lengths: Values = None,
+    sequence_id: Values = None,
+    context: Values = None,
+    title: str | None = None,
+    names: Mapping[int, str] | None = None,
+    by: Any = None,
+    data: str = "sample",
+    texts: bool = True,
+) -> Report:
+    """A page about the fitted model: one HTML file to look at, share and keep.
+
+    Parameters
+    ----------
+    X, lengths, sequence_id, context : sequences to show with the model, as in `predict`.
+    title, names, data, texts : as in `Mixture.report`.
+    by : one value for each sequence: how states differ between groups.
+
+    Returns
+    -------
+    Report, with `save(path)`, `show()` and `html`.
+    """
+    from stickbreak.report import write_page
+
+    where = {"lengths": lengths, "sequence_id": sequence_id, "context": context}
+    subject = make_subject(self, X, names=names, by=by, data=data, texts=texts, where=where)
+    return write_page(replace(subject, title=str(title or "")))
+
+
+def sequence_values(self: SequenceEstimator, subject: Subject) -> Subject:
+    """The subject with transitions and stays."""
+    stays = self._stays()
+    return replace(subject, more={**subject.more, "transition": self.transmat_, **stays})
+
+
+def observe_sequences(
+    self: SequenceEstimator,
+    subject: Subject,
+    X: Rows,
+    by: Any,
+    where: Mapping[str, Values] | None = None,
+) -> Subject:
+    """The subject with what the model says of sequences."""
+    from stickbreak.report import Observed
+
+    fitted, table = self._use(self._given(X, **(where or {})))
+    if table.n_rows == 0:
+        raise ValueError("X has no rows; give at least one, or no X")
+    potentials = self._potentials_of(fitted, "fitted")
+    labels, shares = _answers(self, potentials, table)
+    scores = _scores(self, table)
+    largest, K = shares.max(1), len(fitted.ids)
+    shape = replace(table.shape, is_list=True)
+    overlap = np.zeros((K, K))
+    np.add.at(overlap, labels, shares)
+    known = np.flatnonzero(np.isfinite(scores))
+    paths = shape.answer(labels)
+    observed = Observed(
+        n_rows=table.n_rows,
+        n_units=len(paths),
+        sizes=np.bincount(labels, minlength=K),
+        certainty=np.bincount(
+            np.minimum((largest * N_BINS).astype(int), N_BINS - 1), minlength=N_BINS
+        ),
+        sure=float((largest > 0.95).mean()),
+        mean_certainty=float(largest.mean()),
+        overlap=overlap / np.maximum(overlap.sum(1, keepdims=True), 1e-300),
+        score=float(scores[known].mean()) if len(known) else float("nan"),
+        score_error=float(scores[known].std() / np.sqrt(max(len(known), 1))),
+        worst=_worst(table, scores, known) if subject.keeps != "none" else (),
+        rows=_plain_rows(fitted, table),
+        labels=labels,
+        paths=paths,
+        unsure=[np.flatnonzero(part < UNSURE) for part in shape.answer(largest)],
+        groups=_groups(by, paths, K),
+    )
+    n = table.n_rows
+    holds = f"states of {n:,} rows; one column at no more than 600 places of each sequence."
+    rows = table.rows
+    parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
+    digests = {**subject.digests, "data": data_digest([*parts, table.shape.offsets])}
+    more = {**subject.more, "holds": holds, "course": _course(subject, table)}
+    subject = replace(subject, observed=observed, more=more, digests=digests)
+    return _with_draws(self, subject, table, labels, scores)
+
+
+def _answers(self: SequenceEstimator, potentials: Any, table: Stack) -> tuple[Array, Array]:
+    """(n,) states as `predict` names them, and (n, K) their probabilities."""
+    fitted = self._require_fitted()
+    with workers(self.n_jobs) as pool:
+        labels = self._decode(fitted, potentials, table.whole(), pool)
+        return labels, fitted.local_model.shares(potentials, table.whole(), pool)
+
+
+def _scores(self: SequenceEstimator, table: Stack) -> Array:
+    fitted = self._require_fitted()
+    batch = replace(table, repeats=None).whole()
+    with workers(self.n_jobs) as pool:
+        steps = fitted.model.log_steps(self._potentials_of(fitted, "mean"), batch, pool)
+    return np.asarray(steps, dtype=float)
+
+
+def _plain_rows(fitted: Any, table: Stack) -> Array | None:
+    """Rows as numbers; None for autoregressions, whose rows hold what came before."""
+    if fitted.model.family.lags or is_sparse(table.rows):
+        return None
+    return np.asarray(table.rows, dtype=float)
+
+
+def _worst(table: Stack, scores: Array, known: Array) -> list[tuple[int, float, str]]:
+    order = known[np.argsort(scores[known], kind="stable")[:N_WORST]]
+    sequence = np.searchsorted(table.shape.offsets, order, "right") - 1
+    begin = table.shape.offsets[sequence]
+    return [
+        (int(i), float(scores[i]), f"sequence {s}, row {i - b}")
+        for i, s, b in zip(order, sequence, begin, strict=True)
+    ]
+
+
+def _groups(by: Any, paths: Sequence[Array], n_states: int) -> dict[str, Array]:
+    if by is None:
+        return {}
+    values = np.asarray(by, dtype=object).ravel()
+    if len(values) != len(paths):
+        raise ValueError(f"by has {len(values):,} entries for {len(paths):,} sequences of X")
+    repeated = np.repeat(values, [len(path) for path in paths])
+    return group_shares(repeated, np.concatenate(paths), n_states, "row")
+
+
+def _course(subject: Subject, table: Stack) -> tuple[str, list[Array]] | None:
+    """The column that tells states apart best, along each of the first sequences."""
+    mean = subject.posterior.get("mean")
+    if subject.keeps == "none" or mean is None or is_sparse(table.rows):
+        return None
+    center = subject.weights @ mean
+    telling = subject.weights @ (mean - center) ** 2
+    spread = np.nanvar(np.asarray(table.rows[:20000], dtype=float), axis=0) + 1e-300
+    d = int(np.argmax(telling / spread[: len(telling)]))
+    offsets, found = table.shape.offsets, []
+    for s in range(min(len(offsets) - 1, 20)):
+        values = np.asarray(table.rows[offsets[s] : offsets[s + 1], d], dtype=float)
+        every = max(1, -(-len(values) // 600))
+        found.append(values[::every])
+    return str(subject.columns[d]), found
+
+
+def _with_draws(
+    self: SequenceEstimator, subject: Subject, table: Stack, labels: Array, scores: Array
+) -> Subject:
+    """The subject with sequences drawn from the model, decoded as the data are."""
+    fitted, offsets = self._require_fitted(), table.shape.offsets
+    rows = _plain_rows(fitted, table)
+    if fitted.model.family.lags or (rows is not None and not np.isfinite(rows).all()):
+        return subject
+    own, n_taken = [], 0
+    for a, b in pairwise(offsets.tolist()):
+        if n_taken >= DRAW_ROWS:
+            break
+        own.append((a, min(b, a + DRAW_ROWS - n_taken)))
+        n_taken += own[-1][1] - own[-1][0]
+    lengths = [b - a for a, b in own]
+    try:
+        drawn = self.sample(lengths=lengths * N_DRAWS, random_state=0)[0]  # type: ignore[attr-defined]
+        read = self._use(self._given(drawn))[1]
+    except ValueError:  # without a sampler, or of symbols by name: no checks against draws
+        return subject
+    decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), map)
+    steps, cuts = _scores(self, read), read.shape.offsets
+    replicas = []
+    for r in range(N_DRAWS):
+        spans = [(int(cuts[i]), int(cuts[i + 1])) for i in range(r * len(own), (r + 1) * len(own))]
+        replicas.append(_replica(_plain_rows(fitted, read), decoded, steps, spans))
+    return replace(subject, replica=_replica(rows, labels, scores, own), replicas=replicas)
+
+
+def _replica(rows: Array | None, labels: Array, scores: Array, spans: Any) -> Replica:
+    from stickbreak.report import Replica
+
+    begin, end = spans[0][0], spans[-1][1]
+    return Replica(
+        None if rows is None else rows[begin:end],
+        labels[begin:end],
+        scores[begin:end],
+        [labels[a:b] for a, b in spans],
+    )

@@ -1,0 +1,1 @@
+"""Strings cut into segments by templates of slots: sums over all segmentations."""

@@ -1,0 +1,208 @@
+"""Sections of sequences: states over time, what follows what, stays, use by sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stickbreak.protocols import Array
+from stickbreak.structures import Chain, SemiMarkov
+
+from .drawing import color_of, draw, figure, number, percent, plural, table
+from .markup import Markup, join, tag
+from .replicas import stays_of
+from .sections import Fact, Section, facts_of, sections_of
+from .subject import Subject
+from .tables import write_certainty, write_fit, write_groups, write_overlap, write_worst
+
+__all__ = ["write_followers", "write_stays", "write_strips", "write_use"]
+
+WIDTH, LEFT, MOST_MARKS, MOST_STRIPS = 1000, 64, 4000, 20
+
+
+@sections_of.register(Chain)
+@sections_of.register(SemiMarkov)
+def _(structure: Any) -> tuple[Section, ...]:
+    return (
+        Section("found", write_strips),
+        Section("found", write_followers),
+        Section("found", write_use),
+        Section("found", write_groups),
+        Section("sure", write_certainty),
+        Section("sure", write_overlap),
+        Section("fit", write_stays),
+        Section("fit", write_fit),
+        Section("fit", write_worst),
+    )
+
+
+@facts_of.register(Chain)
+@facts_of.register(SemiMarkov)
+def _(structure: Any, subject: Subject) -> list[Fact]:
+    observed = subject.observed
+    if observed is None:
+        n = round(float(subject.counts.sum()))
+        return [Fact("Rows", number(n), "of the fit, expected")]
+    columns = len(subject.columns)
+    lengths = np.concatenate([stays_of(path)[1] for path in observed.paths])
+    about = f"{observed.n_rows:,} rows, {columns:,} {plural('column', columns)}"
+    return [
+        Fact("Sequences", number(observed.n_units), about),
+        Fact("Median stay", number(float(np.median(lengths))), f"rows, of {len(lengths):,} stays"),
+        Fact("Certainty", f"{observed.mean_certainty:.2f}", "mean largest probability"),
+    ]
+
+
+def write_strips(subject: Subject) -> Markup | None:
+    """States over time, a strip for each sequence, with one column below."""
+    observed = subject.observed
+    if observed is None or not observed.paths:
+        return None
+    paths = observed.paths[:MOST_STRIPS]
+    longest = max(len(path) for path in paths)
+    n_stays = sum(len(stays_of(path)[1]) for path in paths)
+    every = 1
+    if n_stays > MOST_MARKS:
+        every = -(-sum(len(p) for p in paths) // MOST_MARKS)
+    course = subject.more.get("course")
+    step = 64 if course else 34
+    unit = (WIDTH - LEFT - 8) / longest
+    parts: list[Any] = []
+    for s, path in enumerate(paths):
+        y = 8 + step * s
+        parts.append(tag("text", str(s), x=LEFT - 8, y=y + 16, text_anchor="end"))
+        parts.append(_strip(subject, _binned(path, every), unit * every, y))
+        parts.append(_unsure(observed.unsure[s], unit, y))
+        if course and s < len(course[1]):
+            parts.append(_line(course[1][s], unit * len(path), y + 28, course))
+    states, lengths = (np.concatenate(p) for p in zip(*map(stays_of, paths), strict=True))
+    common = int(np.bincount(states, lengths).argmax())
+    alt = (
+        f"States over time in {len(paths)} of {observed.n_units} sequences, {n_stays:,} stays; "
+        f"state {common} takes most of the rows."
+    )
+    note = "Numbers are states as predict gives them. Dots mark rows whose state is unsure. "
+    note += f"Below each strip: {course[0]}. " if course else ""
+    note += f"Long sequences: the commonest state of every {every} rows. " if every > 1 else ""
+    more = observed.n_units - len(paths)
+    note += f"{more} more sequences are not drawn." if more > 0 else ""
+    header = ["sequence", "state", "begin", "rows"]
+    numbers = table(header, _stay_rows(paths), caption="The first 200 stays")
+    image = draw(WIDTH, 16 + step * len(paths), alt, parts)
+    return figure("States over time", image, note, numbers, True)
+
+
+def _stay_rows(paths: Any) -> list[list[int]]:
+    rows = []
+    for s, path in enumerate(paths):
+        states, lengths = stays_of(path)
+        begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        for k, b, n in zip(states, begins, lengths, strict=True):
+            rows.append([s, int(k), int(b), int(n)])
+        if len(rows) > 200:
+            break
+    return rows[:200]
+
+
+def _binned(path: Array, every: int) -> Array:
+    """The commonest state of each `every` rows."""
+    if every == 1:
+        return path
+    return np.array([np.bincount(path[i : i + every]).argmax() for i in range(0, len(path), every)])
+
+
+def _strip(subject: Subject, path: Array, unit: float, y: float) -> Markup:
+    states, lengths = stays_of(path)
+    x, parts = float(LEFT), []
+    for k, n in zip(map(int, states), lengths, strict=True):
+        width = n * unit
+        rank = subject.ranks.get(k, 6)
+        inner = [tag("rect", x=round(x, 1), y=y, width=round(max(width, 0.4), 1), height=22,
+                     class_=f"bar {color_of(rank)}", fill_opacity="0.62")]  # fmt: skip
+        if width > 9 * len(str(k)) + 4:
+            inner.append(tag("text", str(k), x=round(x + width / 2, 1), y=y + 16, class_="halo",
+                             text_anchor="middle"))  # fmt: skip
+        parts.append(tag("g", *inner, data_k=k))
+        x += width
+    return join(parts)
+
+
+def _unsure(places: Array, unit: float, y: float) -> Markup:
+    every = max(1, len(places) // 100)
+    return join(
+        tag(
+            "circle", cx=round(LEFT + unit * (int(i) + 0.5), 1), cy=y + 25, r="1.6", class_="unsure"
+        )
+        for i in places[::every]
+    )
+
+
+def _line(values: Array, width: float, y: float, course: Any) -> Markup:
+    every = [v for line in course[1] for v in (line[np.isfinite(line)],) if len(v)]
+    low, high = min(v.min() for v in every), max(v.max() for v in every)
+    span = (high - low) or 1.0
+    step = width / max(len(values), 1)
+    points = " ".join(
+        f"{LEFT + step * (i + 0.5):.1f},{y + 24 - 22 * (v - low) / span:.1f}"
+        for i, v in enumerate(values)
+        if np.isfinite(v)
+    )
+    return tag("polyline", points=points, class_="curve", stroke_width="1")
+
+
+def write_followers(subject: Subject) -> Markup | None:
+    """What follows what, stays left out."""
+    transition = subject.more.get("transition")
+    if transition is None or len(subject.shown) < 2:
+        return None
+    leaving = np.array(transition, dtype=float)
+    np.fill_diagonal(leaving, 0.0)
+    leaving = leaving / np.maximum(leaving.sum(1, keepdims=True), 1e-300)
+    rows = []
+    for k in map(int, subject.shown):
+        order = [int(j) for j in np.argsort(-leaving[k], kind="stable")[:4] if leaving[k, j] > 0.02]
+        text = ", ".join(f"{subject.name(j)} ({percent(float(leaving[k, j]))})" for j in order)
+        rows.append([subject.name(k), text, (f"{transition[k, k]:.3f}", float(transition[k, k]))])
+    header = ["after state", "comes, when it is left", "probability to stay"]
+    keys = [int(k) for k in subject.shown]
+    inside = table(header, rows, caption="Posterior mean transitions", keys=keys)
+    return tag("figure", tag("figcaption", tag("h3", "What follows what")), inside)
+
+
+def write_use(subject: Subject) -> Markup | None:
+    """Shares of the states in each sequence."""
+    observed = subject.observed
+    if observed is None or len(observed.paths) < 2:
+        return None
+    K, ks = len(subject.weights), [int(k) for k in subject.shown[:14]]
+    rows = []
+    for s, path in enumerate(observed.paths[:120]):
+        share = np.bincount(path, minlength=K) / len(path)
+        rows.append([s, len(path), *[(percent(float(share[k])), float(share[k])) for k in ks]])
+    header = ["sequence", "rows", *[subject.name(k) for k in ks]]
+    inside = table(header, rows, caption="Shares of the states by sequence")
+    return tag("figure", tag("figcaption", tag("h3", "Use by sequence")), inside)
+
+
+def write_stays(subject: Subject) -> Markup | None:
+    """Stays seen and expected."""
+    observed, expected = subject.observed, subject.more.get("durations")
+    if observed is None or not observed.paths or expected is None:
+        return None
+    pairs = [stays_of(path) for path in observed.paths]
+    states, lengths = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    rows = []
+    for k in map(int, subject.shown):
+        own = lengths[states == k]
+        if len(own):
+            rows.append([subject.name(k), len(own), float(own.mean()), float(np.median(own)),
+                         int(own.max()), float(expected[k])])  # fmt: skip
+    header = ["state", "stays", "mean rows", "median", "longest", "expected by the model"]
+    keys = [int(k) for k in subject.shown if (states == k).any()]
+    told = f"{len(lengths):,} stays, of {number(float(lengths.mean()))} rows on average. Stays at "
+    told += "the ends of sequences are cut and so shorter than expected."
+    inside = table(header, rows, caption="Stays", keys=keys)
+    return tag(
+        "figure", tag("figcaption", tag("h3", "Stays")), tag("p", told), inside, class_="wide"
+    )

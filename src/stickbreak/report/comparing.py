@@ -1,0 +1,168 @@
+"""A page about two fitted models: numbers side by side, and the flow of rows between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stickbreak.protocols import Array
+
+from .drawing import color_of, draw, figure, number, percent, plural, table
+from .markup import Markup, join, tag
+from .page import Report, frame
+
+__all__ = ["Compared", "Flow", "Report", "write_comparison"]
+
+WIDTH, HEIGHT, BAR = 760, 420, 26
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How rows move from the components of one model to those of another.
+
+    names : of the two models
+    counts : (K, L) rows with component k in the first and l in the second
+    difference, error : mean difference of the log predictive densities of rows, second less first,
+        and its standard error; NaN if not known
+    """
+
+    names: tuple[str, str]
+    counts: Array
+    difference: float = float("nan")
+    error: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Titles and cells of the table of models, notes below it, and the flow of rows."""
+
+    titles: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    flow: Flow | None = None
+    title: str = "Models compared"
+
+
+def write_comparison(compared: Compared) -> Report:
+    """The page."""
+    n = len(compared.cells)
+    rows = [[cell.strip() for cell in row] for row in compared.cells]
+    body: list[Any] = [
+        tag("div", tag("p", _lead(compared, n), class_="lead"), class_="intro"),
+        tag(
+            "section",
+            tag("h2", "Side by side"),
+            table(compared.titles, rows, caption="Models; a star marks the best"),
+            *[tag("p", note, class_="note") for note in compared.notes],
+        ),
+    ]
+    values: dict[str, Any] = {}
+    if compared.flow is not None:
+        flow = compared.flow
+        body.append(tag("section", tag("h2", "Where rows went"), _draw_flow(flow), _kinds(flow)))
+        values["flow"] = flow.counts.tolist()
+    else:
+        told = "The flow of rows needs data and two models with labels of rows."
+        body.append(tag("section", tag("h2", "Where rows went"), tag("p", told, class_="note")))
+    return frame(compared.title, "comparison", join(body), values)
+
+
+def _lead(compared: Compared, n: int) -> str:
+    text = f"{n} {plural('model', n)} side by side. "
+    flow = compared.flow
+    if flow is None:
+        return text
+    one, other = flow.names
+    total = int(flow.counts.sum())
+    kept = int(flow.counts.max(1).sum())
+    text += f"{percent(kept / max(total, 1))} of {total:,} rows stay together: they are in the "
+    text += f"largest part that {other} makes of a component of {one}. "
+    if np.isfinite(flow.difference):
+        better = other if flow.difference > 0 else one
+        text += f"{better} is better by {number(abs(flow.difference))} nats per row of these data "
+        text += f"(standard error {number(flow.error, 2)})."
+    return text
+
+
+def _draw_flow(flow: Flow) -> Markup:
+    """Bands between the components of two models, as wide as rows are many."""
+    left, right = _places(flow.counts.sum(1)), _places(flow.counts.sum(0))
+    total = max(int(flow.counts.sum()), 1)
+    unit = (HEIGHT - 60) / total
+    begin, end = [y for y, _ in left], [y for y, _ in right]
+    parts: list[Any] = []
+    for k, row in enumerate(flow.counts):
+        for j, n in enumerate(row):
+            if n > 0:
+                height = float(n) * unit
+                parts.append(_band(begin[k], end[j], height, k))
+                begin[k] += height
+                end[j] += height
+    for k, (y, height) in enumerate(left):
+        parts += _box(90, y, height, f"{k}", "end", 84, k)
+    for j, (y, height) in enumerate(right):
+        parts += _box(WIDTH - 90 - BAR, y, height, f"{j}", "start", WIDTH - 84, j)
+    parts.append(tag("text", flow.names[0][:30], x=90, y=16))
+    parts.append(tag("text", flow.names[1][:30], x=WIDTH - 90, y=16, text_anchor="end"))
+    best = divmod(int(flow.counts.argmax()), flow.counts.shape[1])
+    alt = f"Flow of {total:,} rows from {flow.names[0]} to {flow.names[1]}; the largest band, "
+    alt += f"{int(flow.counts.max()):,} rows, goes from {best[0]} to {best[1]}."
+    lines = [
+        [int(a), int(b), int(flow.counts[a, b])]
+        for a, b in zip(*np.nonzero(flow.counts), strict=True)
+    ]
+    lines.sort(key=lambda line: -line[2])
+    numbers = table([*flow.names, "rows"], lines[:200], caption="Rows by both components")
+    return figure("Flow of rows", draw(WIDTH, HEIGHT, alt, parts), "", numbers, True)
+
+
+def _places(sizes: Array) -> list[tuple[float, float]]:
+    """Top and height of a bar for each component."""
+    total, used = max(float(sizes.sum()), 1.0), int((sizes > 0).sum())
+    gap = 30.0 / max(used, 1)
+    found, y = [], 28.0
+    for size in sizes:
+        height = float(size) / total * (HEIGHT - 60)
+        found.append((y, height))
+        y += height + (gap if size > 0 else 0.0)
+    return found
+
+
+def _band(y1: float, y2: float, height: float, k: int) -> Markup:
+    x1, x2 = 90 + BAR, WIDTH - 90 - BAR
+    middle = (x1 + x2) / 2
+    there = f"M{x1} {y1:.1f}C{middle} {y1:.1f} {middle} {y2:.1f} {x2} {y2:.1f}"
+    back = f"V{y2 + height:.1f}C{middle} {y2 + height:.1f} {middle} {y1 + height:.1f} {x1} "
+    line = f"{there}{back}{y1 + height:.1f}Z"
+    return tag("path", d=line, class_=f"bar {color_of(k)}", fill_opacity="0.35")
+
+
+def _box(x: float, y: float, height: float, text: str, anchor: str, at: float, k: int) -> list[Any]:
+    if height <= 0:
+        return []
+    box = tag("rect", x=x, y=round(y, 1), width=BAR, height=round(max(height, 1), 1),
+              class_=f"bar {color_of(k)}")  # fmt: skip
+    label = tag("text", text, x=at, y=round(y + height / 2 + 4, 1), text_anchor=anchor)
+    return [box, label] if height > 9 else [box]
+
+
+def _kinds(flow: Flow) -> Markup:
+    """Which components stayed, split or joined, in words."""
+    one, other = flow.names
+    share = flow.counts / np.maximum(flow.counts.sum(1, keepdims=True), 1)
+    back = flow.counts / np.maximum(flow.counts.sum(0, keepdims=True), 1)
+    told = []
+    for k in np.flatnonzero(flow.counts.sum(1)):
+        parts = [int(j) for j in np.flatnonzero(share[k] >= 0.1)]
+        if len(parts) > 1:
+            told.append(f"{k} of {one} is split among {', '.join(map(str, parts))} of {other}")
+    for j in np.flatnonzero(flow.counts.sum(0)):
+        parts = [int(k) for k in np.flatnonzero(back[:, j] >= 0.1)]
+        if len(parts) > 1:
+            told.append(f"{j} of {other} joins {', '.join(map(str, parts))} of {one}")
+    if not told:
+        return tag("p", "Every component of one model is a component of the other.")
+    return tag("ul", *[tag("li", line) for line in told[:40]])

@@ -1,0 +1,312 @@
+"""Sections of tables: rows and components, certainty, overlap, fit of columns, worst rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stickbreak.protocols import Array
+from stickbreak.structures import Independent
+
+from .drawing import (
+    Scale,
+    axis_below,
+    axis_left,
+    color_of,
+    draw,
+    figure,
+    number,
+    percent,
+    table,
+)
+from .markup import Markup, join, tag
+from .profiles import profile_of
+from .sections import Section, data_of, sections_of
+from .subject import Subject
+
+__all__ = [
+    "scatter_columns", "write_certainty", "write_fit", "write_groups", "write_overlap",
+    "write_scatter", "write_worst",
+]  # fmt: skip
+
+SIZE, MARGIN = 460, 54
+MOST_AXES, MOST_POINTS, MOST_ELLIPSES = 8, 2000, 40
+
+
+@sections_of.register(Independent)
+def _(structure: Any) -> tuple[Section, ...]:
+    return (
+        Section("found", write_scatter),
+        Section("found", write_groups),
+        Section("sure", write_certainty),
+        Section("sure", write_overlap),
+        Section("fit", write_fit),
+        Section("fit", write_worst),
+    )
+
+
+@data_of.register(Independent)
+def _(structure: Any, subject: Subject) -> dict[str, Any]:
+    return {"scatter": scatter_data(subject)}
+
+
+def scatter_columns(subject: Subject) -> Array | None:
+    """Positions of the columns that tell most, for families with means; else None."""
+    mean = subject.posterior.get("mean")
+    if mean is None or mean.ndim != 2 or mean.shape[1] < 2:
+        return None
+    profile = profile_of(subject.family, subject)
+    if profile is None or len(profile.telling) != mean.shape[1]:
+        return None
+    return np.argsort(-profile.telling, kind="stable")[:MOST_AXES]
+
+
+def _covariances(subject: Subject, columns: Array) -> Array:
+    posterior = subject.posterior
+    if "covariance" in posterior:
+        return posterior["covariance"][:, columns][:, :, columns]
+    return np.stack([np.diag(v) for v in posterior["variance"][:, columns]])
+
+
+def scatter_data(subject: Subject) -> dict[str, Any] | None:
+    """Values that the page's script redraws the scatter from, rounded."""
+    columns = scatter_columns(subject)
+    if columns is None:
+        return None
+    mean, covariance = subject.posterior["mean"][:, columns], _covariances(subject, columns)
+    observed = subject.observed
+    shown = None if observed is None or subject.keeps == "none" else observed.rows
+    rows = mean[:0] if shown is None else shown[:, columns]
+    ks = subject.shown[:MOST_ELLIPSES]
+    spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    low = (mean - 2.5 * spread)[ks].min(0)
+    high = (mean + 2.5 * spread)[ks].max(0)
+    if len(rows):
+        with np.errstate(all="ignore"):
+            low = np.fmin(low, np.nanquantile(rows, 0.002, axis=0))
+            high = np.fmax(high, np.nanquantile(rows, 0.998, axis=0))
+    return {
+        "columns": [subject.columns[c] for c in columns],
+        "ranges": [[_rounded(a), _rounded(b)] for a, b in zip(low, high, strict=True)],
+        "left": MARGIN, "right": SIZE - 10, "bottom": SIZE - MARGIN, "top": 10,
+        "rows": [[_rounded(v) for v in row] for row in rows],
+        "components": {
+            str(k): {
+                "mean": [_rounded(v) for v in mean[k]],
+                "cov": [[_rounded(v) for v in line] for line in covariance[k]],
+            }
+            for k in map(int, ks)
+        },
+    }  # fmt: skip
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.4g}") if np.isfinite(value) else None
+
+
+def write_scatter(subject: Subject) -> Markup | None:
+    """Rows and ellipses of two deviations over the two columns that tell most."""
+    given = scatter_data(subject)
+    if given is None:
+        return None
+    (x_low, x_high), (y_low, y_high) = given["ranges"][:2]
+    x = Scale(x_low, x_high, given["left"], given["right"])
+    y = Scale(y_low, y_high, given["bottom"], given["top"])
+    observed = subject.observed
+    parts: list[Any] = [_frame(x, y, given)]
+    for i, row in enumerate(given["rows"]):
+        assert observed is not None
+        assert observed.labels is not None
+        parts.append(_point(subject, int(observed.labels[i]), i, row, x, y))
+    for k in map(int, subject.shown[:MOST_ELLIPSES]):
+        own = given["components"][str(k)]
+        points = ellipse(own["mean"][:2], np.array(own["cov"])[:2, :2])
+        line = " ".join(f"{x(a)},{y(b)}" for a, b in points)
+        label = tag("text", str(k), x=x(own["mean"][0]), y=y(own["mean"][1]) + 4,
+                    text_anchor="middle", class_="halo")  # fmt: skip
+        inner = [tag("polyline", points=line, class_="outline"), label]
+        look = color_of(subject.ranks[k])
+        parts.append(tag("g", *inner, class_=f"component {look}", data_k=k))
+    a, b = given["columns"][:2]
+    n = len(given["rows"])
+    alt = f"{n:,} rows and {len(given['components'])} ellipses over {a} and {b}."
+    image = draw(SIZE, SIZE, alt, parts, id_="scatter")
+    axes = tag("div", id="scatter-axes", hidden=True)
+    note = "Ellipses are two standard deviations. "
+    note += f"{n:,} of {observed.n_rows:,} rows. " if observed is not None and n else ""
+    note += "The two columns that tell most come first."
+    return figure("Rows and components", join([axes, image]), note)
+
+
+def _frame(x: Scale, y: Scale, given: dict[str, Any]) -> Markup:
+    parts = [tag("rect", x=x.begin, y=y.end, width=x.end - x.begin, height=y.begin - y.end,
+                 class_="axis")]  # fmt: skip
+    for value in x.ticks():
+        parts.append(tag("text", number(value), x=x(value), y=y.begin + 16, class_="tick",
+                         text_anchor="middle"))  # fmt: skip
+    for value in y.ticks():
+        parts.append(tag("text", number(value), x=x.begin - 6, y=y(value) + 4, class_="tick",
+                         text_anchor="end"))  # fmt: skip
+    across, up = (str(c)[:40] for c in given["columns"][:2])
+    middle = (x.begin + x.end) / 2
+    parts.append(
+        tag("text", across, x=middle, y=y.begin + 38, text_anchor="middle", class_="title-x")
+    )
+    turned = f"rotate(-90 12 {(y.begin + y.end) / 2})"
+    parts.append(tag("text", up, x=12, y=(y.begin + y.end) / 2, text_anchor="middle",
+                     transform=turned, class_="title-y"))  # fmt: skip
+    return join(parts)
+
+
+def _point(subject: Subject, k: int, i: int, row: list[Any], x: Scale, y: Scale) -> Markup:
+    rank = subject.ranks.get(k, 6)
+    if row[0] is None or row[1] is None:
+        return tag("circle", class_="point gone", data_k=k, r="2.2")
+    number_of = subject.observed.numbers[i] if subject.observed is not None else i  # type: ignore[index]
+    title = tag("title", f"row {number_of}")
+    return tag("circle", title, cx=x(row[0]), cy=y(row[1]), r="2.2", data_k=k,
+               class_=f"point {color_of(rank)}")  # fmt: skip
+
+
+def ellipse(center: Any, covariance: Array, n: int = 48) -> Array:
+    """(n + 1, 2) points at two standard deviations."""
+    angle = np.linspace(0, 2 * np.pi, n + 1)
+    first = np.sqrt(max(covariance[0, 0], 1e-300))
+    slope = covariance[0, 1] / first
+    rest = np.sqrt(max(covariance[1, 1] - slope**2, 0.0))
+    c, s = np.cos(angle), np.sin(angle)
+    return np.column_stack([center[0] + 2 * first * c, center[1] + 2 * (slope * c + rest * s)])
+
+
+def write_groups(subject: Subject) -> Markup | None:
+    """Shares of components in each group of `by=`."""
+    observed = subject.observed
+    if observed is None or not observed.groups:
+        return None
+    header = ["group", *[subject.name(int(k)) for k in subject.shown[:20]]]
+    rows = [
+        [name, *[(percent(float(share[k])), float(share[k])) for k in subject.shown[:20]]]
+        for name, share in observed.groups.items()
+    ]
+    title = tag("h3", "By group")
+    return tag("div", title, table(header, rows, caption=f"Shares of {subject.several} by group"))
+
+
+def write_certainty(subject: Subject) -> Markup | None:
+    """Rows by their largest posterior probability."""
+    observed = subject.observed
+    if observed is None or observed.certainty is None:
+        return None
+    bins, n = observed.certainty, len(observed.certainty)
+    x, y = Scale(0, 1, 56, 440), Scale(0, max(int(bins.max()), 1), 190, 20)
+    width = (x.end - x.begin) / n
+    parts = [axis_left(y, 56, 440, f"{subject.unit}s")]
+    for i, count in enumerate(bins):
+        if count:
+            top = min(y(count), 189.0)
+            parts.append(tag("rect", x=round(x.begin + width * i + 1, 1), y=top,
+                             width=round(width - 2, 1), height=round(190 - top, 1),
+                             class_="bar c0"))  # fmt: skip
+    parts.append(axis_below(x, 190, f"largest probability of a {subject.noun}"))
+    alt = (
+        f"{percent(observed.sure)} of the {subject.unit}s have a {subject.noun} with more than "
+        f"95 % probability; the mean of the largest is {observed.mean_certainty:.2f}."
+    )
+    rows = [[f"{i / n:.2f} to {(i + 1) / n:.2f}", int(c)] for i, c in enumerate(bins) if c]
+    numbers = table(["largest probability", f"{subject.unit}s"], rows, caption="Certainty")
+    return figure("Certainty", draw(460, 232, alt, parts), alt, numbers)
+
+
+def write_overlap(subject: Subject) -> Markup | None:
+    """Pairs of components that share most."""
+    observed = subject.observed
+    if observed is None or observed.overlap is None or observed.sizes is None:
+        return None
+    if len(subject.shown) < 2:
+        return None
+    ks = [int(k) for k in subject.shown]
+    rows = []
+    for at, i in enumerate(ks):
+        for j in ks[at + 1 :]:
+            sizes = observed.sizes[[i, j]].astype(float)
+            mixed = sizes[0] * observed.overlap[i, j] + sizes[1] * observed.overlap[j, i]
+            share = float(mixed / max(sizes.sum(), 1.0))
+            rows.append((share, i, j))
+    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
+    lines = [
+        [f"{subject.name(i)} and {subject.name(j)}", (percent(share), share)]
+        for share, i, j in rows[:10]
+    ]
+    share, i, j = rows[0]
+    told = f"Least apart are {subject.name(i)} and {subject.name(j)}: {percent(share)} of the "
+    told += f"probability of their {subject.unit}s is with the other."
+    inside = table(["pair", "shared"], lines, caption="The pairs that share most")
+    return tag("figure", tag("figcaption", tag("h3", "Overlap")), tag("p", told), inside)
+
+
+def write_fit(subject: Subject) -> Markup | None:
+    """Data against draws from the model, for the columns that differ most."""
+    replica, drawn = subject.replica, subject.replicas
+    if replica is None or replica.rows is None or not len(drawn):
+        return None
+    pool = np.concatenate([r.rows for r in drawn if r.rows is not None])
+    D = min(replica.rows.shape[1], len(subject.columns))
+    gaps = []
+    for d in range(D):
+        own, model = np.sort(replica.rows[:, d]), np.sort(pool[:, d])
+        places = np.searchsorted(model, own) / len(model)
+        gaps.append(float(np.abs(places - (np.arange(len(own)) + 0.5) / len(own)).max()))
+    order = np.argsort(-np.array(gaps), kind="stable")[:6]
+    figures = [_column_fit(subject, replica.rows[:, d], pool[:, d], int(d)) for d in order]
+    score = ""
+    observed = subject.observed
+    if observed is not None and np.isfinite(observed.score):
+        score = (
+            f"Mean log predictive density {number(observed.score, 5)} nats per {subject.unit} "
+            f"(standard error {number(observed.score_error, 2)}). "
+        )
+    note = f"{score}The columns that fit worst come first; {len(order)} of {D}."
+    return join([tag("p", note, class_="note wide"), *figures])
+
+
+def _column_fit(subject: Subject, own: Array, model: Array, d: int) -> Markup:
+    values = np.concatenate([own, model])
+    low, high = np.quantile(values, [0.002, 0.998])
+    low, high = min(low, own.min()), max(high, own.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, 25)
+    seen = np.histogram(own, edges)[0] / len(own)
+    expected = np.histogram(model, edges)[0] / len(model)
+    x, y = Scale(edges[0], edges[-1], 56, 440), Scale(0, max(seen.max(), expected.max()), 150, 14)
+    parts = []
+    for i, share in enumerate(seen):
+        parts.append(tag("rect", x=x(edges[i]), y=y(share), height=round(150 - y(share), 1),
+                         width=round(x(edges[i + 1]) - x(edges[i]), 1), class_="seen"))  # fmt: skip
+    line = "".join(
+        f"{'L' if i else 'M'}{x(edges[i])} {y(share)}H{x(edges[i + 1])}"
+        for i, share in enumerate(expected)
+    )
+    parts.append(tag("path", d=line, class_="expected"))
+    name = str(subject.columns[d])
+    parts.append(axis_below(x, 150, name[:60]))
+    alt = f"{name}: the data have mean {number(float(own.mean()))} and deviation "
+    alt += f"{number(float(own.std()))}; draws {number(float(model.mean()))} and "
+    alt += f"{number(float(model.std()))}."
+    return figure(
+        name, draw(460, 192, alt, parts), "Bars: data. Line: draws from the model. " + alt
+    )
+
+
+def write_worst(subject: Subject) -> Markup | None:
+    """Rows explained worst, with the columns that make them so."""
+    observed = subject.observed
+    if observed is None or not observed.worst:
+        return None
+    rows = [[row, (number(score), score), why] for row, score, why in observed.worst]
+    header = [subject.unit, "log density", "because of"]
+    return tag(
+        "div",
+        tag("h3", f"{subject.unit.capitalize()}s explained worst"),
+        table(header, rows, caption="The least probable under the model"),
+        class_="wide",
+    )

@@ -1,0 +1,5 @@
+"""Trees whose symbols have hidden subtypes."""
+
+from .structure import Annotation
+
+__all__ = ["Annotation"]

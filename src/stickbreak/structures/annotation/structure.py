@@ -1,0 +1,85 @@
+"""Trees whose symbols have hidden subtypes: a unit is a sentence, a component a subtype.
+
+Fits are to given trees, which come as the companion of the batch, and shares of rows are those of
+the subtypes of tags. Sentences without trees are parsed by charts over the listed rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stickbreak.data import Batch
+from stickbreak.kernels.annotation.skeletons import AnnotatedTables, infer_skeletons
+from stickbreak.protocols import Array, Local, Out, Potentials
+from stickbreak.stats import Fields
+
+from ..tree_units import require_trees, unit_times
+from .collapsed import given_trees, tables_of
+from .parsing import ParsedAnnotation
+
+__all__ = ["Annotation"]
+
+BLOCK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Annotation(ParsedAnnotation):
+    """q(subtypes) of every given tree, H^3 a node.
+
+    listing : the rules
+    prune : posterior of a span's symbol, without subtypes, up to which charts leave it out
+    """
+
+    names_components = has_trees = True
+
+    def unit_work(self, batch: Batch) -> Array | None:
+        """(units,) the words of given trees; n^3 where trees are sought."""
+        if batch.companion is not None:
+            return None
+        assert batch.offsets is not None
+        n = np.diff(batch.offsets).astype(float)
+        return 16.0 * n + n**3
+
+    def infer(self, potentials: Potentials, block: Batch, warm: Fields | None, out: Out) -> Local:
+        """Expected counts by inside and outside sums over the given trees."""
+        times = unit_times(block)
+        log_z, rows = _infer(potentials, block, times, tables_of(out))
+        require_trees(log_z, block)
+        return Local(float(times @ log_z), np.asfortranarray(rows))
+
+    def log_evidence(self, potentials: Potentials, block: Batch) -> Array:
+        """(units,) logs of the sums over subtypes of given trees; else over all trees that pruning
+        leaves.
+        """
+        if block.companion is None:
+            return super().log_evidence(potentials, block)
+        unused = tables_of(potentials.empty.empty().arrays)
+        return _infer(potentials, block, np.ones(block.n_spans), unused)[0]
+
+    def block_rows(self, width: int) -> int:
+        """Many: tables of weights, made once a block, are larger than what rows take."""
+        return BLOCK_ROWS
+
+    def count(self, labels: Array, block: Batch, out: Out) -> None:
+        """Subtypes of tags say nothing of those of other nodes: rules that emit words only."""
+        known = labels >= 0
+        rules = given_trees(block)[known, 0]
+        np.add.at(out["word_rule"], (rules, labels[known]), block.repeats_or_ones()[known])
+
+
+def _infer(
+    potentials: Potentials, block: Batch, times: Array, out: AnnotatedTables
+) -> tuple[Array, Array]:
+    """Log Z (units,) of given trees and posteriors (n, H) of tags, times how often they count."""
+    log_z, logs = np.empty(block.n_spans), tables_of(potentials)
+    rows = np.zeros((block.n_rows, logs.root.shape[1]))
+    weights = AnnotatedTables(*(np.exp(table) for table in logs))
+    is_lossy = any(
+        bool(((table == 0.0) & (log > -np.inf)).any())
+        for table, log in zip(weights, logs, strict=True)
+    )
+    nodes = given_trees(block)
+    infer_skeletons(weights, logs, is_lossy, nodes, block.offsets, times, out, rows, log_z)
+    return log_z, rows

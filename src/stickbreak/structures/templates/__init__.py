@@ -1,0 +1,5 @@
+"""Strings cut into segments by templates of slots."""
+
+from .structure import SlotTemplates
+
+__all__ = ["SlotTemplates"]

@@ -1,0 +1,102 @@
+"""`TemplateGrammar`: fits, answers, files and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the fit has not seen"),
+]
+
+STRINGS = ["thedogsees", "thecat", "adog", "thecatsees", "acatsees", "thedog", "adogsees"] * 4
+ENGINES = ["collapsed", "collapsed-gibbs", "em", "batch", "hard-em", "gibbs", "memoized"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_cuts_strings(engine: str) -> None:
+    model = sb.TemplateGrammar(concentration=1.0, random_state=0, max_iter=20, inference=engine)
+    found = model.fit(STRINGS).predict(STRINGS)
+    assert ["".join(parts) for parts in found] == STRINGS
+    assert [mark.shape for mark in model.labels_] == [(len(string),) for string in STRINGS]
+    assert np.isfinite(model.score(STRINGS))
+    assert model.score_sequences(STRINGS[:2]).shape == (2,)
+
+
+def test_segments_have_names_and_places(tmp_path: Path) -> None:
+    model = sb.TemplateGrammar(
+        "Stem | Prefix Stem",
+        base="uniform",
+        concentration=0.01,
+        random_state=0,
+        max_iter=20,
+        max_segment=4,
+    ).fit(["kato", "bato", "kama", "bama", "to", "ma", "kati", "bati", "ti"])
+    assert model.names_ == ["Stem", "Prefix"]
+    assert model.template_.sum() == pytest.approx(1.0)
+    for own, string in zip(model.parse(["kato", "xyz"]), ["kato", "xyz"], strict=True):
+        assert [string[part.begin : part.end] for part in own] == [part.text for part in own]
+        assert own[0].begin == 0
+        assert own[-1].end == len(string)
+        assert own[-1].name == "Stem"
+    begins = model.parse_proba(["kato"])[0]
+    assert begins[0] == pytest.approx(1.0)
+    assert ((begins >= 0) & (begins <= 1 + 1e-12)).all()
+    rules = model.top_rules(3)
+    assert rules[0].times >= rules[2].times
+    assert " -> " in str(rules[0])
+    model.save(tmp_path / "m.stickbreak")
+    loaded = sb.load(tmp_path / "m.stickbreak")
+    assert loaded.predict(["kato", "xyz"]) == model.predict(["kato", "xyz"])
+    assert loaded.score(["bati"]) == model.score(["bati"])
+
+
+def test_all_short_strings_have_a_probability_of_at_most_one() -> None:
+    # one letter and no repetition: the base is a distribution over strings
+    model = sb.TemplateGrammar("Word", random_state=0, max_iter=5).fit(["ab", "a", "b", "ba"])
+    strings = ["a", "b", "c", "ab", "ba", "aa", "bb", "cb", "aba", "bab"]
+    assert np.exp(model.score_sequences(strings)).sum() < 1.0
+
+
+def test_numbers_are_letters_too() -> None:
+    arrays = [np.array([0, 1, 0, 1]), np.array([1, 0]), np.array([0, 1])]
+    found = sb.TemplateGrammar(random_state=0, max_iter=5).fit(arrays).predict(arrays)
+    assert [len(np.concatenate(parts)) for parts in found] == [4, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "match"),
+    [
+        ({"templates": ""}, ["ab"], "empty template"),
+        ({"templates": "A | | B"}, ["ab"], "empty template"),
+        ({"templates": "A*"}, ["ab"], "'A\\*' is no slot"),
+        ({"templates": 3}, ["ab"], "templates must be a string"),
+        ({"base": "words"}, ["ab"], "unknown base 'words'"),
+        ({"stop": 1.0}, ["ab"], "stop must be between 0 and 1"),
+        ({"concentration": 0.0}, ["ab"], "concentration"),
+        ({"max_segment": 0}, ["ab"], "max_segment"),
+        ({}, "ab", "X is one string"),
+        ({}, ["ab", ""], "sentence 1 is empty"),
+        ({"templates": "A", "max_segment": 2}, ["ab", "abc"], "sentence 1"),
+    ],
+)
+def test_bad_input_is_named(settings: dict[str, Any], X: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        sb.TemplateGrammar(**settings).fit(X)
+
+
+def test_scores_of_segments() -> None:
+    scores = sb.metrics.segment_scores([["the", "dog"], ["a"]], [["the", "do", "g"], ["a"]])
+    assert scores.tokens == pytest.approx((2 / 4, 2 / 3, 4 / 7))
+    assert scores.boundaries == pytest.approx((1 / 2, 1.0, 2 / 3))
+    assert scores.lexicon == pytest.approx((2 / 4, 2 / 3, 4 / 7))
+    with pytest.raises(ValueError, match="string 0"):
+        sb.metrics.segment_scores([["ab"]], [["a"]])
+    with pytest.raises(ValueError, match="1 true strings and 0"):
+        sb.metrics.segment_scores([["ab"]], [])

@@ -1,0 +1,174 @@
+"""Pages are whole, strict, safe, private, and the same each time."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from report.subjects import (
+    HOSTILE,
+    KINDS,
+    Unknown,
+    make_rows,
+    make_subject,
+    make_topics,
+    make_trace,
+)
+
+from stickbreak.report import CHAPTERS, write_page
+from stickbreak.report.history import lives_of
+from stickbreak.report.markup import clean
+
+ALLOWED = {"application/json"}
+
+
+def parse(html):
+    """The page by a strict reader: well-formed, and what pages may not hold is not there."""
+    tree = ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>\n"))
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert not name.lower().startswith("on"), name
+            assert name not in ("style", "src", "srcdoc"), name
+            if name == "href":
+                assert value.startswith("#")
+    scripts = [e for e in tree.iter() if e.tag == "script"]
+    assert [s.get("type") for s in scripts] == ["application/json", None]
+    assert len([e for e in tree.iter() if e.tag == "style"]) == 1
+    ids = [e.get("id") for e in tree.iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    return tree
+
+
+def text_of(tree):
+    """All text that a reader sees with scripts off."""
+    parts = []
+    for element in tree.iter():
+        if element.tag in ("script", "style"):
+            continue
+        parts += [element.text or "", element.tail or ""]
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_is_strict_and_tells_the_story_in_its_order(kind):
+    tree = parse(write_page(KINDS[kind]()).html)
+    assert [h.text for h in tree.iter("h2")] == list(CHAPTERS.values())
+    text = text_of(tree)
+    assert "3 " in text
+    assert "The largest is" in text
+    assert "What this file holds" in text
+    for image in tree.iter("{http://www.w3.org/2000/svg}svg"):
+        assert image.get("aria-label") or image.get("aria-hidden") == "true"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_parses_without_an_error(kind):
+    html5lib = pytest.importorskip("html5lib", reason="pip install html5lib")
+    parser = html5lib.HTMLParser(strict=True)
+    parser.parse(write_page(KINDS[kind]()).html)
+
+
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_hostile_text_stays_text(at):
+    bad = HOSTILE[at]
+    for kind in ("rows", "chain"):
+        subject = KINDS[kind](columns=[bad, f"{bad} 2"], names={0: bad}, title=bad)
+        tree = parse(write_page(subject).html)
+        assert tree.find("body/header/h1").text == clean(bad)[:1999] + "\u2026" * (len(bad) > 2000)
+    tree = parse(write_page(make_topics(words=(bad, "dog", "salt", "pan"), title=bad)).html)
+    assert not [e for e in tree.iter() if e.tag in ("img", "iframe", "base", "object", "link")]
+
+
+def test_policy_allows_one_script_and_one_style():
+    html = write_page(make_subject()).html
+    policy = re.search(r'Policy" content="([^"]*)"', html)[1]
+    assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
+    assert "unsafe" not in policy
+
+
+def test_data_none_and_no_texts_leave_nothing_of_the_data():
+    subject = make_rows(keeps="none")
+    observed = replace(subject.observed, worst=(), typical={})
+    subject = replace(subject, observed=observed)
+    html = write_page(subject).html
+    assert 'class="point' not in html
+    assert json.loads(re.search(r'id="data">([^<]*)<', html)[1])["scatter"]["rows"] == []
+    hidden = make_topics(keeps="none", shows_texts=False)
+    assert "commonest words" not in write_page(hidden).html
+
+
+def test_numbers_of_the_data_block_are_those_of_the_model():
+    subject = make_rows()
+    found = json.loads(re.search(r'id="data">([^<]*)<', write_page(subject).html)[1])["page"]
+    assert found["weights"] == subject.weights.tolist()
+    assert found["sizes"] == subject.observed.sizes.tolist()
+    assert found["bound"] == subject.bound
+
+
+def test_largest_200_of_5000_components_are_shown():
+    n = 5000
+    weights = np.arange(n, 0, -1) / (n * (n + 1) / 2)
+    subject = make_subject(
+        weights=weights, counts=weights * 1e9, ids=tuple(range(n)), structure=Unknown(),
+        family=Unknown(), posterior={},
+    )  # fmt: skip
+    html = write_page(subject).html
+    parse(html)
+    assert html.count('id="k=') == 200
+    assert "4,800 smaller components" in html
+    assert len(html) < 2_000_000
+
+
+def test_components_without_rows_still_give_a_page():
+    subject = make_subject(counts=np.zeros(3), structure=Unknown())
+    assert "2 without rows" in write_page(subject).html
+
+
+def test_stream_has_no_curve_and_says_why():
+    html = write_page(make_subject(trace=type(make_trace())())).html
+    assert "there are no laps to show" in html
+
+
+def test_fit_without_a_bound_says_so():
+    trace = make_trace()
+    laps = [replace(lap, bound=None) for lap in trace]
+    html = write_page(make_subject(trace=replace(trace, laps=laps), bound=float("nan"))).html
+    assert "no bound of all data" in html
+
+
+def test_lives_replayed_give_the_components_of_the_result():
+    lives = lives_of(make_trace().moves, (0, 3, 4))
+    assert {life.id for life in lives if life.end is None} == {0, 3, 4}
+    by_id = {life.id: life for life in lives}
+    assert (by_id[3].begin, by_id[3].came) == (2, 1)
+    assert (by_id[2].end, by_id[2].went) == (4, 1)
+    assert by_id[1].end == 5
+
+
+def test_refused_moves_are_told_as_evidence():
+    html = write_page(make_subject()).html
+    assert "Joining 0 and 1 would cost 12.3 nats" in html
+
+
+def test_saved_completely_or_not_at_all(tmp_path):
+    page = write_page(make_subject())
+    page.save(tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page.html
+    with pytest.raises(ValueError, match="exists; give another name"):
+        page.save(tmp_path / "a.html")
+    page.save(tmp_path / "a.html", force=True)
+    with pytest.raises(ValueError, match="is a folder"):
+        page.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        page.save(tmp_path / "none" / "a.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_notebook_shows_the_page_in_a_sandbox():
+    shown = write_page(make_subject())._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert "<script" not in shown
