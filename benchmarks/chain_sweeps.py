@@ -5,27 +5,30 @@ Bayes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from experiments.frame import MissingDataError
 from experiments.tagged import read_brown
-from stickbreak.data import Sequences
+from stickbreak.data import Batch, Sequences
 from stickbreak.families import Categorical
 from stickbreak.inference import ExcludeOwn, MeanLog
 from stickbreak.initialize import from_local
-from stickbreak.models import finite_hmm
+from stickbreak.models import Model, finite_hmm
+from stickbreak.protocols import Sweep
 
 from .report import Report, Row, fastest, milliseconds
 
 N_STATES, N_SENTENCES, PRIOR = 45, 5_000, 0.1
 PUBLISHED, FASTER = 36_000, 20  # tokens a second, and how many times as many are wanted
+NO_EXTRAS = {"is_measured": False, "keeps_last": False}
 TARGETS = {"alone": 1.5, "side by side": 4.0}
 NOTE = """\
 {what}; K={K}, one thread, CPU time, laps in turn. A sweep takes the counts of a sentence out, makes
 all predictives, infers its path, keeps its counts and puts them back: an engine's visit, without
 the bound. Alone: the same forward-backward, a sentence at a time, from tables that are made once.
-Side by side: a visit of variational Bayes, eight sentences at a time."""
+Side by side: the local step of variational Bayes, eight sentences at a time, potentials given."""
 
 
 def read_sentences(quick: bool) -> tuple[Sequences, int, str]:
@@ -44,21 +47,31 @@ def read_sentences(quick: bool) -> tuple[Sequences, int, str]:
     return data, len(words), f"{what}, {data.n_rows:,} tokens"
 
 
+@dataclass(frozen=True)
+class Including(ExcludeOwn):
+    """The same sweep, from counts that nothing leaves."""
+
+    def _how(self, model: Model, batch: Batch, is_part: bool) -> Sweep:
+        return super()._how(model, batch, False)
+
+
 def make_laps(data: Sequences, n_symbols: int) -> dict[str, Callable[[], None]]:
     """One sweep or lap after another, from the same random paths."""
     model, batch = finite_hmm(Categorical(PRIOR, (n_symbols,))), data.whole()
     start = from_local(model, data, N_STATES, np.random.default_rng(0))
-    rule, kept = ExcludeOwn(is_measured=False, keeps_last=False), {"counts": start.seed}
+    assert start.warm is not None
+    rule, kept, own = ExcludeOwn(**NO_EXTRAS), {"counts": start.seed}, start.warm.copy()
+    potentials = MeanLog().potentials(model, start.seed, start.params)
 
     def sweep() -> None:
         args = model, kept["counts"], start.params, batch
         kept["counts"], _ = rule.visit(*args, start.warm, (), map)
 
     def alone() -> None:
-        rule.visit(model, kept["counts"], start.params, batch, None, (), map)
+        Including(**NO_EXTRAS).visit(model, start.seed, start.params, batch, own, (), map)
 
     def side_by_side() -> None:
-        MeanLog().visit(model, kept["counts"], start.params, batch, None, (), map)
+        model.local_step(potentials, batch, None, ())
 
     return {"sweep": sweep, "alone": alone, "side by side": side_by_side}
 
