@@ -411,3 +411,12 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         sb.Mixture(1).fit(X).save(tmp_path / "none" / "m.stickbreak")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_many_columns_is_read_without_a_warning(tmp_path):
+    """Warnings are errors here: that of few rows for many columns belongs to the fit."""
+    rows = np.random.default_rng(0).normal(size=(400, 13))
+    with pytest.warns(sb.ConvergenceWarning):
+        model = sb.Mixture(2, max_iter=2, random_state=0).fit(rows)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(sb.load(tmp_path / "m").predict(rows), model.predict(rows))

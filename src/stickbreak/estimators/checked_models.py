@@ -21,6 +21,7 @@ from .fitted import Fitted
 
 __all__ = ["check_arrays", "check_columns", "check_components", "columns_of", "try_out"]
 
+MANY_ROWS = 1e12  # so that no family warns of too few
 MOST_DRAWN = 1 << 20  # numbers of the counts; drawing rows from larger ones takes seconds
 
 
@@ -70,13 +71,13 @@ def check_family(family: BaseFamily) -> None:
 
 
 def _unit_scale(n_columns: int) -> Scale:
-    """The scale of columns with mean 0 and variance 1."""
+    """The scale of columns with mean 0 and variance 1, of enough rows for any number of them."""
     ones, zeros = np.ones(n_columns), np.zeros(n_columns)
 
     def look(change: Callable[[Any], Any]) -> Scale:
         return _unit_scale(np.shape(change(np.zeros((1, n_columns))))[1])
 
-    return Scale(n_columns, 1.0, ones, zeros, ones, ones, -ones, look_again=look)
+    return Scale(n_columns, MANY_ROWS, ones, zeros, ones, ones, -ones, look_again=look)
 
 
 def _require_form(name: str, own: Any, made: Any) -> None:
