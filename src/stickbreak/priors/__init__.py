@@ -1,6 +1,5 @@
 """How components are shared out."""
 
-from .asymmetric_topics import AsymmetricTopics
 from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
@@ -40,11 +39,11 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "AsymmetricTopics", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups",
-    "DirichletRows", "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps",
-    "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
-    "Jumps", "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root",
-    "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
+    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
+    "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
+    "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
+    "LabeledTopics", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root", "RowPseudo",
+    "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "Sticks", "Surrogate",
     "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups", "TopicPseudo",
     "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
