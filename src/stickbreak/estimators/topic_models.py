@@ -38,9 +38,7 @@ class LatentDirichletAllocation(TopicEstimator):
     inference : engine, by name ("batch", "memoized", "stochastic", "collapsed", "em") or as an
         object; default `BatchVB`.
     concentration : prior count of each topic in a document; small values give documents of few
-        topics. A number, or a `GammaPrior` to learn it; or one number for each topic (K,), or
-        "auto" to learn those, so that topics may differ in how many documents have them. Default
-        0.1.
+        topics. A number, or a `GammaPrior` to learn it. Default 0.1.
     word_concentration : prior count of each word in a topic. Default 0.1.
     learn_prior : at the end of each lap, move `word_concentration` to where it raises the bound
         (empirical Bayes).
@@ -82,7 +80,7 @@ class LatentDirichletAllocation(TopicEstimator):
         n_components: int = 10,
         *,
         inference: str | Engine | None = None,
-        concentration: float | GammaPrior | ArrayLike | str = 0.1,
+        concentration: float | GammaPrior = 0.1,
         word_concentration: float = 0.1,
         learn_prior: bool = False,
         max_iter: int | None = None,
