@@ -125,9 +125,14 @@ SETTING = (
     "5,000 rows of two columns; Gaussians with the default prior; each in ten pieces, of which two "
     "are held out. Six motion captures: prior of that section; held out, every two sequences by a "
     "fit of the four others, one seed. Held-out: the log mean density over 50 draws of the "
-    "parameters."
+    "parameters. Exact durations of the example alone. Rows were run one by one."
 )
-FOUND = ""
+FOUND = (
+    "Durations win where stays are regular, as in pyhsmm's drawn example (0.007 nats a row, the "
+    "same states). On the well log the sticky chain is a little better. Six motion captures have a "
+    "higher bound with durations, but agree less with the exercises, and new sequences are "
+    "explained better by the sticky chain, by 2.9 nats a row in one seed."
+)
 
 
 def run() -> Experiment:
