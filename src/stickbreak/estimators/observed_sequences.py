@@ -193,7 +193,7 @@ def _with_draws(
         n_taken += own[-1][1] - own[-1][0]
     lengths = [b - a for a, b in own]
     try:
-        drawn = self.sample(lengths=lengths * N_DRAWS, random_state=0)[0]  # type: ignore[attr-defined]
+        drawn = self.sample(lengths=lengths * N_DRAWS, random_state=0)[0]
         read = self._use(self._given(drawn))[1]
     except ValueError:  # without a sampler, or of symbols by name: no checks against draws
         return subject

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -270,7 +270,9 @@ class TemplateGrammar(TreeEstimator):
         fitted, table, potentials = self._ask(X, parameters)
         with workers(self.n_jobs) as pool:
             marks, _ = parse_units(fitted.model, potentials, table.whole(), pool)
-        return [self._segments(marks.of(s), part) for s, part in enumerate(X)]
+        return [
+            self._segments(marks.of(s), part) for s, part in enumerate(cast("Sequence[Any]", X))
+        ]
 
     def _segments(self, marks: Array, given: Any) -> list[Segment]:
         slots, begins = parse_templates(self.templates), np.flatnonzero(marks).tolist()

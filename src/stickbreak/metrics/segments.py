@@ -62,8 +62,11 @@ def segment_scores(truth: Sequence[Any], found: Sequence[Any]) -> SegmentScores:
             ours[name] += len(other)
         types[0].update(map(_hashable, theirs))
         types[1].update(map(_hashable, mine))
-    scores = [_score(right[name], true[name], ours[name]) for name in ("tokens", "boundaries")]
-    return SegmentScores(*scores, _score(len(types[0] & types[1]), len(types[0]), len(types[1])))
+    tokens_score, boundaries_score = (
+        _score(right[name], true[name], ours[name]) for name in ("tokens", "boundaries")
+    )
+    lexicon_score = _score(len(types[0] & types[1]), len(types[0]), len(types[1]))
+    return SegmentScores(tokens_score, boundaries_score, lexicon_score)
 
 
 def _hashable(part: Any) -> Any:

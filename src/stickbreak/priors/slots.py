@@ -80,10 +80,10 @@ class SlotTables(RuleTables):
             prefix, letter, lengths = *substrings, substrings.lengths()
             for length in range(1, int(lengths.max(initial=0)) + 1):
                 at = np.flatnonzero((lengths == length) & (np.arange(n) >= n_known))
-                before = float(self.concentration) * self.stop
-                if length > 1:
-                    before = counts[prefix[at]] * (1.0 - self.stop)
-                counts[at] = before * shares[letter[at]]
+                if length == 1:
+                    counts[at] = float(self.concentration) * self.stop * shares[letter[at]]
+                else:
+                    counts[at] = counts[prefix[at]] * (1.0 - self.stop) * shares[letter[at]]
         return replace(
             self, prefix=substrings.prefix, letter=substrings.letter, prior_counts=counts
         )
