@@ -28,6 +28,8 @@ class Ragged:
     repeats: Array | None = None
     own_vocabulary: bool = False
 
+    unit_name = "units"
+
     @property
     def n_rows(self) -> int:
         return len(self.rows)

@@ -130,7 +130,8 @@ def test_bounds_of_seeded_fits_rise_lap_by_lap():
 
 def test_seeds_that_name_every_topic_change_nothing():
     plain, seeded = fit(make(n=3, seeds=None)), fit(make(n=3, seeds=dict.fromkeys(range(3), "the")))
-    assert plain.lower_bound_ == seeded.lower_bound_
+    # words with a legal set of topics are summed in another order
+    assert plain.lower_bound_ == pytest.approx(seeded.lower_bound_, rel=1e-11)
 
 
 @pytest.mark.slow

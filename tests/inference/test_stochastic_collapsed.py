@@ -73,7 +73,7 @@ def test_threads_and_seeds():
 
 
 def test_clear_topics_are_found():
-    pets, cooking = ["cat", "dog", "cat", "fur"], ["salt", "soup", "salt", "pan"]
+    pets, cooking = ["cat", "dog", "cat", "dog", "fur"], ["salt", "pan", "salt", "pan", "soup"]
     model = sb.LatentDirichletAllocation(
         2, inference="stochastic-collapsed", random_state=0, max_iter=30
     ).fit([pets, cooking] * 40)

@@ -40,6 +40,8 @@ __all__ = [
     "resume_model",
 ]
 
+MIXED = {"null": float, "horizontal": int}  # options that take a number or a word
+
 
 def open_data(
     path: Path, columns: Any, family: BaseFamily, options: dict[str, Any], verbose: int
@@ -168,6 +170,7 @@ def make_model(entry: ModelEntry, options: dict[str, Any], verbose: int) -> Any:
     arguments = {name: options[name] for name in entry.options if options[name] is not None}
     if ":" in arguments.get("family", ""):
         arguments["family"] = read_product(arguments["family"])
+    arguments.update({n: _read_mixed(arguments[n], MIXED[n]) for n in MIXED if n in arguments})
     # a number that `show` prints, so that the fit can be repeated
     arguments.setdefault("random_state", secrets.randbelow(1 << 31))
     engine = make_engine(options, entry.engine)
@@ -217,7 +220,7 @@ def fit_pairs(
     verbose = configure_logs(options)
     laps = 5 if options["max_iter"] is None else options["max_iter"]
     engine = {"inference": options["inference"] or "collapsed", "max_iter": laps}
-    model = make_model(entry, {**options, **engine, "null": _read_null(options["null"])}, verbose)
+    model = make_model(entry, {**options, **engine}, verbose)
     began = time.monotonic()
     bitext = open_bitext(data, options, verbose)
     interruptible(lambda: model.fit(bitext), options["checkpoint"], data, None)
@@ -226,10 +229,10 @@ def fit_pairs(
     report(model, bitext.n_pairs, time.monotonic() - began, out, options)
 
 
-def _read_null(text: str | None) -> str | float | None:
+def _read_mixed(text: str, kind: type[int] | type[float]) -> str | float:
     """A number where the text is one."""
     try:
-        return None if text is None else float(text)
+        return kind(text)
     except ValueError:
         return text
 

@@ -91,7 +91,8 @@ GRAMMAR_OPTIONS = (
     *TREE_OPTIONS,
 )  # fmt: skip
 ANNOTATION_OPTIONS = (
-    "n_subtypes", "concentration", "word_concentration", "root_concentration", "rare", "prune",
+    "n_subtypes", "horizontal", "concentration", "word_concentration", "root_concentration",
+    "rare", "prune",
     *TREE_OPTIONS,
 )  # fmt: skip
 TREE_INITS = (
@@ -366,12 +367,14 @@ MODELS = (
         ANNOTATION_OPTIONS,
         {
             "n_subtypes": "4",
+            "horizontal": "1",
             "concentration": "0.01",
             "word_concentration": "0.01",
             "root_concentration": "0.1",
             "rare": "1",
             "prune": "0.00001",
             "max_length": "120",
+            "moves": "no",
             "init": '"treebank" (its counts, with 1 % noise) or "collapsed" (sweeps from there)',
         },
         reads="sentences",

@@ -52,6 +52,9 @@ ESTIMATOR = {
     "root_concentration": Option(float, "Of the prior on the categories of whole sentences"),
     "max_length": Option(int, "Most words of a sentence; longer ones are refused"),
     "n_subtypes": Option(int, "Subtypes of each symbol"),
+    "horizontal": Option(
+        str, 'Sisters that a symbol made by binarization remembers: 0, 1 or "full"'
+    ),
     "rare": Option(int, "Words seen up to so many times are known by their shape"),
     "prune": Option(float, "Posterior of a span's symbol up to which parses leave it out"),
     "word_concentration": Option(float, "Prior count of each word that a tag has"),

@@ -41,18 +41,21 @@ from .engine_choice import check_learning, count_first, pick_engine, suit_engine
 from .engine_runs import Task, fit_from_starts, make_seed, resume_fit
 from .fitted import Fitted, Learned
 from .model_files import save
-from .reports import Reported
+from .reports import observe_score, write_report
 from .searches import MIXTURE_MOVES
 from .sklearn_twin import ASKED_OF_SKLEARN, twin_of
 from .stream_runs import stream
 from .views import Labeled, make_dataset, summary_values
+
+if TYPE_CHECKING:
+    from stickbreak.report import Subject
 
 __all__ = ["Estimator", "RandomState"]
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
-class Estimator(Reported, Learned):
+class Estimator(Learned):
     """Holds the constructor's arguments and, once fitted, one `Fitted`; nothing else.
 
     PRIOR : arguments of the prior, under its own names. INITS : values of `init`.
@@ -65,6 +68,7 @@ class Estimator(Reported, Learned):
     _noun = "component"
     _row_noun = "row"
     _has_labels = True  # whether components are labels of rows
+    _names_rows = True  # whether `predict` names a component of each row
     _saved: Any = None  # a checkpoint that was read already, for `_resume`
 
     n_components: int
@@ -297,6 +301,13 @@ class Estimator(Reported, Learned):
     def _column_names(self, fitted: Fitted) -> list[str]:
         """Names of the columns of drawn rows."""
         return list(fitted.schema.names or (f"x{d}" for d in range(fitted.schema.n_features)))
+
+    report = write_report
+    _observe = observe_score
+
+    def _report_values(self, subject: Subject) -> Subject:
+        """The subject of a page with values of this kind of model, without data."""
+        return subject
 
     def _dataset_values(self, fitted: Fitted) -> Labeled:
         """Arrays for `to_xarray`, in addition to weights and trace."""

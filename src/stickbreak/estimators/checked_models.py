@@ -73,11 +73,12 @@ def check_family(family: BaseFamily) -> None:
 def _unit_scale(n_columns: int) -> Scale:
     """The scale of columns with mean 0 and variance 1, of enough rows for any number of them."""
     ones, zeros = np.ones(n_columns), np.zeros(n_columns)
+    seen = np.full(n_columns, MANY_ROWS)
 
     def look(change: Callable[[Any], Any]) -> Scale:
         return _unit_scale(np.shape(change(np.zeros((1, n_columns))))[1])
 
-    return Scale(n_columns, MANY_ROWS, ones, zeros, ones, ones, -ones, look_again=look)
+    return Scale(n_columns, MANY_ROWS, seen, zeros, ones, ones, -ones, look_again=look)
 
 
 def _require_form(name: str, own: Any, made: Any) -> None:

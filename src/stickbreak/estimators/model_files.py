@@ -15,7 +15,7 @@ from stickbreak import families, inference, moves
 from stickbreak.errors import DAMAGE, CheckpointError, ModelFileError, in_one_line
 from stickbreak.families.listed import ListedWords
 from stickbreak.families.shared_symbols import SharedCategorical
-from stickbreak.families.tags import Tags
+from stickbreak.families.tags import Letters, Tags
 from stickbreak.inference import Engine, Snapshot, Trace, read_checkpoint, workers
 from stickbreak.parameters import Parameters
 from stickbreak.persist import pack_fields, read_file, unpack_fields, write_file
@@ -47,6 +47,7 @@ PARTS: dict[str, type[Any]] = {
         moves.Merge,
         GammaPrior,
         *DURATIONS.values(),
+        Letters,
         ListedWords,
         SharedCategorical,
         TableRoot,

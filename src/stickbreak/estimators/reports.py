@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .base import Estimator
 
-__all__ = ["Reported", "diagnose", "make_subject", "write_report"]
+__all__ = ["diagnose", "make_subject", "observe_score", "write_report"]
 
 KEEPS = ("sample", "none")
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9A-Fa-f]+")
@@ -70,27 +70,17 @@ def write_report(
     return write_page(replace(subject, title=str(title or "")))
 
 
-class Reported:
-    """The method `report` of all estimators, and what they add to a page."""
+def observe_score(
+    self: Estimator, subject: Subject, X: Rows, by: Any, where: Mapping[str, Any] | None = None
+) -> Subject:
+    """The subject with what the model says of X. where : lengths and the like, of sequences."""
+    from stickbreak.report import Observed
 
-    report = write_report
-    _names_rows = True  # whether `predict` names a component of each row
-
-    def _report_values(self, subject: Subject) -> Subject:
-        """The subject with values of this kind of model, without data."""
-        return subject
-
-    def _observe(
-        self, subject: Subject, X: Rows, by: Any, where: Mapping[str, Any] | None = None
-    ) -> Subject:
-        """The subject with what the model says of X. where : lengths and the like, of sequences."""
-        from stickbreak.report import Observed
-
-        if by is not None:
-            raise ValueError(f"by= is not for {type(self).__name__}, whose rows are words")
-        n = round(float(subject.counts.sum()))
-        score = float(self.score(X))  # type: ignore[attr-defined]
-        return replace(subject, observed=Observed(n_rows=n, n_units=0, score=score))
+    if by is not None:
+        raise ValueError(f"by= is not for {type(self).__name__}, whose rows are words")
+    n = round(float(subject.counts.sum()))
+    score = float(self.score(X))  # type: ignore[attr-defined]
+    return replace(subject, observed=Observed(n_rows=n, n_units=0, score=score))
 
 
 def diagnose(model: Estimator, X: Rows | None = None) -> list[Finding]:

@@ -17,7 +17,7 @@ from stickbreak.data import (
 )
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
-from stickbreak.families.tags import Tags
+from stickbreak.families.tags import Letters
 from stickbreak.inference import CollapsedGibbs, DrawOwn, Engine, Start, workers
 from stickbreak.initialize import from_cooled, from_local
 from stickbreak.models import Model, ModelPotentials, parse_units, share_parts, template_grammar
@@ -137,7 +137,7 @@ class TemplateGrammar(TreeEstimator):
         SlotTables(**self._prior_of(self))
 
     def _make_family(self) -> BaseFamily:
-        return Tags()
+        return Letters()
 
     def _default_engine(self, on_disk: bool) -> Engine:
         return CollapsedGibbs(max_iter=N_DRAWS, temperature=(HOT, 1.0))
@@ -147,7 +147,7 @@ class TemplateGrammar(TreeEstimator):
 
     def _reader(self, family: BaseFamily) -> BaseFamily:
         # so that unknown letters can be told from known ones
-        n = family.n_symbols if isinstance(family, Tags) else None
+        n = family.n_symbols if isinstance(family, Letters) else None
         return Categorical(n_symbols=None if n is None else (n,))
 
     def _given(self, X: Rows, y: Values = None, **more: Any) -> Given:
@@ -190,8 +190,8 @@ class TemplateGrammar(TreeEstimator):
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         family = fitted.model.family
-        assert isinstance(family, Tags)
-        return replace(fitted, model=replace(fitted.model, family=Tags(family.n_symbols + 1)))
+        assert isinstance(family, Letters)
+        return replace(fitted, model=replace(fitted.model, family=Letters(family.n_symbols + 1)))
 
     def _use(self, given: Given) -> tuple[Fitted, Stack]:
         """The fitted model and strings; substrings that the fit has not seen have prior counts."""

@@ -14,7 +14,7 @@ from stickbreak.stats import Field, Shares
 
 from .base import BaseFamily, BaseScores
 
-__all__ = ["Tags"]
+__all__ = ["Letters", "Tags"]
 
 
 @dataclass(frozen=True)
@@ -118,3 +118,13 @@ class Tags(BaseFamily):
     def settle(self, live: Any, n_components: int) -> Out:
         """Nothing."""
         return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Letters(Tags):
+    """What strings are made of: like tags nothing is left to explain, but no letter is a component.
+
+    n_symbols : number of letters. Default: the largest seen, plus one.
+    """
+
+    names_components = False
