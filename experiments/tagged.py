@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .frame import data_folder
 
 N_SCORED, N_HELD = 1_000, 1_000  # sentences that are tagged; those after them choose the prior
@@ -99,9 +101,9 @@ class Data:
     tags of words, or None; how many words there may be, None for those of the sentences to tag.
     """
 
-    words: list[list[Any]]
+    words: Sequence[Any]
     truth: list[list[int]]
-    held: list[list[Any]]
+    held: Sequence[Any]
     allowed: dict[Any, list[int]] | None
     n_tags: int
     n_words: int | None = None
@@ -112,7 +114,10 @@ class Data:
         """
         names = dict.fromkeys(word for part in (self.words, self.held) for s in part for word in s)
         number = {word: i for i, word in enumerate(names)}
-        words, held = ([[number[w] for w in s] for s in part] for part in (self.words, self.held))
+        words, held = (
+            [np.array([number[word] for word in sentence]) for sentence in part]
+            for part in (self.words, self.held)
+        )
         legal = self.allowed and {number[word]: tags for word, tags in self.allowed.items()}
         return Data(words, self.truth, held, legal, self.n_tags, len(number))
 

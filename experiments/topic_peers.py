@@ -170,7 +170,7 @@ def parts() -> list[Callable[[], list[Row]]]:
         "BBC": lambda: every_tenth(read_bbc()[0]),
         "DBLP": lambda: every_tenth(read_bbc("dblp")[0][::DBLP_STEP]),
     }
-    found = []
+    found: list[Callable[[], list[Row]]] = []
     for name, read in corpora.items():
         several = OFTEN if name in WITH_SIZES else ()
         for what in [*plan(SIZE), *PEERS]:

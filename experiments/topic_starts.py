@@ -29,7 +29,7 @@ def plan(size: int) -> dict[str, Any]:
     lda = sb.LatentDirichletAllocation
     return {
         "variational Bayes from documents": lda(size, init="documents"),
-        "60 collapsed sweeps, then variational Bayes": lda(size, init="collapsed"),
+        "120 collapsed sweeps, then variational Bayes": lda(size, init="collapsed"),
         f"{SWEEPS} collapsed sweeps alone": lda(size, init="local", inference=sweeps),
         "stochastic collapsed, 8 passes": lda(size, init="local", inference=steps),
     }
