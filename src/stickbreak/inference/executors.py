@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from numbers import Real
 from typing import Any
 
 import threadpoolctl
 
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL, BasePool
 
 __all__ = ["count_workers", "workers"]
 
@@ -35,6 +35,12 @@ class _BlasLimit:
         self._limit: Any = None
         self._libraries: Any = None
         self._n_modules = 0
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
 
     def acquire(self) -> None:
         with self._lock:
@@ -127,16 +133,24 @@ def _share_out(
     return results
 
 
+class ThreadPool(BasePool):
+    """Jobs shared out among the calling thread and `n_helpers` of an executor."""
+
+    def __init__(self, executor: Executor, n_helpers: int) -> None:
+        self._executor, self._n_helpers = executor, n_helpers
+
+    def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
+        """call(job) of every job, in order, when all are done."""
+        return _share_out(self._executor, self._n_helpers, call, jobs)
+
+
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Pool]:
-    """A `map` that runs its jobs on n_jobs threads and returns results in order."""
+    """A pool of n_jobs threads."""
     count = count_workers(n_jobs)
-    _BLAS.acquire()
-    try:
+    with _BLAS:
         if count == 1:
-            yield map
+            yield SERIAL
         else:
             with ThreadPoolExecutor(count - 1, thread_name_prefix="stickbreak") as executor:
-                yield partial(_share_out, executor, count - 1)
-    finally:
-        _BLAS.release()
+                yield ThreadPool(executor, count - 1)
