@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,50 +11,19 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.errors import CheckpointError
-from stickbreak.families.base import BaseFamily, BaseScores
-from stickbreak.kernels.rows import pairing
+from stickbreak.families.base import BaseFamily
 from stickbreak.priors import BasePrior, Sticks, SymmetricDirichlet
 from stickbreak.protocols import Array, Pool, Rule, Watch
 from stickbreak.stats import SERIAL, SYMBOL, Edit, Field, Fields, Filler, Permute, Summary
 from stickbreak.structures import BaseStructure, Best, Drawn, Expected, Independent, LocalStep
 
 from . import lanes
+from .potentials import ModelPotentials
 
 __all__ = ["Model", "ModelPotentials"]
 
 EXPECTED = Expected()
 RESERVED_AXES = {SYMBOL, "row", "unit", "slot", "pair", "companion", "link"}
-
-
-@dataclass(frozen=True)
-class ModelPotentials:
-    """Log potentials of one step: the prior's tables by name, and the family's Scores.
-
-    empty : zeros of the shape that a visit fills
-    pairs_rows : whether scores are paired with shares row by row, because they are not linear in
-        the counts
-    """
-
-    tables: Mapping[str, Any]
-    scores: BaseScores
-    empty: Summary
-    log_legal: Array | None = None
-    pairs_rows: bool = False
-
-    def __getitem__(self, name: str) -> Any:
-        return self.tables[name]
-
-    def pair_tables(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> of the prior's tables."""
-        return sum(
-            float(pairing(np.ravel(w)[None], np.ravel(counts[n])[None]))
-            for n, w in self.tables.items()
-            if n in counts
-        )
-
-    def pair(self, counts: Mapping[str, Array]) -> float:
-        """<potentials, counts> from the sums; also valid for completed entries."""
-        return self.pair_tables(counts) + self.scores.pair(counts)
 
 
 @dataclass(frozen=True)
