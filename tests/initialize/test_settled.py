@@ -12,6 +12,7 @@ from stickbreak.inference import workers
 from stickbreak.initialize import from_settled, settled
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Merge
+from stickbreak.stats import SERIAL
 
 RNG = np.random.default_rng(0)
 # stretched clusters side by side, which k-means in a round metric cuts across
@@ -20,7 +21,7 @@ TABLE = Table(X)
 MODEL = dp_mixture(Gaussian().locate(None, 2).resolve(measure(TABLE)))
 
 
-def begin(n=10, pool=map):
+def begin(n=10, pool=SERIAL):
     rng = np.random.default_rng(1)
     return from_settled(MODEL, TABLE, n, rng, moves=(Merge(),), pool=pool)
 

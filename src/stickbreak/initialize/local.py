@@ -18,6 +18,7 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -43,7 +44,7 @@ def from_local(
     rng: np.random.Generator,
     *,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Random posteriors of all units, and their counts: a start for every engine.
 
@@ -62,7 +63,7 @@ def from_collapsed(
     *,
     n_sweeps: int,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end, for counts and units alike.

@@ -17,6 +17,7 @@ import numpy as np
 from stickbreak.data import Sequences, Table
 from stickbreak.inference import BaseMove, BatchVB, Result, Start, StochasticVB, run
 from stickbreak.protocols import Pool
+from stickbreak.stats import SERIAL
 
 from .local import require_whole_run
 from .plusplus import from_plusplus
@@ -40,7 +41,7 @@ def from_settled(
     rng: np.random.Generator,
     *,
     moves: Sequence[BaseMove],
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """The better of two starts, settled on at most 5,000 rows, without superfluous components.
 
@@ -51,9 +52,10 @@ def from_settled(
     n = max(1, min(n_components, table.n_rows))
     starts = [partial(_coarse, fixed, table, n), partial(_noisy, fixed, table, n)]
     settle = partial(_settle, fixed, table)
-    found = max(pool(settle, zip(starts, rng.spawn(2), strict=True)), key=lambda each: each.bound)
+    settled = pool.here.map(settle, zip(starts, rng.spawn(2), strict=True))
+    found = max(settled, key=lambda each: each.bound)
     engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
-    found = run(fixed, engine, table, _in_use(fixed, found), pool=pool)
+    found = run(fixed, engine, table, _in_use(fixed, found), pool=pool.here)
     require_whole_run(found)
     start = _in_use(fixed, found)
     return replace(start, seed=start.seed.scale(data.n_units / table.n_units))
@@ -66,7 +68,7 @@ def from_settled_part(
     rng: np.random.Generator,
     *,
     moves: Sequence[BaseMove],
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """A start that has settled on some of many sequences, without superfluous components.
 
@@ -82,7 +84,7 @@ def from_settled_part(
     some = Sequences(batch.rows, batch.repeats, offsets=batch.offsets)
     engine = BatchVB(moves=tuple(moves), max_iter=LAPS, tol=TOL)
     fixed = replace(model, learns=False)
-    found = run(fixed, engine, some, make(some), pool=pool)
+    found = run(fixed, engine, some, make(some), pool=pool.here)
     require_whole_run(found)
     start = _in_use(fixed, found)
     return replace(start, seed=start.seed.scale(data.n_units / some.n_units))
