@@ -80,6 +80,8 @@ class LatentDirichletAllocation(TopicEstimator):
     [['cat', 'dog'], ['pan', 'salt']]
     """
 
+    concentration: Any
+
     def __init__(
         self,
         n_components: int = 10,
