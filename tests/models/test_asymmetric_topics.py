@@ -12,6 +12,7 @@ from topics import corpus, make_model, plain_bound, random_start
 import stickbreak as sb
 from stickbreak.data import Documents
 from stickbreak.inference import MeanLog, MemoizedVB, run
+from stickbreak.initialize import from_collapsed
 from stickbreak.priors.asymmetric_topics import LEAST, fit_dirichlet
 from stickbreak.stats import Summary
 
@@ -119,6 +120,16 @@ def test_learned_counts_tell_common_topics_from_rare_ones():
     assert model.topic_concentration_[common] > 1.0 > 0.2 > model.topic_concentration_[rare]
     assert model.concentration_ == pytest.approx(model.topic_concentration_.mean())
     np.testing.assert_allclose(even.topic_concentration_, 0.1)
+
+
+@pytest.mark.parametrize("concentration", ["auto", sb.GammaPrior()], ids=["each", "one"])
+def test_sweeps_of_a_start_learn_no_prior_counts(concentration):
+    """Documents of random labels are alike; prior counts learned of them would keep them so."""
+    model = make_model("lda", concentration=concentration)
+    documents = Documents.from_counts(corpus(0))
+    start = from_collapsed(model, documents, 4, np.random.default_rng(0), n_sweeps=5)
+    for name, values in model.start_params(4).arrays.items():
+        np.testing.assert_array_equal(start.params[name], values)
 
 
 def test_a_stream_learns_counts_too():

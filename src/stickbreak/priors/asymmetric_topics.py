@@ -39,9 +39,11 @@ class AsymmetricTopics(DocumentCounts):
     """pi_d ~ Dirichlet(a), a (K,): some topics are expected in more documents than others.
 
     concentration : a, given; or "auto": learned as the point that maximizes the bound
+    is_held : whether learned counts stay as they are
     """
 
     concentration: Any = AUTO
+    is_held: bool = False
 
     def __post_init__(self) -> None:
         if is_learned(self.concentration):
@@ -95,7 +97,7 @@ class AsymmetricTopics(DocumentCounts):
 
     def update(self, total: Summary, params: Fields) -> Fields:
         """Better prior counts, if they are learned."""
-        if not is_learned(self.concentration) or total.n_units <= 0:
+        if not is_learned(self.concentration) or self.is_held or total.n_units <= 0:
             return params
         before = self.pseudo(params, len(total["share"])).topics
         found = fit_dirichlet(np.asarray(total["log_share"]) / total.n_units, before)

@@ -12,7 +12,7 @@ given how many words of each document took their topic from the root, not from a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +29,10 @@ class LabelCounts(DocumentCounts):
 
     log_labels : log probability of all labels, given the root that they were drawn with
     """
+
+    def held(self) -> Self:
+        """The prior itself: nothing is learned."""
+        return self
 
     def fields(self, axis: str) -> dict[str, Field]:
         """What is counted; E[log pi] for readers, who see no labels."""
