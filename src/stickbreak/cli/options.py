@@ -133,7 +133,10 @@ ENGINE = {
 TOPICS = {
     "n_components": Option(int, "Number of topics"),
     "concentration": Option(
-        float, "Of the prior on a document's topics; small values give documents of few topics"
+        str,
+        "Of the prior on a document's topics; small values give documents of few topics. lda: also "
+        "one number for each topic, with commas between, or auto to learn these",
+        metavar="C[,C...]",
     ),
     "top_concentration": Option(
         float, "Of the shares that all documents have in common; large values expect many topics"

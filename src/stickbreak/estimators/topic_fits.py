@@ -336,9 +336,15 @@ class TopicEstimator(Estimator):
 
     @property
     def concentration_(self) -> float:
-        """The documents' concentration: given or learned."""
+        """The documents' concentration: given or learned; the mean, if topics have their own."""
         fitted = self._require_fitted()
         return float(fitted.model.prior.concentration_at(fitted.params))
+
+    @property
+    def topic_concentration_(self) -> Array:
+        """(K,) prior count of each topic in a document."""
+        fitted = self._require_fitted()
+        return np.array(fitted.model.prior.pseudo(fitted.params, len(fitted.ids)).topics)
 
     def _column_names(self, fitted: Fitted) -> list[str]:
         return list(fitted.schema.names or (f"word {v}" for v in range(fitted.schema.n_features)))
