@@ -350,7 +350,7 @@ MODELS = (
             "top_concentration": "1",
             "root": "beta",
             "max_length": "60",
-            "moves": "yes, unless --root point",
+            "moves": "yes, unless --root point or tables",
             "init": TREE_INITS,
         },
         reads="sentences",

@@ -35,6 +35,7 @@ from .rules import DirichletRules
 from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
 from .slots import SlotTables
 from .sticks import Sticks
+from .table_rules import TableRules
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .valence import ValenceRows
@@ -46,7 +47,8 @@ __all__ = [
     "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
     "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root",
     "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
-    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "TableRules", "Term",
+    "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
 ]  # fmt: skip
