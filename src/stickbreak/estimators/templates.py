@@ -342,6 +342,8 @@ def _widened(counts: Summary, size: int) -> Summary:
     old = counts["segment"]
     if old.shape[1] == size:
         return counts
-    segment = np.zeros((len(old), size))
-    segment[:, : old.shape[1]] = old
-    return replace(counts, arrays={**counts.arrays, "segment": segment})
+    wider = {}
+    for name in ("segment", "log_absent"):
+        wider[name] = np.zeros((len(old), size))
+        wider[name][:, : old.shape[1]] = counts[name]
+    return replace(counts, arrays={**counts.arrays, **wider})
