@@ -101,6 +101,7 @@ class TemplateGrammar(TreeEstimator):
     )  # fmt: skip
     INITS = ("auto", "cooled", "local")
     METHODS = ("viterbi",)
+    cuts_strings = True
     _noun, _plural, _row_noun = "name", "names", "letter"
     n_components = 1  # the templates name the slots
     learn_prior = warm_start = False

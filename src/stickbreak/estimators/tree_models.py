@@ -49,6 +49,8 @@ class TreeEstimator(Estimator):
     """Whether trees are heads of words, told by their tags; else brackets."""
     learns_from_trees: ClassVar[bool] = False
     """Whether fits are to trees; else to sentences."""
+    cuts_strings: ClassVar[bool] = False
+    """Whether sentences are strings of letters, which are cut into segments."""
     _plural = "categories"
     _row_noun = "word"
     max_length: int
