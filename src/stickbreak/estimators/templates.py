@@ -189,6 +189,11 @@ class TemplateGrammar(TreeEstimator):
             return self.init
         return "local" if isinstance(pick_engine(self, False).rule(), DrawOwn) else "cooled"
 
+    def _parsed(self, X: Any) -> dict[str, Any]:
+        places = {name: k for k, name in enumerate(self.names_)}
+        found = [(places[part.name], part) for part in self.parse([X])[0]]
+        return {"words": [str(letter) for letter in X], "segments": found}
+
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         family = fitted.model.family
         assert isinstance(family, Letters)

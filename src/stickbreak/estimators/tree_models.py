@@ -73,6 +73,12 @@ class TreeEstimator(Estimator):
         """The n rules most often expected in the training sentences."""
         raise NotImplementedError
 
+    def _parsed(self, X: Any) -> dict[str, Any]:
+        """What pictures show of one sentence, by name in `View`."""
+        words = X.split() if isinstance(X, str) else list(X)
+        name = "heads" if self.finds_heads else "tree"
+        return {"words": [str(word) for word in words], name: self.parse([words])[0]}
+
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         """The same fit with one more word, which nothing was counted of."""
         raise NotImplementedError
