@@ -346,9 +346,8 @@ MODELS = (
             "repeat_concentration": "1",
             "max_segment": "10",
             "moves": "no",
-            "init": '"auto": "local" (random weights for every string) for collapsed and '
-            'collapsed-gibbs; else "cooled" (40 sweeps of collapsed-gibbs, whose temperature falls '
-            "from 5 to 1)",
+            "init": '"auto": "cooled" (40 sweeps of collapsed-gibbs, whose temperature falls from '
+            '5 to 1); for collapsed-gibbs itself "local" (random weights for every string)',
         },
         reads="sentences",
         engine="collapsed",
