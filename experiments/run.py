@@ -29,7 +29,7 @@ EXPERIMENTS = (
     "topic_bars", "ap_topics", "news_topics", "topic_starts",
     "joint_predictive", "part_of_speech", "text_prediction",
     "swedish_links", "hansards",
-    "dependencies", "unlabelled_trees", "grammar_sizes",
+    "dependencies", "unlabelled_trees", "grammar_sizes", "latent_annotations", "segmentation",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
