@@ -140,7 +140,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
     ) -> tuple[Array, Array, Array]:
         return draw_stages(
             logits, *self._stages(potentials), block.offsets, uniforms, free_rows(block),
-            right_censored=self.right_censored,
+            right_censored=self.right_censored, buffers=own_buffers(),
         )  # fmt: skip
 
     @staticmethod
