@@ -29,39 +29,31 @@ LARGE = 1e250  # messages above have left the range in which products can be tru
 
 
 @kernel
-def advance_back(y, tables, k, seen, is_first):
-    """Messages y (r,) of the stages of a segment of state k that begins one row earlier."""
-    low, r = tables.first[k], tables.first[k + 1] - tables.first[k]
-    p, q = tables.stay[k] * seen, tables.advance[k] * seen
-    if is_first:
-        for i in range(r):
-            y[i] = tables.entry[low + i] * seen
-    else:
-        for i in range(r - 1):
-            y[i] = p * y[i] + q * y[i + 1]
-        y[r - 1] = p * y[r - 1]
+def draw_begin(rows, begun, inverses, entry, ends, p, q, t, goal, y):
+    """The row at which a segment of one state begins that ends before row t, drawn.
 
-
-@kernel
-def draw_begin(messages, slot, tables, k, t, is_last, goal, y):
-    """The row at which a segment of state k begins that ends before row t, drawn.
-
-    goal : uniform times the weight of all such segments. is_last : the sequence ends at t, in any
-        stage. On return y has the messages of the segment's last row
+    rows, begun, inverses (T,) : of that state. entry (r,) : of its stages; ends (r,) : weights with
+        which it ends in each of them, or fewer, if the others cannot end it. p, q : to stay in a
+        stage, to advance. goal : uniform times the weight of all such segments. y (r,) : on return
+        the messages of the segment's last row
     """
-    rows, _, begun, inverses = messages
-    low, r = tables.first[k], tables.first[k + 1] - tables.first[k]
-    reached, found = 0.0, t - 1
+    r, reached, found = entry.shape[0], 0.0, t - 1
     for s in range(t - 1, -1, -1):
-        advance_back(y, tables, k, rows[s, k, slot] * inverses[s, slot], s == t - 1)
-        weight = tables.advance[k] * y[0]
-        if is_last:
-            weight = 0.0
+        seen = rows[s] * inverses[s]
+        if s == t - 1:
             for i in range(r):
-                weight += tables.close[low + i] * y[i]
+                y[i] = entry[i] * seen
+        else:
+            stay, advance = p * seen, q * seen
+            for i in range(r - 1):
+                y[i] = stay * y[i] + advance * y[i + 1]
+            y[r - 1] = stay * y[r - 1]
+        weight = 0.0
+        for i in range(ends.shape[0]):
+            weight += ends[i] * y[i]
         if not weight < LARGE:
             break
-        here = begun[s, k, slot] * weight
+        here = begun[s] * weight
         if here > 0.0:
             found = s
             reached += here
@@ -83,33 +75,37 @@ def draw_back(messages, last, slot, tables, T, K, goes_on, uniforms, y, scratch,
     messages : rows, ended, begun (T, K, slots) and inverses (T, slots). last (M, slots) : of the
         last row. y : scratch for the most stages; scratch : for states, and for stages
     """
-    ended, first, extra = messages[1], tables.first, 0
+    rows, ended, begun, inverses = messages
+    first, extra = tables.first, 0
     for k in range(K):
         scratch[k] = 0.0
         for i in range(first[k], first[k + 1]):
             scratch[k] += last[i, slot] * tables.close[i]
     seed = seed_of(uniforms[T - 1])
     k = choose(scratch[:K], uniform_of(seed + GOLDEN))
-    seed += GOLDEN + GOLDEN
-    begin = draw_begin(messages, slot, tables, k, T, True, uniform_of(seed) * scratch[k], y)
-    if goes_on:
-        r = first[k + 1] - first[k]
-        for i in range(r):
-            y[i] *= tables.close[first[k] + i]
-        stage = choose(y[:r], uniform_of(seed + GOLDEN))
-        extra = draw_extra(stage, tables.stay[k], uniform_of(seed + GOLDEN + GOLDEN))
-    for t in range(begin, T):
-        out_path[t] = k
-    while begin > 0:
+    goal, seed = scratch[k] * uniform_of(seed + GOLDEN + GOLDEN), seed + GOLDEN + GOLDEN
+    low, r, end, begin = first[k], first[k + 1] - first[k], T, T
+    ends = tables.close[low : low + r]
+    while True:
+        begin = draw_begin(
+            rows[:, k, slot], begun[:, k, slot], inverses[:, slot], tables.entry[low : low + r],
+            ends, tables.stay[k], tables.advance[k], end, goal, y,
+        )  # fmt: skip
+        for t in range(begin, end):
+            out_path[t] = k
+        if end == T and goes_on:
+            for i in range(r):
+                y[i] *= ends[i]
+            stage = choose(y[:r], uniform_of(seed + GOLDEN))
+            extra = draw_extra(stage, tables.stay[k], uniform_of(seed + GOLDEN + GOLDEN))
+        if begin == 0:
+            return extra
         end, seed = begin, seed_of(uniforms[begin - 1])
         for i in range(K):
             scratch[i] = ended[end, i, slot] * tables.transition[i, k]
         k = choose(scratch[:K], uniform_of(seed + GOLDEN))
         goal = uniform_of(seed + GOLDEN + GOLDEN) * ended[end, k, slot]
-        begin = draw_begin(messages, slot, tables, k, end, False, goal, y)
-        for t in range(begin, end):
-            out_path[t] = k
-    return extra
+        low, r, ends = first[k], first[k + 1] - first[k], tables.advance[k : k + 1]
 
 
 @kernel
