@@ -118,7 +118,9 @@ def make_chain(**changes: Any) -> Subject:
     paths = [observed.labels[:60], observed.labels[60:]]
     transition = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     more = {"transition": transition, "durations": np.array([5.0, 4.0, 3.0]),
-            "course": ("height", [np.arange(60.0), np.arange(40.0)])}  # fmt: skip
+            "courses": (list(subject.columns), [[np.arange(60.0), np.arange(40.0)]] * 2,
+                        np.arange(120.0).reshape(2, 3, 20)),
+            "laws": np.full((3, 9), 1 / 9)}  # fmt: skip
     shown = replace(observed, paths=paths, unsure=[np.array([3]), np.array([], int)], n_units=2)
     return replace(subject, observed=shown, more=more)
 

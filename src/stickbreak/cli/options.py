@@ -12,8 +12,8 @@ import typer
 
 __all__ = [
     "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "COMPARED", "DATA", "ENGINE", "ESTIMATOR",
-    "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
-    "VOCABULARY", "Option", "Stopped", "with_options",
+    "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE",
+    "USE", "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 

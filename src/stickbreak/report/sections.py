@@ -130,9 +130,11 @@ def lead(subject: Subject) -> Markup:
 
 def picks(subject: Subject) -> Markup:
     """The bar by which a component is selected."""
+    words = subject.more.get("apart", {})
+    rest = {k: text.split(", ")[0][:20] for k, text in words.items() if k not in subject.names}
     chips = [
-        chip(int(k), rank, subject.name(int(k)), percent(float(subject.weights[k])))
-        for rank, k in enumerate(subject.shown)
+        chip(k, rank, subject.name(k), rest.get(k) or percent(float(subject.weights[k])))
+        for rank, k in enumerate(map(int, subject.shown))
     ]
     every = tag("a", "all", href="#", data_pick="all", class_="chip", aria_current="true")
     inside = tag("div", tag("b", f"{subject.noun.capitalize()}:"), every, *chips)
@@ -168,7 +170,7 @@ def write_table(subject: Subject) -> Markup:
             tag("p", f"Select a {subject.noun} above or in the table: it is then marked in all "
                 "figures. Esc ends that.", class_="note"),
             table(header, rows, caption=f"All {subject.several}, the largest first", keys=keys,
-                  anchors=True),
+                  anchors=True, id_="components"),
             tag("p", note, class_="note") if note else None,
         ]
     )  # fmt: skip
