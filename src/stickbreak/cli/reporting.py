@@ -12,9 +12,11 @@ import stickbreak as sb
 from stickbreak.report import Report
 from stickbreak.targets import check_target as resolve_target
 
+from .bitexts import open_bitext
 from .fitting import refuse_table_options
 from .models import reads_documents, reads_pairs, reads_sentences
 from .output import check_target, configure_logs, print_json, print_lines
+from .sentences import is_of_tags, read_file
 from .using import load_model, open_documents, open_rows
 
 __all__ = ["write_comparison", "write_report"]
@@ -100,6 +102,8 @@ def _open(
         return open_documents(model, path, data, options, verbose), {}
     if reads_pairs(name) or reads_sentences(name):
         refuse_table_options(str(path), options)
-        return data, {}
+        if reads_pairs(name):
+            return open_bitext(data, options, verbose), {}
+        return read_file(data, options.get("column"), is_of_tags(model)).words, {}
     table, offsets = open_rows(model, path, data, options, verbose)
     return table, {} if offsets is None else {"lengths": offsets[1:] - offsets[:-1]}

@@ -120,7 +120,9 @@ def _(family: Any, subject: Subject) -> Profile | None:
     tables, names = [], []
     for d, n in enumerate(family.n_symbols):
         own = subject.columns[d] if d < len(subject.columns) else str(d)
-        labels = subject.labels_of.get(own, range(n))
+        known = list(subject.labels_of.values())
+        in_order = known[d] if len(known) == len(family.n_symbols) else range(n)
+        labels = subject.labels_of.get(own, in_order)
         alone = len(family.n_symbols) == 1
         names += [str(v) if alone else f"{own} = {v}" for v in list(labels)[:n]]
         tables.append(probability[:, d, :n])
