@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT",
-    "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
-    "VOCABULARY", "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "COMPARED", "DATA", "ENGINE", "ESTIMATOR",
+    "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE",
+    "USE", "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -321,6 +321,8 @@ PAGE = {
     "no_data": Option(bool, "No row of the data may be in the page: only sums.", default=False),
     "no_texts": Option(bool, "No words of documents may be in the page.", default=False),
 }
+
+COMPARED = {name: PAGE[name] for name in ("title", "force")}
 
 OUTPUT = {
     "json": Option(bool, "Print one JSON object on stdout, and nothing else there.", default=False),
