@@ -288,7 +288,7 @@ def test_one_lap_of_em_counts_all_alignments():
     """From even links, two laps of EM equal counts of alignments that are listed."""
     pairs = [([1, 2], [0, 1]), ([1], [0, 0]), ([2, 1, 2], [1, 2])]
     lexicon, data = bitext(pairs, 1e-300, 4, 4)
-    model, result = fit(ibm1, EM(max_iter=1, tol=0), lexicon, data, null=0.2)
+    _, result = fit(ibm1, EM(max_iter=1, tol=0), lexicon, data, null=0.2)
     even = fit_even(pairs)
     table = even / even.sum(1, keepdims=True).clip(1e-300)
     expected = np.zeros_like(even)
