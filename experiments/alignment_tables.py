@@ -66,9 +66,10 @@ def show(rates: dict[str, float]) -> str:
     )
 
 
-def aligner(model: str, engine: str, laps: int = LAPS, **options: Any) -> Any:
+def aligner(model: str, engine: Any, laps: int = LAPS, **options: Any) -> Any:
     """One of both models with an engine, from even links."""
-    made = ENGINES[engine](laps) if engine in ENGINES else engine
+    is_named = isinstance(engine, str) and engine in ENGINES
+    made = ENGINES[engine](laps) if is_named else engine
     if model == "HMM":
         options = {"ibm1_laps": laps, **options}
     return MODELS[model](inference=made, random_state=0, **options)
