@@ -72,7 +72,7 @@ ALIGNER_OPTIONS = (
 )  # fmt: skip
 ALIGNER_DEFAULTS = {
     "directions": "both",
-    "word_concentration": "0.01",
+    "word_concentration": "0.003",
     "null": "0.05",
     "max_length": "500",
 }
