@@ -120,7 +120,6 @@ class Goal(Callback):
     """Ends a little fit that will not reach a bound at its present rate.
 
     wanted : the bound to reach with n_free components; each further one must bring `price` more
-    n_sure : passes that are made in any case
     patience : factor on an extrapolation. If each pass closes less of the gap than the one before,
         at a constant ratio, all later passes together close closed ** 2 / (before - closed). A fit
         that needs more than `patience` times that is ended
@@ -133,10 +132,8 @@ class Goal(Callback):
         n_free: int = 0,
         price: float = 0.0,
         patience: float = np.inf,
-        n_sure: int = 3,
     ) -> None:
         self.wanted, self.n_free, self.price, self.patience = wanted, n_free, price, patience
-        self.n_sure = n_sure
         self.max_iter, self.last, self.closed = 0, -np.inf, np.inf
 
     def on_lap(self, record: LapRecord) -> None:
@@ -153,7 +150,7 @@ class Goal(Callback):
         n_left = float(self.max_iter - lap)
         if 0.0 <= closed < before < np.inf:
             n_left = min(n_left, self.patience * closed / (before - closed))
-        return lap > self.n_sure and gap > closed * n_left
+        return lap > 3 and gap > closed * n_left
 
 
 def little_fit(

@@ -35,7 +35,6 @@ MANY_UNITS = 256  # touched units from which on it does
 # A trial without a component looks at so many units and rows first, if there are more than twice
 # as many: what most of them lose shows there.
 FEW_UNITS, FEW_ROWS = 5, 5_000
-LOOK_PASSES = 2  # of such a look, before it may end
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
@@ -129,7 +128,7 @@ def _look(scene: Scene, fit: PartialFit, n_passes: int, share: float, margin: fl
         before.add(layer.found.counts)
     params = model.global_step(before.view(), scene.params)
     bound = float(model.bound(before.view(), params)) - margin
-    goal = Goal(bound, patience=model.structure.patience, n_sure=LOOK_PASSES)
+    goal = Goal(bound, patience=model.structure.patience)
     look = replace(fit, part=some, scale=scale)
     look.run(n_passes, goal, TOL * scene.data.n_observations, enough=bound)
     scene.spend(some, look.n_infers + 1)
