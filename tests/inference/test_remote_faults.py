@@ -60,9 +60,11 @@ class Trouble:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def refuse(self, path: str) -> None:
-        mine = f"{path}.{os.getpid()}"
-        with contextlib.suppress(OSError):
-            os.rename(path, mine)
+        path, _, owner = path.partition(".owner")
+        mine = f"{path}.owner{os.getpid()}"
+        if not owner:
+            with contextlib.suppress(OSError):
+                os.rename(path, mine)
         if os.path.exists(mine):
             raise ShardError("shard rows7.npy cannot be read", tasks.describe_host()[:2])
 
@@ -198,7 +200,7 @@ def test_a_fit_whose_scheduler_is_lost_resumes_elsewhere(tmp_path: Path, monkeyp
         model = sb.Mixture(2, random_state=0, inference=engine(callbacks=[killer], **saved))
         with sb.workers(client), pytest.raises(WorkersLostError, match="lost"):
             model.fit(X)
-        print(f"error {time.monotonic() - killer.killed:.1f} s after the kill")
+        assert time.monotonic() - killer.killed < 30  # it does not wait for the scheduler's return
         assert len(model.trace_.laps) >= 2  # usable, as after Ctrl-C
         assert model.predict(X).shape == (600,)
     resumed = sb.Mixture(2, random_state=0, inference=engine(**saved)).resume(X)
