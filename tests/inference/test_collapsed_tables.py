@@ -319,7 +319,7 @@ def test_settings_are_kept_in_files(tmp_path):
         ({"inference": sb.CollapsedVB(moves="merge")}, "moves must be None, or a list of objects"),
         (
             {"inference": sb.CollapsedVB(moves=[sb.Merge()]), "root": "beta"},
-            r"merges of collapsed fits are for HDPHMM\(root='tables'\)",
+            r"merges of collapsed fits are for root='tables';",
         ),
     ],
 )

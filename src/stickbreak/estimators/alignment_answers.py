@@ -24,7 +24,7 @@ from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
-from .reported_words import aligner_values
+from .reported_words import aligner_values, observe_pairs
 from .views import Labeled, draw_view, make_view
 
 if TYPE_CHECKING:
@@ -325,6 +325,7 @@ class AlignerAnswers(Estimator):
 
     plot = plot_alignment
     _report_values = aligner_values
+    _observe = observe_pairs
     _names_rows = False
 
 

@@ -140,15 +140,22 @@ class Scene:
     @cached_property
     def sample(self) -> Sample:
         """Rows for planning, with their shares. Drawn once a lap, when a move first asks."""
-        size = max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
-        batch = self.data.sample(size, self.rng)
+        batch = self.data.sample(self.sample_size, self.rng)
+        scale = self.data.n_observations / batch.n_observations
+        return Sample(batch, self.shares_of(batch), scale)
+
+    @property
+    def sample_size(self) -> int:
+        """Most rows whose shares are worth their memory."""
+        return max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
+
+    def shares_of(self, batch: Batch) -> Array:
+        """(n, K) posterior shares of some rows, repeats included."""
         potentials = self.model.potentials(
             self.total.restrict(batch.symbols), self.params, MeanLog()
         )
         shares = self.model.shares(potentials, batch, self.pool)
-        if batch.repeats is not None:
-            shares = shares * batch.repeats[:, None]
-        return Sample(batch, shares, self.data.n_observations / batch.n_observations)
+        return shares if batch.repeats is None else shares * batch.repeats[:, None]
 
     @cached_property
     def misfit(self) -> Array | None:

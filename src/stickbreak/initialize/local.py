@@ -89,7 +89,8 @@ def sweep_on(
 ) -> Start:
     """Where collapsed sweeps from a start end."""
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
-    found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    fixed = replace(model, learns=False, prior=model.prior.held())
+    found = run(fixed, engine, data, start, pool=pool)
     require_whole_run(found)
     own = found.warm()
     warm = None if own is None else model.structure.warm_of(data.whole(), own, model.axis)

@@ -86,10 +86,11 @@ def refine_hard(
 ) -> Summary:
     """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch.
 
-    Of EM, where the structure finds no best labelling.
+    Of EM, where the structure finds no best labelling, or only slowly.
     """
     counts, accumulator = seed, Memoized()
-    rule = Hard(Mode()) if model.structure.has_best else Mode()
+    is_hard = model.structure.has_best and model.structure.starts_by_best
+    rule = Hard(Mode()) if is_hard else Mode()
     for _ in range(n_passes):
         state = accumulator.begin(Start(counts, params), tuple(range(seed.size(model.axis))), 1)
         for edit in model.upkeep(counts):
