@@ -103,9 +103,7 @@ def test_sums_in_logarithms_miss_the_same() -> None:
 def test_sweeps_and_local_steps_miss_the_same() -> None:
     data = sentences(10, 3, longest=7)
     own, counts, params, rule = begin(data)
-    swept, _ = rule.visit(
-        MODEL, counts, params, data.whole(), None, (), SERIAL
-    )  # own counts stay in
+    swept, _ = rule.visit(MODEL, counts, params, data.whole(), None, (), SERIAL)
     found, _ = MODEL.local_step(rule.potentials(MODEL, counts, params), data.whole())
     for name in (*LOGS, "root", "binary_rule"):
         # sweeps keep float32

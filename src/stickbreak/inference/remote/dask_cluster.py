@@ -31,14 +31,14 @@ class DaskPlace:
         self, client: Client, *, lanes: int | None = None, holds_memory: bool = True
     ) -> None:
         self._dask = require_extra("distributed", "dask", "a dask cluster")
-        if client.status != "running":
-            raise ValueError(
-                f"the dask client is {client.status}: make a new Client to a running cluster"
-            )
         if client.asynchronous:
             raise ValueError(
                 "the dask client belongs to an event loop (asynchronous=True), which a fit would "
                 "block: give a Client of its own"
+            )
+        if client.status != "running":
+            raise ValueError(
+                f"the dask client is {client.status}: make a new Client to a running cluster"
             )
         self.lanes, self._client = lanes, client
         self._host: Host = describe_host(holds_memory)
