@@ -51,9 +51,9 @@ def test_what_is_no_place_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             enter(bad)
-    for lanes in (0, 3, True):
+    for size in (0, 3, True):
         with pytest.raises(ValueError, match="power of two"):
-            enter(ThreadPoolExecutor(1), lanes=lanes)
+            enter(ThreadPoolExecutor(1), lanes=size)
 
 
 def test_an_executor_that_is_shut_down_is_refused() -> None:
