@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ConlluSentence,
         ConstituentTree,
         lag_rows,
+        open_shards,
         open_table,
         read_bitext,
         read_conllu,
@@ -107,7 +108,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": (
-        "ConlluSentence", "ConstituentTree", "lag_rows", "open_table", "read_bitext",
+        "ConlluSentence", "ConstituentTree", "lag_rows", "open_shards", "open_table", "read_bitext",
         "read_conllu", "read_corpus", "read_gold", "read_links", "read_pieces", "read_trees",
         "symmetrize", "write_conllu", "write_trees",
     ),
@@ -227,6 +228,7 @@ __all__ = [
     "diagnose",
     "lag_rows",
     "load",
+    "open_shards",
     "open_table",
     "read_bitext",
     "read_conllu",

@@ -15,6 +15,7 @@ from stickbreak.inference import ExcludeOwn
 from stickbreak.kernels.tree.charts import Grammar
 from stickbreak.kernels.tree.sentences import LogGrammar, absent_sentences
 from stickbreak.models import hdp_grammar
+from stickbreak.stats import SERIAL
 from stickbreak.structures.tree.collapsed import known_brackets
 
 Array = np.ndarray
@@ -102,7 +103,7 @@ def test_sums_in_logarithms_miss_the_same() -> None:
 def test_sweeps_and_local_steps_miss_the_same() -> None:
     data = sentences(10, 3, longest=7)
     own, counts, params, rule = begin(data)
-    swept, _ = rule.visit(MODEL, counts, params, data.whole(), None, (), SERIAL)  # own counts stay in
+    swept, _ = rule.visit(MODEL, counts, params, data.whole(), None, (), SERIAL)
     found, _ = MODEL.local_step(rule.potentials(MODEL, counts, params), data.whole())
     for name in (*LOGS, "root", "binary_rule"):
         # sweeps keep float32

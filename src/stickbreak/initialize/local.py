@@ -98,6 +98,6 @@ def sweep_on(
 
 
 def require_whole_run(found: Result) -> None:
-    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
-    if found.is_interrupted:
-        raise KeyboardInterrupt
+    """Raise what ended a start early, Ctrl-C for one: what is left of it is no fit."""
+    if found.ended_by is not None:
+        raise found.ended_by
