@@ -123,11 +123,12 @@ class Documents(Sequences):
 def own_vocabulary(batch: Batch) -> Batch:
     """The batch with its own vocabulary, so that counts and potentials are as small as its data.
 
-    Vectors stay as they are.
+    Vectors stay as they are, and so do rows of several symbols, or with missing ones.
     """
-    if batch.rows.dtype.kind not in "iu":
+    rows = batch.rows
+    if rows.dtype.kind not in "iu" or rows.shape[1] != 1 or (rows < 0).any():
         return batch
-    symbols, renamed = np.unique(batch.rows, return_inverse=True)
+    symbols, renamed = np.unique(rows, return_inverse=True)
     return replace(
         batch, rows=renamed.reshape(-1, 1).astype(np.int32), symbols=symbols.astype(np.int64)
     )

@@ -29,7 +29,7 @@ from stickbreak.initialize import from_previous
 from stickbreak.models import Model
 from stickbreak.progress import Progress
 from stickbreak.protocols import Pool
-from stickbreak.reading import Schema, Stack
+from stickbreak.reading import Groups, Schema, Stack
 from stickbreak.stats import Array
 
 from .engine_choice import TRUNCATION
@@ -205,7 +205,7 @@ def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, poo
     Those are computed when asked for.
     """
     fitted = Fitted.from_result(result, engine, task.schema)
-    if isinstance(task.table, Stack):
+    if isinstance(task.table, Stack | Groups):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:
         return estimator._with_answers(fitted, result, task, pool)

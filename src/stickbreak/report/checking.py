@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Chain, Document, Independent, SemiMarkov
+from stickbreak.structures import Chain, Document, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
@@ -45,6 +45,9 @@ def _(structure: Any) -> tuple[Check, ...]:
 def _(structure: Any) -> tuple[Check, ...]:
     more = (check_flicker, check_stays, check_columns)
     return (check_convergence, check_near_moves, check_outliers, *more)
+
+
+checks_of.register(Group)(checks_of.dispatch(object))  # those of documents are of their words
 
 
 @checks_of.register(Document)
