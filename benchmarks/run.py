@@ -29,6 +29,7 @@ NAMES = (
     "search_cost",
     "scaling",
     "on_disk",
+    "corpora_on_disk",
     "out_of_core",
     "imports",
     "quality",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stickbreak.data import Batch, Documents, Table
+from stickbreak.data import Documents, Table
 from stickbreak.families.base import BaseFamily
 
 from .schema import Given, Schema
@@ -29,15 +29,6 @@ class Groups(Documents):
         """How they were given."""
         assert self.offsets is not None
         return Shape(self.offsets, self.n_before, self.is_list)
-
-    def parts(self) -> list[Table]:
-        """The batches as separate groups."""
-        return [self._of(batch) for batch in self.batches()]
-
-    def _of(self, batch: Batch) -> Groups:
-        rows = batch.rows if batch.symbols is None else batch.symbols[batch.rows]
-        given = rows, batch.repeats, batch.sets, batch.offsets, batch.times
-        return Groups(*given, n_before=self.n_before, is_list=self.is_list)
 
     def without_groups(self) -> Table:
         """The rows as a table, each as often as its group counts."""
