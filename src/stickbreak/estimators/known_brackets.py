@@ -34,13 +34,13 @@ def read_brackets(given: Any, table: Stack, schema: Schema) -> Companion:
 
 
 def _words_of(table: Stack, schema: Schema, s: int) -> list[str] | None:
-    """Words of a sentence; None if they are numbers or vectors."""
+    """Words of a sentence; None if they are numbers or vectors, or some are missing."""
     assert table.offsets is not None
     words = next(iter(schema.categories.values()), None)
     if words is None:
         return None
     rows = np.asarray(table.rows[table.offsets[s] : table.offsets[s + 1], 0])
-    return [str(words[int(code)]) for code in rows]
+    return [str(words[int(code)]) for code in rows] if (rows >= 0).all() else None
 
 
 def _check_words(tree: ConstituentTree, words: list[str] | None, n: int, s: int) -> None:
