@@ -87,7 +87,7 @@ def fit_from_truth(found: list[Sentence], K: int = N_CATEGORIES, root: str = "be
     for s, sentence in enumerate(found):
         keep_truth(sentence, s, int(ends[s]), own)
     params = model.start_params(K)
-    counts = ExcludeOwn().count(model, params, data.whole(), own, map)
+    counts = ExcludeOwn().count(model, params, data.whole(), own, SERIAL)
     start = Start(counts, model.global_step(counts, params))
     return float(run_engine(model, sb.BatchVB(max_iter=LAPS), data, start).bound)
 

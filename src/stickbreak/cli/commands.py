@@ -14,11 +14,13 @@ from stickbreak._version import __version__
 from .file_arguments import (
     AnyFile,
     BitextFile,
+    CompareTo,
     CorpusFile,
     DataFile,
     LinksTo,
     MaybeData,
     ModelFile,
+    OtherModel,
     PageTo,
     SaveTo,
     SentenceFile,
@@ -31,6 +33,7 @@ from .options import (
     ALIGNERS,
     BITEXT,
     CHECKS,
+    COMPARED,
     DATA,
     ENGINE,
     ESTIMATOR,
@@ -55,7 +58,17 @@ class _InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names."""
-        return ["example", "fit", "show", "report", "predict", "score", "resume", "warmup"]
+        return [
+            "example",
+            "fit",
+            "show",
+            "report",
+            "compare",
+            "predict",
+            "score",
+            "resume",
+            "warmup",
+        ]
 
 
 app = typer.Typer(
@@ -305,6 +318,28 @@ def report(
     from .reporting import write_report
 
     write_report(model, data, out, options)
+
+
+@_add(
+    *FIRST_FIT,
+    "stickbreak fit mixture clusters.csv --n-components 2 --out two.stickbreak",
+    "stickbreak compare clusters.stickbreak two.stickbreak clusters.csv --html compared.html",
+    tables=(COMPARED, USE, OUTPUT),
+)
+def compare(
+    one: ModelFile,
+    other: OtherModel,
+    data: MaybeData = None,
+    html: CompareTo = None,
+    **options: Any,
+) -> None:
+    """Two saved models side by side: bounds, held-out scores, and where rows went.
+
+    Without DATA there is no score, and no flow of rows.
+    """
+    from .reporting import write_comparison
+
+    write_comparison(one, other, data, html, options)
 
 
 @_add(*CHECKPOINTED, tables=(RESUME, OUTPUT))

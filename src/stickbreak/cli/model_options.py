@@ -58,7 +58,7 @@ MIXTURE_OPTIONS = (
 )
 
 TOPIC_INITS = (
-    '"collapsed" (60 collapsed sweeps from random shares of every word); others are "documents" '
+    '"collapsed" (120 collapsed sweeps from random shares of every word); others are "documents" '
     '(clusters of documents by their words), "random" (documents far apart) and "local" (random '
     "shares)"
 )
@@ -72,7 +72,7 @@ ALIGNER_OPTIONS = (
 )  # fmt: skip
 ALIGNER_DEFAULTS = {
     "directions": "both",
-    "word_concentration": "0.01",
+    "word_concentration": "0.003",
     "null": "0.05",
     "max_length": "500",
 }

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "DATA", "ENGINE", "ESTIMATOR", "OUTPUT",
-    "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE", "USE",
-    "VOCABULARY", "Option", "Stopped", "with_options",
+    "ALIGNERS", "ALIGNER_ENGINE", "BITEXT", "CHECKS", "COMPARED", "DATA", "ENGINE", "ESTIMATOR",
+    "OUTPUT", "PAGE", "RESUME", "SENTENCES", "SEQUENCES", "SYMMETRIZE", "TOPICS", "TOPIC_ENGINE",
+    "USE", "VOCABULARY", "Option", "Stopped", "with_options",
 ]  # fmt: skip
 
 
@@ -149,7 +149,10 @@ ENGINE = {
 TOPICS = {
     "n_components": Option(int, "Number of topics"),
     "concentration": Option(
-        float, "Of the prior on a document's topics; small values give documents of few topics"
+        str,
+        "Of the prior on a document's topics; small values give documents of few topics. lda: also "
+        "one number for each topic, with commas between, or auto to learn these",
+        metavar="C[,C...]",
     ),
     "top_concentration": Option(
         float, "Of the shares that all documents have in common; large values expect many topics"
@@ -318,6 +321,8 @@ PAGE = {
     "no_data": Option(bool, "No row of the data may be in the page: only sums.", default=False),
     "no_texts": Option(bool, "No words of documents may be in the page.", default=False),
 }
+
+COMPARED = {name: PAGE[name] for name in ("title", "force")}
 
 OUTPUT = {
     "json": Option(bool, "Print one JSON object on stdout, and nothing else there.", default=False),

@@ -209,15 +209,15 @@ class AlignerEstimator(AlignerAnswers):
     def _fit(self, given: Given) -> Self:
         bitext = open_pairs(given.X, self.verbose)
         forward, reverse = self._both(given, bitext)
-        fitted, is_interrupted = fit_from_starts(self, self._prepare(forward, None))
-        if reverse is not None and not is_interrupted:
+        fitted, ended_by = fit_from_starts(self, self._prepare(forward, None))
+        if reverse is not None and ended_by is None:
             with warnings.catch_warnings():  # what is left out was said already
                 warnings.simplefilter("ignore", DataWarning)
                 task = self._prepare(reverse, None)
-            other, is_interrupted = fit_from_starts(self, task)
+            other, ended_by = fit_from_starts(self, task)
             fitted = replace(fitted, reverse=other)
         _warn_of_none(fitted, bitext)
-        return self._keep(fitted, is_interrupted)
+        return self._keep(fitted, ended_by)
 
     def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
         """Arguments with the bitext, and with its sides exchanged if that is asked for."""
@@ -240,11 +240,11 @@ class AlignerEstimator(AlignerAnswers):
         saved, self._saved = self._saved, None
         return self._keep(*resume_fit(self, self._prepare(given, None), saved))
 
-    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
+    def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
         """Keep the result. How many laps there are is a setting, so that none is warned about."""
         self._fitted = fitted
-        if is_interrupted:
-            raise KeyboardInterrupt
+        if ended_by is not None:
+            raise ended_by
         if not np.isfinite(fitted.counts.log_z):
             raise NumericalError(f"the fit ended with a log_z of {fitted.counts.log_z}")
         return self

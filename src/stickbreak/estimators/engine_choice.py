@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stickbreak.errors import StickbreakWarning
 from stickbreak.inference import ENGINES, CollapsedVB, Draw, DrawOwn, Engine, Hard, MeanLog, Mode
 from stickbreak.models import Model
-from stickbreak.priors import GammaPrior
+from stickbreak.priors import is_learned
 
 if TYPE_CHECKING:
     from .base import Estimator
@@ -77,7 +77,7 @@ def check_learning(estimator: Estimator) -> None:
             "learned; use learn_prior=False"
         )
     prior, engine = estimator._prior_of(estimator), pick_engine(estimator, False)
-    numbers = [f"{n}={v!r}" for n, v in prior.items() if isinstance(v, GammaPrior)]
+    numbers = [f"{n}={v!r}" for n, v in prior.items() if is_learned(v)]
     learned = ["learn_prior=True"] * learn_prior + numbers
     is_by_tables = learned == ["learn_prior=True"] and estimator._learns_collapsed(family)
     if learned and not isinstance(engine.rule(), MeanLog) and not is_by_tables:

@@ -19,7 +19,7 @@ from .base import Estimator
 from .engine_choice import pick_engine
 from .engine_runs import Task
 from .fitted import Fitted
-from .reported_words import tree_values
+from .reported_words import observe_trees, tree_values
 from .tree_views import plot_trees
 
 __all__ = ["Rule", "TreeEstimator"]
@@ -57,6 +57,7 @@ class TreeEstimator(Estimator):
 
     plot = plot_trees
     _report_values = tree_values
+    _observe = observe_trees
     _names_rows = False
 
     # ------------------------------------------------------------------ subclasses must define

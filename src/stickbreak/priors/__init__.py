@@ -1,5 +1,6 @@
 """How components are shared out."""
 
+from .asymmetric_topics import AsymmetricTopics, is_learned
 from .base import BasePrior
 from .concentration import GammaPrior, UncertainConcentration
 from .dirichlet import ROWS, RowTable, SymmetricDirichlet
@@ -42,13 +43,14 @@ from .valence import ValenceRows
 from .weak_limit import WeakLimitRows
 
 __all__ = [
-    "ROWS", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups", "DirichletRows",
-    "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps", "FreeDurations",
-    "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics", "Jumps",
-    "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo", "Root",
-    "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
+    "ROWS", "AsymmetricTopics", "BaseDuration", "BasePrior", "BetaRoot", "ChainGroups",
+    "DirichletRows", "DirichletRules", "DirichletSegments", "DirichletTopics", "FertileJumps",
+    "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
+    "Jumps", "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo",
+    "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
     "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "TableRules", "Term",
     "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
-    "WeakLimitSegments", "WeakLimitTopics", "linear_term", "make_duration", "truncated_slope",
+    "WeakLimitSegments", "WeakLimitTopics", "is_learned", "linear_term", "make_duration",
+    "truncated_slope",
 ]  # fmt: skip

@@ -1,0 +1,86 @@
+"""Aligners: the same links with any number of threads, and after having been stopped or killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import numpy as np
+import pytest
+from inference.killed_fits import Slow, kill_when_due
+
+import stickbreak as sb
+from stickbreak.cli.example import make_pairs
+
+PAIRS = [(e, f) for e, f, _ in make_pairs(80, np.random.default_rng(1))]
+ENGINES = {
+    "em": sb.EM,
+    "hard-em": sb.HardEM,
+    "memoized": lambda **given: sb.MemoizedVB(n_batches=4, moves=(), **given),
+    "stochastic": lambda **given: sb.StochasticVB(batch_size=20, **given),
+    "collapsed": sb.CollapsedVB,
+    "stochastic-collapsed": lambda **given: sb.StochasticCollapsedVB(batch_size=20, **given),
+    "collapsed-gibbs": sb.CollapsedGibbs,
+}
+# kernels that no other test of this group compiles
+DRAWN = pytest.param("collapsed-gibbs", marks=pytest.mark.slow)
+NAMES = [*(name for name in ENGINES if name != "collapsed-gibbs"), DRAWN]
+
+
+class Stop(sb.Callback):
+    """Ctrl-C after the second lap."""
+
+    def on_lap(self, record: Any) -> None:
+        if record.lap == 2:
+            raise KeyboardInterrupt
+
+
+def make(name: str, n_jobs: int = 1, cls: Any = sb.HMMAligner, **given: Any) -> Any:
+    engine = ENGINES[name](max_iter=4, **given)
+    return cls(directions="forward", inference=engine, ibm1_laps=2, n_jobs=n_jobs, random_state=7)
+
+
+def answers(model: Any) -> Any:
+    return list(model.links_), model.score(PAIRS)
+
+
+@pytest.fixture(autouse=True)
+def several_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stickbreak.inference.collapsed.SWEEP_ROWS", 100)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_depend_on_neither_threads_nor_being_stopped(name: str, tmp_path: Path) -> None:
+    whole = answers(make(name).fit(PAIRS))
+    assert answers(make(name, n_jobs=3).fit(PAIRS)) == whole
+    kept: dict[str, Any] = {"checkpoint": str(tmp_path / "c"), "checkpoint_every": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        make(name, **kept, callbacks=(Stop(),)).fit(PAIRS)
+    assert answers(make(name, n_jobs=2, **kept).resume(PAIRS)) == whole
+    assert answers(make(name, **kept).resume(PAIRS)) == whole  # nothing is left to do
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["collapsed", "collapsed-gibbs", "stochastic-collapsed"])
+def test_a_killed_fit_is_resumed_with_the_same_links(name: str, tmp_path: Path) -> None:
+    whole, killed = answers(make(name).fit(PAIRS)), 0
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for wait in (0.0, 0.01, 0.03, 0.1, 0.3):
+        path = tmp_path / f"killed-{wait}"
+        child = Popen([sys.executable, __file__, name, str(path)], env=environment)
+        killed += kill_when_due(child.pid, lambda: child.poll() is None, path, wait)  # noqa: B023
+        child.wait()
+        kept: dict[str, Any] = {"checkpoint": str(path), "checkpoint_every": 0.0}
+        assert answers(make(name, n_jobs=2, **kept).resume(PAIRS)) == whole
+    assert killed >= 2
+
+
+if __name__ == "__main__":  # the fit that is killed
+    from stickbreak.inference import collapsed
+
+    collapsed.SWEEP_ROWS = 100
+    given = {"checkpoint": sys.argv[2], "checkpoint_every": 0.0, "callbacks": (Slow(),)}
+    make(sys.argv[1], **given).fit(PAIRS)
