@@ -122,9 +122,10 @@ def sampled_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
     """Ten drawn segmentations of every sequence, negative binomial lengths of r stages."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
-    uniforms = np.random.default_rng(1).random((10, T * n_units))
+    buffers, uniforms = Buffers(), np.random.default_rng(1).random((10, T * n_units))
     return lambda: [
-        draw_stages(evidence, start, steps, lengths, offsets, each) for each in uniforms
+        draw_stages(evidence, start, steps, lengths, offsets, each, buffers=buffers)
+        for each in uniforms
     ]
 
 
