@@ -30,7 +30,7 @@ SEQUENCES = [
 DOCUMENTS = [["cat", "dog", "fur"] * 3, ["salt", "soup", "pan"] * 3] * 10
 PAIRS = [("a house", "ein Haus"), ("the house", "das Haus"), ("a book", "ein Buch")] * 4
 SENTENCES = ["DET NOUN VERB", "NOUN VERB DET NOUN"] * 5
-TREES = ["( (S (NP (D the) (N cat)) (V sleeps)))", "( (S (NP (D a) (N dog)) (V sees)))"] * 6
+TREES = ["( (S (NP (D the) (N cat)) (VP (V sleeps))))", "( (S (NP (N she)) (VP (V sees))))"] * 6
 CASES = {
     "mixture": (sb.Mixture(2, random_state=0), ROWS),
     "dp": (sb.DPMixture(random_state=0), ROWS),
@@ -112,7 +112,8 @@ def check_answers(tree, model):
     assert lead.startswith(f"{max(n, 1):,} "), lead
     largest = int(np.argmax(np.where(model.counts_ >= 1, model.weights_, 0)))
     assert re.search(rf"The largest is [\w ]+ {largest}\b", lead), lead
-    assert len(re.findall(r"%|sd", parts["chapter-found"])) >= 2
+    n_told = len(re.findall(r"%|sd|\u00d7", parts["chapter-found"]))
+    assert n_told >= min(n, 2)
     assert re.search(r"sure|apart|shared|needs data|topics with|no section", parts["chapter-sure"])
     assert "sb.load(" in parts["chapter-next"]
     assert "again = clone(model)" in parts["chapter-next"]
@@ -198,7 +199,7 @@ def test_words_by_relevance_are_those_of_top_words():
             rank = [relevance * p + (1 - relevance) * (p - given["overall"][w]) for w, p in own]
             values = {given["names"][w]: r for (w, _), r in zip(own, rank, strict=True)}
             best = sorted(values.values(), reverse=True)[:3]
-            assert [values[word] for word in expected] == pytest.approx(best, abs=2e-4)
+            assert [values[word] for word in expected] == pytest.approx(best, abs=2e-7)
 
 
 def test_same_bytes_again_and_after_save_and_load(tmp_path):
@@ -340,7 +341,7 @@ def test_relevance_is_the_published_formula_on_the_model_s_own_counts():
                  for w, lp in given["topics"][str(k)]),
                 reverse=True,
             )[:3]  # fmt: skip
-            assert own == pytest.approx(best, abs=2e-4)
+            assert own == pytest.approx(best, abs=2e-7)
 
 
 @pytest.mark.slow
@@ -361,7 +362,7 @@ def test_words_by_relevance_are_those_of_pyldavis():
     p, weights = pd.DataFrame(model.topic_word_), pd.Series(model.weights_)
     overall = weights.to_numpy() @ model.topic_word_
     for relevance in (0.0, 0.3, 0.6, 1.0):
-        ranks = prepare._find_relevance(np.log(p / overall), np.log(p), 12, relevance)
+        ranks = prepare._find_relevance(np.log(p), np.log(p / overall), 12, relevance)
         for k in range(4):
             own = sorted(
                 ((relevance * lp + (1 - relevance) * (lp - given["overall"][w]),

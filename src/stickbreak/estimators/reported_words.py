@@ -111,7 +111,7 @@ def observe_pairs(
 ) -> Subject:
     """The subject with the score of X, and posteriors of the links of some sentence pairs."""
     bitext = open_pairs(X, self.verbose)
-    subject = observe_score(self, subject, bitext, by, where)  # type: ignore[arg-type]
+    subject = observe_score(self, subject, bitext, by, where)
     if not subject.shows_texts:
         return subject
     fits = [s for s in range(min(len(bitext), 1000)) if _are_short(bitext[s])][:N_SHOWN]

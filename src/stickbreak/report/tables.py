@@ -21,7 +21,7 @@ from .drawing import (
     table,
 )
 from .markup import Markup, clean, join, tag
-from .profiles import profile_of
+from .profiles import has_spread, profile_of
 from .sections import Section, data_of, sections_of
 from .subject import Subject
 
@@ -55,7 +55,7 @@ def _(structure: Any, subject: Subject) -> dict[str, Any]:
 def scatter_columns(subject: Subject) -> Array | None:
     """Positions of the columns that tell most, for families with means; else None."""
     mean = subject.posterior.get("mean")
-    if mean is None or mean.ndim != 2 or mean.shape[1] < 2:
+    if mean is None or mean.ndim != 2 or mean.shape[1] < 2 or not has_spread(subject.posterior):
         return None
     profile = profile_of(subject.family, subject)
     if profile is None or len(profile.telling) != mean.shape[1]:

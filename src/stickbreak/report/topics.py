@@ -70,10 +70,10 @@ def word_data(subject: Subject) -> dict[str, Any] | None:
             found.update(np.argpartition(-rank, most - 1)[:most].tolist())
         for v in sorted(found):
             used.setdefault(int(v), len(used))
-        topics[str(k)] = [[used[v], round(float(log_p[v]), 4)] for v in sorted(found)]
+        topics[str(k)] = [[used[v], round(float(log_p[v]), 7)] for v in sorted(found)]
     return {
         "names": [clean(str(subject.columns[v]))[:60] for v in used],
-        "overall": [round(float(overall[v]), 4) for v in used],
+        "overall": [round(float(overall[v]), 7) for v in used],
         "topics": topics,
         "used": [_used(probability[:, v], subject) for v in used],
         "most": N_WORDS,
