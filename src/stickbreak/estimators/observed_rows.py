@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows
+from stickbreak.report.profiles import has_spread
 from stickbreak.stats import Array
 
 from .fitted import Fitted
@@ -188,7 +189,7 @@ def _joins(fitted: Fitted, shares: Array) -> list[tuple[float, int, int]]:
 def _why(subject: Subject, table: Table, row: int) -> str:
     """Columns in which a row is furthest from all components, in their standard deviations."""
     posterior = subject.posterior
-    if "mean" not in posterior or is_sparse(table.rows):
+    if "mean" not in posterior or is_sparse(table.rows) or not has_spread(posterior):
         return ""
     mean = posterior["mean"]
     variance = posterior.get("variance")

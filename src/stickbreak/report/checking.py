@@ -13,7 +13,7 @@ from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
-from .profiles import variance_of
+from .profiles import has_spread, variance_of
 from .replicas import Replica, stays_of
 from .subject import Subject
 
@@ -229,7 +229,7 @@ def _aspects(subject: Subject, replica: Replica) -> Array:
     """
     rows, posterior = np.asarray(replica.rows), subject.posterior
     mean = posterior.get("mean")
-    if mean is None or mean.shape[1:] != rows.shape[1:]:
+    if mean is None or mean.shape[1:] != rows.shape[1:] or not has_spread(posterior):
         return rows
     spread = np.sqrt(variance_of(posterior))[replica.labels]
     return np.concatenate([rows, (rows - mean[replica.labels]) / spread], axis=1)

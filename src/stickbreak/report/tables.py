@@ -21,7 +21,7 @@ from .drawing import (
     table,
 )
 from .markup import Markup, clean, join, tag
-from .profiles import profile_of
+from .profiles import has_spread, profile_of
 from .sections import Section, data_of, facts_of, sections_of
 from .subject import Subject
 
@@ -60,7 +60,7 @@ facts_of.register(Group)(facts_of.dispatch(object))  # a document has facts of i
 def scatter_columns(subject: Subject) -> Array | None:
     """Positions of the columns that tell most, for families with means; else None."""
     mean = subject.posterior.get("mean")
-    if mean is None or mean.ndim != 2 or mean.shape[1] < 2:
+    if mean is None or mean.ndim != 2 or mean.shape[1] < 2 or not has_spread(subject.posterior):
         return None
     profile = profile_of(subject.family, subject)
     if profile is None or len(profile.telling) != mean.shape[1]:
