@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         ModelFileError,
         NoRoomError,
         NumericalError,
+        ShardError,
         StickbreakWarning,
+        WorkersLostError,
     )
     from .estimators import (
         DMV,
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
         StochasticVB,
         SubchainVB,
     )
+    from .inference.remote import workers
     from .moves import Birth, Delete, Loosen, Merge
     from .priors import (
         FreeDurations,
@@ -110,7 +113,7 @@ _HOMES = {
     ),
     "errors": (
         "CheckpointError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NoRoomError",
-        "NumericalError", "StickbreakWarning",
+        "NumericalError", "ShardError", "StickbreakWarning", "WorkersLostError",
     ),
     "estimators": (
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
@@ -127,6 +130,7 @@ _HOMES = {
         "EM", "BatchVB", "Callback", "CollapsedGibbs", "CollapsedVB", "Gibbs", "HardEM",
         "MemoizedVB", "StochasticCollapsedVB", "StochasticVB", "SubchainVB",
     ),
+    "inference.remote": ("workers",),
     "moves": ("Birth", "Delete", "Loosen", "Merge"),
     "priors": (
         "FreeDurations", "GammaPrior", "Geometric", "NegativeBinomial", "ShiftedPoisson",
@@ -208,6 +212,7 @@ __all__ = [
     "Report",
     "SegmentFilter",
     "Segments",
+    "ShardError",
     "ShiftedPoisson",
     "StickbreakWarning",
     "StochasticCollapsedVB",
@@ -215,6 +220,7 @@ __all__ = [
     "SubchainVB",
     "TableRoot",
     "TemplateGrammar",
+    "WorkersLostError",
     "ZeroMeanGaussian",
     "__version__",
     "compare",
@@ -231,6 +237,7 @@ __all__ = [
     "read_trees",
     "resume",
     "symmetrize",
+    "workers",
     "write_conllu",
     "write_trees",
 ]

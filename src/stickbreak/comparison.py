@@ -15,7 +15,7 @@ import numpy as np
 
 from stickbreak.errors import DataWarning
 from stickbreak.extras import require_extra
-from stickbreak.report.comparing import Compared, Flow, Report, write_comparison
+from stickbreak.report.comparing import Compared, Flow, Report, partners_of, write_comparison
 
 __all__ = ["ComparedModel", "Comparison", "compare"]
 
@@ -26,6 +26,7 @@ TITLES = {
     "score": "held-out",
     "n_iter": "laps",
 }
+MOST_CHANGED = 50  # rows in the page of a comparison
 DIGITS = {"rows": 0, "bound": 2, "bound_per_row": 4, "score": 4, "seconds": 2}
 
 
@@ -243,10 +244,19 @@ def _flow_between(models: Sequence[Any], names: Sequence[str], X: Any) -> Flow |
     first, second = (
         np.concatenate([np.atleast_1d(p) for p in model.score_samples(X)]) for model in models
     )
-    gain = (second - first)[np.isfinite(second - first)]
-    error = float(gain.std() / math.sqrt(len(gain))) if len(gain) else math.nan
-    mean = float(gain.mean()) if len(gain) else math.nan
-    return Flow((names[0], names[1]), counts, mean, error)
+    gain = second - first if len(first) == len(second) == len(one) else np.full(len(one), math.nan)
+    known = gain[np.isfinite(gain)]
+    error = float(known.std() / math.sqrt(len(known))) if len(known) else math.nan
+    mean = float(known.mean()) if len(known) else math.nan
+    partners = partners_of(counts)
+    changed = np.flatnonzero(np.array([partners.get(int(k), -1) for k in range(len(counts))])[one]
+                             != other)  # fmt: skip
+    order = np.argsort(-np.nan_to_num(np.abs(gain[changed])), kind="stable")[:MOST_CHANGED]
+    moved = [
+        (int(i), int(one[i]), int(other[i]), float(gain[i]))
+        for i in (int(changed[place]) for place in order)
+    ]
+    return Flow((names[0], names[1]), counts, mean, error, moved, len(changed))
 
 
 def _place_of_best(lines: Sequence[ComparedModel], name: str) -> int | None:

@@ -48,6 +48,7 @@ def test_the_commands_are_these():
         "fit mixture", "fit dp-mixture", "fit hmm", "fit hdp-hmm", "fit hsmm", "fit hdp-hsmm",
         "fit lda", "fit hdp-topics", "fit ibm1", "fit hmm-aligner",
         "fit dmv", "fit pcfg", "fit hdp-pcfg", "fit latent-pcfg",
+        "fit template-grammar",
         "predict", "score", "show", "report",
         "resume", "warmup", "example",
     }  # fmt: skip

@@ -27,6 +27,7 @@ from stickbreak.inference import (
 from stickbreak.inference.collapsed import ExcludeOwn, own_given_others
 from stickbreak.initialize import after_bag, even_links_start
 from stickbreak.models import fertile_aligner, hmm_aligner, ibm1
+from stickbreak.stats import SERIAL
 
 MODELS = {"ibm1": ibm1, "hmm": hmm_aligner}
 # float32 shares of at most some hundred links
@@ -250,9 +251,9 @@ def test_links_given_others_are_those_of_sweeps_where_the_own_part_is_known(name
     model = MODELS[name](lexicon)
     batch, start = data.whole(), even_links_start(model, data, lexicon.n_words)
     rule = ExcludeOwn(is_measured=False)
-    _, first = rule.visit(model, start.seed, start.params, batch, None, (), map)
-    _, expected = rule.visit(model, start.seed, start.params, batch, first, (), map)
-    found = own_given_others(model, start.seed, start.params, batch, map)
+    _, first = rule.visit(model, start.seed, start.params, batch, None, (), SERIAL)
+    _, expected = rule.visit(model, start.seed, start.params, batch, first, (), SERIAL)
+    found = own_given_others(model, start.seed, start.params, batch, SERIAL)
     np.testing.assert_array_equal(found["links"], expected["links"])
     assert not np.array_equal(found["links"], first["links"])
 

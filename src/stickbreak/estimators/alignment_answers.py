@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from stickbreak.structures import BagAlignment
 
 from .base import Estimator
 from .fitted import Fitted
-from .reported_words import aligner_values
+from .reported_words import aligner_values, observe_pairs
 from .views import Labeled, draw_view, make_view
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class AlignerAnswers(Estimator):
         assert isinstance(structure, BagAlignment)
         with workers(self.n_jobs) as pool:
             lanes = batch.lanes()
-            flat = list(pool(lambda lane: structure.link_posteriors(potentials, lane), lanes))
+            flat = list(pool.map(partial(structure.link_posteriors, potentials), lanes))
         assert batch.offsets is not None
         assert batch.companion is not None
         rows, columns = np.diff(batch.offsets), np.diff(batch.companion.offsets) + 1
@@ -323,6 +324,7 @@ class AlignerAnswers(Estimator):
 
     plot = plot_alignment
     _report_values = aligner_values
+    _observe = observe_pairs
     _names_rows = False
 
 

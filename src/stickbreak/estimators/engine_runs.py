@@ -104,6 +104,7 @@ def fit_from_starts(
     if settings is not None:
         require_place(engine.checkpoint, settings)  # before the work that a start is
     best: Result | None = None
+    ends: list[tuple[float, int, int]] = []
     n_starts = 1 if task.previous is not None else int(estimator.n_init)
     with workers(estimator.n_jobs) as pool:
         model = estimator._model_of(task, engine)
@@ -119,12 +120,15 @@ def fit_from_starts(
             found = run(
                 model, watched, task.table, start, seed=seed + i, pool=pool, settings=settings
             )
+            ends.append((float(found.bound), len(found.ids), len(found.trace)))
             if best is None or found.bound > best.bound:
                 best = found
             if found.is_interrupted or found.is_out_of_room:
                 break
         assert best is not None
-        return finish(estimator, best, engine, task, pool), found.is_interrupted
+        fitted = finish(estimator, best, engine, task, pool)
+        several = tuple(ends) if len(ends) > 1 else ()
+        return replace(fitted, starts=several), found.is_interrupted
 
 
 def resume_fit(
@@ -211,6 +215,9 @@ def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, poo
     Those are computed when asked for.
     """
     fitted = Fitted.from_result(result, engine, task.schema)
+    if task.previous is not None and task.previous.names:
+        kept = {i: name for i, name in task.previous.names.items() if i in set(fitted.ids)}
+        fitted = replace(fitted, names=kept)
     if isinstance(task.table, Stack):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:

@@ -18,7 +18,7 @@ from stickbreak.data import (
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.tags import Letters
-from stickbreak.inference import CollapsedGibbs, DrawOwn, Engine, Start, workers
+from stickbreak.inference import CollapsedVB, DrawOwn, Engine, Start, workers
 from stickbreak.initialize import from_cooled, from_local
 from stickbreak.models import Model, ModelPotentials, parse_units, share_parts, template_grammar
 from stickbreak.parameters import require_whole
@@ -36,8 +36,8 @@ from .tree_models import Rule, TreeEstimator
 
 __all__ = ["Segment", "TemplateGrammar"]
 
-HOT = 5.0  # first temperature of samplers
-N_SWEEPS, N_DRAWS = 40, 200  # sweeps of a start that is drawn, and of the default engine
+HOT = 5.0  # first temperature of a start that is drawn
+N_SWEEPS = 40  # of such a start
 
 
 class Segment(NamedTuple):
@@ -68,13 +68,14 @@ class TemplateGrammar(TreeEstimator):
     template_concentration : prior count of each template.
     repeat_concentration : prior count of using a slot with + again, and of leaving it.
     max_segment : most letters of a segment.
-    inference : engine, by name ("collapsed-gibbs", "collapsed", "batch", "em", "hard-em", "gibbs")
-        or as an object; default `CollapsedGibbs(max_iter=200, temperature=(5.0, 1.0))`, which draws
-        whole segmentations that are accepted or not (`trace_.acceptance`). Expected counts give
-        long substrings too much weight: other engines cut less.
+    inference : engine, by name ("collapsed", "collapsed-gibbs", "batch", "em", "hard-em", "gibbs")
+        or as an object; default `CollapsedVB`. `CollapsedGibbs` draws whole segmentations that are
+        accepted or not (`trace_.acceptance`), and wants some hundred sweeps, better cooled:
+        `temperature=(5.0, 1.0)`. Variational Bayes and EM cut less: for them many improbable uses
+        of a long substring add up.
     init : "local" (random weights for every string) or "cooled" (40 sweeps of `CollapsedGibbs`,
-        whose temperature falls from 5 to 1). "auto" is "local" for `CollapsedGibbs`, "cooled" for
-        all others.
+        whose temperature falls from 5 to 1). "auto" is "local" for samplers, "cooled" for all
+        others.
     max_iter, tol, random_state, n_init, n_jobs, verbose : as in `Mixture`.
 
     Attributes
@@ -101,6 +102,7 @@ class TemplateGrammar(TreeEstimator):
     )  # fmt: skip
     INITS = ("auto", "cooled", "local")
     METHODS = ("viterbi",)
+    cuts_strings = True
     _noun, _plural, _row_noun = "name", "names", "letter"
     n_components = 1  # the templates name the slots
     learn_prior = warm_start = False
@@ -140,7 +142,7 @@ class TemplateGrammar(TreeEstimator):
         return Letters()
 
     def _default_engine(self, on_disk: bool) -> Engine:
-        return CollapsedGibbs(max_iter=N_DRAWS, temperature=(HOT, 1.0))
+        return CollapsedVB()
 
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         return template_grammar(family, max_segment=int(self.max_segment), **prior)
@@ -187,6 +189,11 @@ class TemplateGrammar(TreeEstimator):
         if self.init != "auto":
             return self.init
         return "local" if isinstance(pick_engine(self, False).rule(), DrawOwn) else "cooled"
+
+    def _parsed(self, X: Any) -> dict[str, Any]:
+        places = {name: k for k, name in enumerate(self.names_)}
+        found = [(places[part.name], part) for part in self.parse([X])[0]]
+        return {"words": [str(letter) for letter in X], "segments": found}
 
     def _with_unknown(self, fitted: Fitted) -> Fitted:
         family = fitted.model.family
@@ -342,6 +349,8 @@ def _widened(counts: Summary, size: int) -> Summary:
     old = counts["segment"]
     if old.shape[1] == size:
         return counts
-    segment = np.zeros((len(old), size))
-    segment[:, : old.shape[1]] = old
-    return replace(counts, arrays={**counts.arrays, "segment": segment})
+    wider = {}
+    for name in ("segment", "log_absent"):
+        wider[name] = np.zeros((len(old), size))
+        wider[name][:, : old.shape[1]] = counts[name]
+    return replace(counts, arrays={**counts.arrays, **wider})

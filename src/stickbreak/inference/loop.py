@@ -27,7 +27,7 @@ from stickbreak.errors import (
     in_one_line,
 )
 from stickbreak.protocols import Pool, Revisit, Watch
-from stickbreak.stats import Fields, Summary, Tally
+from stickbreak.stats import SERIAL, Fields, Summary, Tally
 
 from .accumulate import Accumulator
 from .checked_snapshots import check_sides, check_snapshot
@@ -82,7 +82,7 @@ def step(
     state: State,
     batch: Batch,
     watches: Sequence[Watch] = (),
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Summary:
     """Visit one batch: infer locally, update the total, update the globals.
 
@@ -284,7 +284,7 @@ def run(
     start: Start | Snapshot,
     *,
     seed: int = 0,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     settings: Mapping[str, Any] | None = None,
 ) -> Result:
     """Laps over the data from a start, or a checkpoint, until the stopping rule or max_iter.

@@ -18,6 +18,7 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -43,7 +44,7 @@ def from_local(
     rng: np.random.Generator,
     *,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Random posteriors of all units, and their counts: a start for every engine.
 
@@ -62,7 +63,7 @@ def from_collapsed(
     *,
     n_sweeps: int,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end, for counts and units alike.
@@ -88,7 +89,8 @@ def sweep_on(
 ) -> Start:
     """Where collapsed sweeps from a start end."""
     engine = _Unmeasured(max_iter=n_sweeps, callbacks=callbacks)
-    found = run(replace(model, learns=False), engine, data, start, pool=pool)
+    fixed = replace(model, learns=False, prior=model.prior.held())
+    found = run(fixed, engine, data, start, pool=pool)
     require_whole_run(found)
     own = found.warm()
     warm = None if own is None else model.structure.warm_of(data.whole(), own, model.axis)

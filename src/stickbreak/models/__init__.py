@@ -7,6 +7,7 @@ from .grammars import (
     dependency_model,
     finite_grammar,
     hdp_grammar,
+    hdp_rules,
     template_grammar,
 )
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
@@ -30,6 +31,7 @@ __all__ = [
     "hdp_hmm",
     "hdp_hsmm",
     "hdp_rows",
+    "hdp_rules",
     "hdp_topics",
     "hmm_aligner",
     "ibm1",

@@ -34,7 +34,7 @@ LOOK = 0.25  # part of the touched units that a trial looks at first
 MANY_UNITS = 256  # touched units from which on it does
 # A trial without a component looks at so many units and rows first, if there are more than twice
 # as many: what most of them lose shows there.
-FEW_UNITS, FEW_ROWS = 8, 8_000
+FEW_UNITS, FEW_ROWS = 5, 5_000
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 

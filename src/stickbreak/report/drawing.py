@@ -17,6 +17,7 @@ __all__ = [
     "percent", "plural", "table",
 ]  # fmt: skip
 
+TALL = 16  # lines of a table that does not scroll
 N_COLORS = 7  # as of `plots`; a second round is dashed
 
 
@@ -158,9 +159,9 @@ def table(
     caption: str,
     keys: Sequence[int | None] | None = None,
     anchors: bool = False,
-    class_: str = "",
+    id_: str | None = None,
 ) -> Markup:
-    """A table; numbers stand to the right and sort as numbers.
+    """A table; numbers stand to the right and sort as numbers. A long one scrolls.
 
     keys : the component of each line. anchors : lines can be linked to by `#k=`
     """
@@ -176,9 +177,11 @@ def table(
         tag("caption", caption),
         tag("thead", head),
         tag("tbody", *body),
-        class_=f"sortable {class_}".strip(),
+        class_="sortable",
+        id=id_,
     )
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption[:80])
+    look = "scroll tall" if len(body) > TALL else "scroll"
+    return tag("div", inner, class_=look, tabindex="0", role="region", aria_label=caption[:80])
 
 
 def _cell(value: Any, at_: int) -> Markup:

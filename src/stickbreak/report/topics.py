@@ -17,7 +17,7 @@ from .tables import write_groups
 
 __all__ = ["word_data", "write_coherence", "write_documents", "write_map", "write_slider"]
 
-SIZE, MOST_ON_MAP, N_WORDS, START = 480, 100, 12, 0.6
+SIZE, MOST_ON_MAP, N_WORDS, START, MOST_USES = 480, 100, 12, 0.6, 5
 STEPS = np.linspace(0, 1, 21)  # of the slider: words are exact at each
 
 
@@ -75,20 +75,31 @@ def word_data(subject: Subject) -> dict[str, Any] | None:
         "names": [clean(str(subject.columns[v]))[:60] for v in used],
         "overall": [round(float(overall[v]), 4) for v in used],
         "topics": topics,
+        "used": [_used(probability[:, v], subject) for v in used],
         "most": N_WORDS,
         "start": START,
+        "step": round(float(STEPS[1]), 6),
     }
+
+
+def _used(probability: Array, subject: Subject) -> list[list[int]]:
+    """(topic, percent): where a word is used, the topics with most of it."""
+    amount = probability * subject.weights
+    share = amount / max(float(amount.sum()), 1e-300)
+    order = np.argsort(-share, kind="stable")[:MOST_USES]
+    return [[int(k), round(100 * float(share[k]))] for k in order if share[k] >= 0.02]
 
 
 def write_slider(subject: Subject) -> Markup:
     """Where the script puts the slider, and the field to find a word."""
     field = tag("label", "find a word ", tag("input", type="search"))
+    told = tag("output", "")
     return join(
         [
             tag("p", "Words are ordered by relevance: 1 the most probable, 0 the most peculiar to "
                 f"the topic; here {START}.", class_="note"),
             tag("div", id="relevance", hidden=True),
-            tag("div", field, id="find", hidden=True),
+            tag("div", field, told, data_find="components", hidden=True),
         ]
     )  # fmt: skip
 

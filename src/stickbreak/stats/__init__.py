@@ -18,6 +18,7 @@ from .edits import (
     adopt,
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
+from .gather import SERIAL, BasePool, gather, split_off
 from .link_shares import LinkShares
 from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
@@ -27,9 +28,11 @@ from .word_shares import WordShares
 
 __all__ = [
     "NOTHING",
+    "SERIAL",
     "SYMBOL",
     "AddSide",
     "Array",
+    "BasePool",
     "Compose",
     "Edit",
     "EditLog",
@@ -55,6 +58,7 @@ __all__ = [
     "adopt",
     "draw_log_dirichlet",
     "draw_tables",
+    "gather",
     "join",
     "log_beta",
     "log_gamma_draws",
@@ -62,6 +66,7 @@ __all__ = [
     "log_mode_beta",
     "rows_first",
     "shift_moments",
+    "split_off",
     "triangle",
     "weigh",
 ]

@@ -15,7 +15,8 @@ from ..chain.smooth import LEAST_SLOTS, LONG, TABLE_NUMBERS, Buffers, plan_group
 from ..vectors import EIGHT
 from .paths import draw_segments, filter_segments
 from .smooth import smooth_segments
-from .stage_paths import draw_end, draw_extra, draw_rows, draw_sequences, filter_sequences
+from .stage_draws import draw_alone, draw_group
+from .stage_paths import draw_end, draw_extra, draw_rows, filter_sequences
 from .stages import (
     AGREES,
     backward_stages,
@@ -82,27 +83,37 @@ class _Counts(NamedTuple):
 
 def _side_by_side(evidence_t, tables, shape, offsets, weights, log_z, states, counts, buffers):
     """Groups of eight sequences; log_z (S,) stays -inf for those that are to be done alone."""
-    lengths, K = np.diff(offsets), evidence_t.shape[0]
-    order = np.argsort(-lengths, kind="stable")
-    groups, alone = np.empty_like(lengths), np.empty_like(lengths)
-    longest = TABLE_NUMBERS // (EIGHT * K)
-    n_groups, _ = plan_groups(lengths[order], LEAST_SLOTS, LONG, longest, groups, alone)
-    if n_groups == 0:
+    K = evidence_t.shape[0]
+    order, groups = _groups_of(np.diff(offsets), K)
+    if len(groups) == 0:
         return
     stages = stacked(tables, shape)
-    T = -(-int(lengths[order[groups[0]]]) // EIGHT) * EIGHT
-    rows, ended, begun = (
-        buffers.take(f"stage {name}", T, K, EIGHT) for name in ("rows", "ended", "begun")
-    )
+    rows, ended, begun = _stage_buffers(offsets, order[groups[0]], K, buffers)
+    T = len(rows)
     inverses, messages = np.empty((T, EIGHT)), np.empty((3, stages.first[-1], EIGHT))
     steps = np.zeros((K, K, EIGHT))
-    for g in groups[:n_groups]:
+    for g in groups:
         smooth_group(
             evidence_t, order[g : g + EIGHT], offsets, weights, stages, rows, ended, begun,
             inverses, tuple(messages), log_z, states, counts.start, counts.segments, counts.extra,
             steps,
         )  # fmt: skip
     np.add(counts.steps, steps.sum(2), out=counts.steps)
+
+
+def _groups_of(lengths, K):
+    """Sequences by length, and where groups of eight of them begin; others are done alone."""
+    order = np.argsort(-lengths, kind="stable")
+    groups, alone = np.empty_like(lengths), np.empty_like(lengths)
+    longest = TABLE_NUMBERS // (EIGHT * K)
+    n_groups, _ = plan_groups(lengths[order], LEAST_SLOTS, LONG, longest, groups, alone)
+    return order, groups[:n_groups]
+
+
+def _stage_buffers(offsets, longest, K, buffers):
+    """Tables (T, K, 8) of a group, for the rows of the longest sequence."""
+    T = -(-int(offsets[longest + 1] - offsets[longest]) // EIGHT) * EIGHT
+    return [buffers.take(f"stage {name}", T, K, EIGHT) for name in ("rows", "ended", "begun")]
 
 
 def _alone(evidence_t, tables, rows, weight, is_free, states, counts):
@@ -146,20 +157,29 @@ def _everywhere(n, is_free):
 
 def draw_stages(
     evidence_t, log_start, log_transition, lengths, offsets, uniforms, is_free=None, *,
-    right_censored=True,
+    right_censored=True, buffers=None,
 ):  # fmt: skip
     """A random path (n,) of each sequence and log_z (S,), and the rows (S,) that its last segment
     would have had after the end.
     """
     tables = stage_tables(log_start, log_transition, lengths, right_censored)
+    stages = stacked(tables, lengths[2])
     n, n_units = evidence_t.shape[1], len(offsets) - 1
-    path, extra, log_z = np.zeros(n, np.int64), np.zeros(n_units, np.int64), np.empty(n_units)
+    path, extra = np.zeros(n, np.int64), np.zeros(n_units, np.int64)
+    log_z = np.full(n_units, -np.inf)
+    if is_free is None:  # of rows at which none may begin, slots know nothing
+        buffers = Buffers() if buffers is None else buffers
+        outs = path, extra, log_z
+        _draw_side_by_side(evidence_t, stages, offsets, right_censored, uniforms, buffers, outs)
     is_free = _everywhere(n, is_free)
-    draw_sequences(
-        evidence_t, offsets, is_free, tables, right_censored, uniforms, path, extra, log_z
-    )
     for s in np.flatnonzero(~(log_z > -np.inf)):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        log_z[s], extra[s] = draw_alone(
+            evidence_t, rows.start, rows.stop, is_free, tables, stages, right_censored, uniforms,
+            path,
+        )  # fmt: skip
+        if log_z[s] > -np.inf:
+            continue
         T = rows.stop - rows.start
         path[rows], value, _, last = draw_segments(
             np.ascontiguousarray(evidence_t[:, rows]), log_start, log_transition,
@@ -169,6 +189,23 @@ def draw_stages(
         seen = T - 1 - np.flatnonzero(np.r_[True, path[rows][1:] != path[rows][:-1]])[-1] + 1
         log_z[s], extra[s] = value[0], last[0] - seen
     return path, log_z, extra
+
+
+def _draw_side_by_side(evidence_t, stages, offsets, goes_on, uniforms, buffers, outs):
+    """Groups of eight sequences; log_z stays -inf for those that are to be done alone."""
+    K = evidence_t.shape[0]
+    order, groups = _groups_of(np.diff(offsets), K)
+    if len(groups) == 0:
+        return
+    tables = _stage_buffers(offsets, order[groups[0]], K, buffers)
+    last, x = np.empty((2, stages.first[-1], EIGHT))
+    scratch = np.empty((2, max(stages.first[-1], K)))
+    inverses = np.empty((len(tables[0]), EIGHT))
+    for g in groups:
+        draw_group(
+            evidence_t, order[g : g + EIGHT], offsets, stages, goes_on, uniforms,
+            (*tables, inverses), last, x, scratch, *outs,
+        )  # fmt: skip
 
 
 def filter_stages(

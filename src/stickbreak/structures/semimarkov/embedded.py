@@ -53,6 +53,11 @@ class EmbeddedSemiMarkov(SemiMarkov):
     """
 
     cuts_units = True
+    starts_by_best = False
+    LIGHTER = (
+        "the best segmentation is found by lengths, not by stages: use method='marginal' (or an "
+        "engine other than HardEM), or cut the sequence"
+    )
 
     shapes: tuple[int, ...] = ()
 
@@ -140,7 +145,7 @@ class EmbeddedSemiMarkov(SemiMarkov):
     ) -> tuple[Array, Array, Array]:
         return draw_stages(
             logits, *self._stages(potentials), block.offsets, uniforms, free_rows(block),
-            right_censored=self.right_censored,
+            right_censored=self.right_censored, buffers=own_buffers(),
         )  # fmt: skip
 
     @staticmethod
@@ -177,9 +182,14 @@ class EmbeddedSemiMarkov(SemiMarkov):
         if len(self.shapes) != out.shape[1]:
             self._refuse(f"a table log_ways of {out.shape[1]} columns", "shapes=(r, ...) of them")
         at = (found.state >= 0) & (lengths > 0)
-        d, r = lengths[at][:, None].astype(float), np.array(self.shapes, dtype=float)
+        n = len(out)
+        cells = (lengths[at] - 1) * n + found.state[at]
+        seen = np.bincount(cells, weights[found.unit[at]])
+        seen = np.pad(seen, (0, -len(seen) % n)).reshape(-1, n)
+        used = np.flatnonzero(seen.any(1))  # the lengths that there are, far fewer than segments
+        d, r = used[:, None] + 1.0, np.array(self.shapes, dtype=float)
         ways = gammaln(d + r - 1) - gammaln(d) - gammaln(r)
-        np.add.at(out, found.state[at], weights[found.unit[at], None] * ways)
+        out += seen[used].T @ ways
 
     def _longest(self, out: Out) -> float:
         """Every length is possible."""
