@@ -338,9 +338,10 @@ TEXT = (
     "parameters, the published start of EM and VB. Prior counts of steps and words are 0.1 and "
     "0.1; where they are chosen, those of a 3 x 4 grid under which the next 1,000 sentences are "
     "likeliest (one seed, 50 laps; their words that the first lack, 19 % of them, count, and may "
-    "have any tag); no tag is looked at. Gibbs sampling cools down from temperature 2 to 0.08. Other corpora: their first 1,000 sentences, a dictionary of all of the "
-    "corpus, of conll2000 that of the treebank. Published figures are of a dictionary from 1.1 "
-    "million tokens, with priors chosen for each engine: only differences compare."
+    "have any tag); no tag is looked at. Gibbs sampling cools down from temperature 2 to 0.08. "
+    "Other corpora: their first 1,000 sentences, a dictionary of all of the corpus, of conll2000 "
+    "that of the treebank. Published figures are of a dictionary from 1.1 million tokens, with "
+    "priors chosen for each engine: only differences compare."
 )
 FOUND = (
     "Most of the published lead over VB is that of the start: with the same prior, collapsed "
