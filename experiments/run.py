@@ -30,6 +30,7 @@ EXPERIMENTS = (
     "joint_predictive", "part_of_speech", "text_prediction",
     "swedish_links", "hansards",
     "dependencies", "unlabelled_trees", "grammar_sizes",
+    "report_checks",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
