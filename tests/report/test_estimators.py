@@ -216,10 +216,17 @@ def test_same_bytes_again_and_after_save_and_load(tmp_path):
 @pytest.mark.slow
 def test_same_bytes_in_two_processes(tmp_path):
     code = (
-        "import numpy as np, stickbreak as sb\n"
-        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
-        "m = sb.Mixture(2, random_state=0).fit(X)\n"
-        "import hashlib; print(hashlib.sha256(m.report(X).html.encode()).hexdigest())"
+        "import hashlib, numpy as np, stickbreak as sb\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = rng.normal(size=(60, 2))\n"
+        "chains = [rng.normal(size=(30, 1)) for _ in range(3)]\n"
+        "docs = [['cat', 'dog', 'fur'] * 3, ['salt', 'soup', 'pan'] * 3] * 10\n"
+        "for model, data in ((sb.Mixture(2, random_state=0), X),\n"
+        "                    (sb.HMM(2, random_state=0), chains),\n"
+        "                    (sb.LatentDirichletAllocation(2, random_state=0), docs),\n"
+        "                    (sb.PCFG(2, random_state=0), ['a b c', 'b a'] * 5)):\n"
+        "    html = model.fit(data).report(data).html\n"
+        "    print(hashlib.sha256(html.encode()).hexdigest())"
     )
     found = {
         subprocess.run(
