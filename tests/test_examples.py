@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="the examples draw; pip install stickbr
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PROMISES = {
-    "demo.py": ({"demo.png", "demo.html"}, "loaded again, its score is the same"),
+    "demo.py": ({"demo.html", "demo.png"}, "loaded again, its score is the same"),
 }
 MAX_LINES = 80
 

@@ -43,6 +43,7 @@ CASES = {
     "diagonal": (sb.Mixture(2, family="diagonal", random_state=0), ROWS),
     "fixed-variance": (sb.Mixture(2, family="fixed-variance", random_state=0), ROWS),
     "zero-mean": (sb.Mixture(2, family="zero-mean", random_state=0), ROWS),
+    "hdp-mixture": (sb.HDPMixture(random_state=0), SEQUENCES),
     "em": (sb.Mixture(2, inference="em", random_state=0), ROWS),
     "hmm": (sb.HMM(2, random_state=0), SEQUENCES),
     "ar": (sb.HMM(2, family="autoregressive", random_state=0), SEQUENCES),

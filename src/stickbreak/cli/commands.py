@@ -412,22 +412,24 @@ def example(
     trees: Annotated[
         bool, typer.Option("--trees", help="Trees in Penn brackets, one on each line of a .mrg.")
     ] = False,
+    strings: Annotated[
+        bool, typer.Option("--strings", help="Strings without spaces, one on each line of a .txt.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Write a small table with three groups to try things on; or other kinds of data."""
     from . import example as examples
 
-    if sequences + documents + bitext + sentences + trees > 1:
-        raise ValueError(
-            "--sequences, --documents, --bitext, --sentences and --trees contradict each other"
-        )
-    if bitext:
-        examples.write_bitext(out, options)
-    elif documents:
-        examples.write_documents(out, options)
-    elif sentences:
-        examples.write_sentences(out, options)
-    elif trees:
-        examples.write_treebank(out, options)
-    else:
-        examples.write_example(out, sequences, options)
+    writers = {
+        "documents": (documents, examples.write_documents),
+        "bitext": (bitext, examples.write_bitext),
+        "sentences": (sentences, examples.write_sentences),
+        "trees": (trees, examples.write_treebank),
+        "strings": (strings, examples.write_strings),
+    }
+    asked = [write for is_asked, write in writers.values() if is_asked]
+    if sequences + len(asked) > 1:
+        raise ValueError(f"--sequences, --{', --'.join(writers)} contradict each other")
+    if not asked:
+        return examples.write_example(out, sequences, options)
+    asked[0](out, options)

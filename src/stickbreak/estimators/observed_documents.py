@@ -117,7 +117,7 @@ def _drawn_coherence(top: Any, counts: Any, shares: Array, topic_word: Array) ->
     if len(chosen) < 10:
         return {}
     words, inverse = np.unique(np.array(top), return_inverse=True)
-    places: list[list[int]] = inverse.reshape(np.array(top).shape).tolist()  # type: ignore[assignment]
+    places: Any = inverse.reshape(np.array(top).shape).tolist()
     some = counts[chosen]
     sizes = np.asarray(some.sum(1)).ravel()
     each = np.minimum(shares[chosen] @ topic_word[:, words], 1.0)

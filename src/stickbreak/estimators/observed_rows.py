@@ -23,11 +23,12 @@ from .reports import data_digest, group_shares
 from .views import choose_rows
 
 if TYPE_CHECKING:
-    from stickbreak.report import Replica, Subject
+    from stickbreak.report import Observed, Replica, Subject
 
+    from .base import Estimator
     from .mixture_fits import MixtureFits
 
-__all__ = ["observe_rows"]
+__all__ = ["Seen", "observe_rows", "tell_rows"]
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
 N_DRAWS, DRAW_ROWS, DRAW_CELLS = 39, 500, 100_000
@@ -38,23 +39,37 @@ def observe_rows(
     self: MixtureFits, subject: Subject, X: Rows, by: Any, where: Any = None
 ) -> Subject:
     """The subject with what the model says of X; also the method `_observe` of mixtures."""
-    from stickbreak.report import Observed
-
     fitted, table = self._use(self._given(X))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
-    chosen = choose_rows(table.n_rows)
-    seen = _Seen(len(fitted.ids), chosen, by is not None)
+    seen = Seen(len(fitted.ids), choose_rows(table.n_rows), by is not None)
     potentials, predictive = fitted.potentials(), fitted.predictive()
     with workers(self.n_jobs) as pool:
         for batch in table.batches():
             shares = fitted.local_model.shares(potentials, batch, pool)
             seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
+    labels = np.concatenate(seen.labels) if by is not None else np.zeros(0, dtype=np.int32)
+    groups = group_shares(by, labels, len(fitted.ids), "row")
+    return _with_draws(self, *tell_rows(self, subject, table, seen, table.n_rows, groups))
+
+
+def tell_rows(
+    self: Estimator,
+    subject: Subject,
+    table: Table,
+    seen: Seen,
+    n_units: int,
+    groups: Mapping[str, Array],
+) -> tuple[Subject, Observed]:
+    """The subject with what was seen of the rows of a table."""
+    from stickbreak.report import Observed
+
+    fitted, chosen = self._require_fitted(), seen.chosen
     rows = table.rows[chosen]
     is_numeric = not is_sparse(rows)
     observed = Observed(
         n_rows=table.n_rows,
-        n_units=table.n_rows,
+        n_units=n_units,
         sizes=seen.sizes,
         certainty=seen.bins,
         sure=seen.n_sure / table.n_rows,
@@ -69,9 +84,7 @@ def observe_rows(
         rows=np.asarray(rows, dtype=float) if is_numeric else None,
         numbers=chosen,
         labels=np.concatenate(seen.chosen_labels),
-        groups=group_shares(by, np.concatenate(seen.labels), len(fitted.ids), "row")
-        if by is not None
-        else {},
+        groups=groups,
     )
     n = len(chosen)
     holds = f"{n:,} of {table.n_rows:,} rows, rounded to three digits; names of columns."
@@ -81,11 +94,10 @@ def observe_rows(
         "joins": _joins(fitted, np.concatenate(seen.shares)),
     }
     digests = {**subject.digests, "data": seen.digest()}
-    subject = replace(subject, observed=observed, more=more, digests=digests)
-    return _with_draws(self, subject, observed)
+    return replace(subject, observed=observed, more=more, digests=digests), observed
 
 
-class _Seen:
+class Seen:
     """Sums over batches, and what is kept of single rows: of those chosen, sorted.
 
     keeps_labels : whether those of all rows are kept, which groups need

@@ -12,7 +12,7 @@ import numpy as np
 from stickbreak.data import is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows, Stack, Values
-from stickbreak.stats import Array
+from stickbreak.stats import SERIAL, Array
 
 from .observed_rows import N_BINS, N_DRAWS, N_WORST
 from .reports import data_digest, group_shares, make_subject
@@ -237,7 +237,7 @@ def _with_draws(
         read = self._use(self._given(drawn))[1]
     except ValueError:  # without a sampler, or of symbols by name: no checks against draws
         return subject
-    decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), map)
+    decoded = self._decode(fitted, self._potentials_of(fitted, "fitted"), read.whole(), SERIAL)
     steps, cuts = _scores(self, read), read.shape.offsets
     replicas = []
     for r in range(N_DRAWS):

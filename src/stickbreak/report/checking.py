@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Chain, Independent, SemiMarkov
+from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
@@ -46,6 +46,9 @@ def _(structure: Any) -> tuple[Check, ...]:
 def _(structure: Any) -> tuple[Check, ...]:
     more = (check_flicker, check_stays, check_lone_states, check_columns)
     return (*OF_ALL, check_few_rows, check_outliers, *more)
+
+
+checks_of.register(Group)(checks_of.dispatch(object))  # those of documents are of their words
 
 
 def check_convergence(subject: Subject) -> Finding | None:
