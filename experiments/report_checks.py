@@ -218,8 +218,8 @@ def run() -> Experiment:
         title="Checks of reports",
         setting="Data drawn from a mixture (300 rows, three clusters), a chain (six sequences of "
         "150 rows, three states) and a topic model (200 documents of 60 words, five topics), "
-        "fitted again; and the same with a planted fault. Seeds 100 to 199; the checks were written "
-        "with seeds below 100 in view.",
+        "fitted again; and the same with a planted fault. Seeds 100 to 199; the checks "
+        "were written with seeds below 100 in view.",
         rows=rows_of(count(FIRST, len(seeds(N_SETS)))),
     )
 
