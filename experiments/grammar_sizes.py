@@ -14,6 +14,7 @@ from stickbreak.data import Sequences
 from stickbreak.inference import ExcludeOwn, Start
 from stickbreak.inference import run as run_engine
 from stickbreak.models import hdp_grammar
+from stickbreak.stats import SERIAL
 
 from .frame import Experiment, Row, is_quick, seeds
 
@@ -85,7 +86,7 @@ def fit_from_truth(found: list[Sentence]) -> float:
     for s, sentence in enumerate(found):
         keep_truth(sentence, s, int(ends[s]), own)
     params = model.start_params(K)
-    counts = ExcludeOwn().count(model, params, data.whole(), own, map)
+    counts = ExcludeOwn().count(model, params, data.whole(), own, SERIAL)
     start = Start(counts, model.global_step(counts, params))
     return float(run_engine(model, sb.BatchVB(max_iter=LAPS), data, start).bound)
 
