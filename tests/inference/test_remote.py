@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from places import cluster, processes
 import stickbreak as sb
 from stickbreak.data import batches
 from stickbreak.inference import collapsed
+from stickbreak.inference.remote import pool
 
 RNG = np.random.default_rng(0)
 MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -156,3 +158,54 @@ def test_few_rows_stay_here() -> None:
     with sb.workers(lambda: ThreadPoolExecutor(1)):
         found = sb.Mixture(2, random_state=0).fit(X[:30])
     assert found.lower_bound_ == sb.Mixture(2, random_state=0).fit(X[:30]).lower_bound_
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+def test_workers_may_join_and_retire(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = found_here("memoized")
+
+    class ComeAndGo(sb.Callback):
+        def on_lap(self, record: Any) -> None:
+            if record.lap == 1:
+                client.cluster.scale(3)
+                client.wait_for_workers(3)
+            elif record.lap == 2:
+                client.retire_workers(list(client.nthreads())[:1])
+
+    engine = sb.MemoizedVB(n_batches=2, max_iter=3, tol=0, callbacks=[ComeAndGo()])
+    with cluster(2) as client, sb.workers(client):
+        assert contents(sb.Mixture(3, random_state=0, inference=engine).fit(X)) == here
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+def test_mapped_rows_and_streams_are_the_same_too(two_processes: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", X)
+
+    def found() -> Any:
+        mapped = sb.Mixture(3, **settings()).fit(tmp_path / "rows.npy")
+        stream = sb.Mixture(3, random_state=0)
+        for part in np.array_split(X, 2):
+            stream.partial_fit(part)
+        return contents(mapped), contents(stream)
+
+    here = found()
+    with sb.workers(two_processes):
+        assert found() == here
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+def test_shards_are_read_by_workers_and_never_travel(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "SHARD_LANE_ROWS", 40)
+    for i in range(5):
+        np.save(tmp_path / f"rows{i}.npy", X[140 * i : 140 * i + 140])
+    fit = lambda: contents(sb.Mixture(3, **settings()).fit(sb.open_shards(str(tmp_path / "*.npy"))))
+    here, sizes = fit(), []
+    dumps = pool.dumps
+    monkeypatch.setattr(
+        pool, "dumps", lambda jobs: sizes.append(len(found := dumps(jobs))) or found
+    )
+    with sb.workers(client, lanes=1):
+        assert fit() == here
+    assert max(sizes) < 1_500  # bytes: a name, a digest and where the lane is
