@@ -85,7 +85,7 @@ def test_sums_in_logarithms_miss_the_same() -> None:
     data, rng = sentences(6, 2), np.random.default_rng(0)
     logs = LogGrammar(np.log(rng.dirichlet(np.ones(K))), np.log(rng.random((K, K * K))))
     rule = np.exp(logs.rule)
-    weights = Grammar(np.exp(logs.root), rule, np.ascontiguousarray(rule.T), False)
+    weights = Grammar(np.exp(logs.root), rule, False)
     brackets, ends = known_brackets(data.whole())
     found = []
     for gap in (-800.0, -np.inf):  # the same sums, but for what double precision cannot tell

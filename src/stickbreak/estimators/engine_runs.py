@@ -29,7 +29,7 @@ from stickbreak.initialize import from_previous
 from stickbreak.models import Model
 from stickbreak.progress import Progress
 from stickbreak.protocols import Pool
-from stickbreak.reading import Schema, Stack
+from stickbreak.reading import Groups, Schema, Stack
 from stickbreak.stats import SERIAL, Array
 
 from .engine_choice import TRUNCATION
@@ -217,7 +217,7 @@ def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, poo
     if task.previous is not None and task.previous.names:
         kept = {i: name for i, name in task.previous.names.items() if i in set(fitted.ids)}
         fitted = replace(fitted, names=kept)
-    if isinstance(task.table, Stack):
+    if isinstance(task.table, Stack | Groups):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:
         return estimator._with_answers(fitted, result, task, pool)
