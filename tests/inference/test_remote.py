@@ -23,9 +23,12 @@ MEANS = np.array([[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
 X = MEANS[RNG.integers(0, 3, 700)] + RNG.standard_normal((700, 2))
 GAPS = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 WEIGHTS = RNG.random(700)
-LABELS = np.where(RNG.random(700) < 0.1, "a", "")
+LABELS = np.where(RNG.random(700) < 0.1, RNG.integers(0, 3, 700), -1)
 WORDS = RNG.poisson(0.6, (80, 30)) + np.eye(80, 30, dtype=int)
 LENGTHS = [50] * 14
+SYMBOLS = RNG.integers(0, 4, (700, 2))
+SENTENCES = [[f"w{i}" for i in RNG.integers(0, 6, RNG.integers(3, 8))] for _ in range(60)]
+PAIRS = [(" ".join(words), " ".join(words[::-1])) for words in SENTENCES]
 
 
 def settings(**more: Any) -> dict[str, Any]:
@@ -55,6 +58,21 @@ CASES: dict[str, Callable[[], Any]] = {
     "topics in batches": lambda: sb.HDPTopicModel(
         random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
     ).fit(WORDS[:40]),
+    "collapsed blocks": lambda: sb.Mixture(
+        3, random_state=0, inference=sb.CollapsedVB(max_iter=2, tol=0, block=100)
+    ).fit(X[:300]),
+    "labels": lambda: sb.Mixture(3, **settings()).fit(X, labels=LABELS),
+    "patches": lambda: sb.HMM(3, **settings()).fit(GAPS, lengths=LENGTHS),
+    "windows": lambda: sb.HMM(
+        3, random_state=0, inference=sb.SubchainVB(max_iter=2)
+    ).fit(X, lengths=LENGTHS),
+    "HardEM": lambda: sb.Mixture(3, random_state=0, inference=sb.HardEM(max_iter=3)).fit(X),
+    "CollapsedGibbs": lambda: sb.Mixture(
+        3, family="categorical", random_state=0, inference=sb.CollapsedGibbs(max_iter=3)
+    ).fit(SYMBOLS),
+    "links": lambda: sb.HMMAligner(random_state=0).fit(PAIRS),
+    "trees": lambda: sb.PCFG(3, init="local", **settings()).fit(SENTENCES),
+    "heads": lambda: sb.DMV(**settings()).fit(SENTENCES),
 }  # fmt: skip
 
 
@@ -88,12 +106,13 @@ def contents(model: Any) -> tuple[Any, ...]:
     """What a fit found: counts, bounds and records of moves, all to the last bit."""
     fitted = model._require_fitted()
     counts = {name: fitted.counts[name].tobytes() for name in fitted.counts}
-    laps = [lap.bound for lap in model.trace_.laps]
+    laps = [(lap.bound, lap.log_z) for lap in model.trace_.laps]
     moves = [replace(move, seconds=0.0) for move in model.trace_.moves]
     return counts, repr(laps), repr(moves), repr(fitted.counts.local_bound)
 
 
 @pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
     here = found_here(name)
@@ -102,6 +121,7 @@ def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     here = found_here(name)
@@ -111,6 +131,7 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+@pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
 def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
