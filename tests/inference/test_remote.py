@@ -30,6 +30,8 @@ SYMBOLS = RNG.integers(0, 4, (700, 2))
 SENTENCES = [[f"w{i}" for i in RNG.integers(0, 6, RNG.integers(3, 8))] for _ in range(60)]
 PAIRS = [(" ".join(words), " ".join(words[::-1])) for words in SENTENCES]
 
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
+
 
 def settings(**more: Any) -> dict[str, Any]:
     return {"random_state": 0, "max_iter": 4, "tol": 0.0, **more}
@@ -54,9 +56,12 @@ CASES: dict[str, Callable[[], Any]] = {
     "chain": lambda: sb.HMM(3, **settings()).fit(X, lengths=LENGTHS),
     "chain with trials": lambda: sb.HDPHMM(**settings(max_iter=8)).fit(X, lengths=LENGTHS),
     "segments": lambda: sb.HSMM(3, **settings(max_duration=8)).fit(X, lengths=LENGTHS),
-    "topics": lambda: sb.LatentDirichletAllocation(4, **settings()).fit(WORDS),
-    "topics in batches": lambda: sb.HDPTopicModel(
-        random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
+    "topics": lambda: sb.LatentDirichletAllocation(4, **settings(init="local")).fit(WORDS),
+    "topics in batches": lambda: sb.LatentDirichletAllocation(
+        4, init="local", random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=4, tol=0)
+    ).fit(WORDS),
+    "topics with moves": lambda: sb.HDPTopicModel(
+        4, init="local", random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=4, tol=0)
     ).fit(WORDS[:40]),
     "collapsed blocks": lambda: sb.Mixture(
         3, random_state=0, inference=sb.CollapsedVB(max_iter=2, tol=0, block=100)
@@ -111,7 +116,6 @@ def contents(model: Any) -> tuple[Any, ...]:
     return counts, repr(laps), repr(moves), repr(fitted.counts.local_bound)
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 @pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
@@ -120,7 +124,6 @@ def test_processes_find_the_same_bits(name: str, two_processes: Any) -> None:
         assert contents(CASES[name]()) == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 @pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
@@ -130,7 +133,6 @@ def test_a_dask_cluster_finds_the_same_bits(name: str, client: Any) -> None:
     assert not client.futures
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 @pytest.mark.few(4)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", ["moves", "topics in batches", "chain"])
@@ -140,7 +142,6 @@ def test_the_size_of_tasks_leaves_the_bits_alone(name: str, lanes: int) -> None:
         assert contents(CASES[name]()) == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_joblib_names_the_cluster_too(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     joblib = pytest.importorskip("joblib")
     here, sent = found_here("mixture"), []
@@ -156,7 +157,6 @@ def test_moves_and_trials_are_among_what_was_compared() -> None:
         assert "is_accepted=True" in found_here(name)[2], name
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_answers_are_the_same(two_processes: Any) -> None:
     mixture = sb.Mixture(3, **settings()).fit(X)
     chain = sb.HMM(3, **settings()).fit(X, lengths=LENGTHS)
@@ -181,7 +181,6 @@ def test_few_rows_stay_here() -> None:
     assert found.lower_bound_ == sb.Mixture(2, random_state=0).fit(X[:30]).lower_bound_
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_workers_may_join_and_retire(monkeypatch: pytest.MonkeyPatch) -> None:
     here = found_here("memoized")
 
@@ -198,7 +197,6 @@ def test_workers_may_join_and_retire(monkeypatch: pytest.MonkeyPatch) -> None:
         assert contents(sb.Mixture(3, random_state=0, inference=engine).fit(X)) == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_mapped_rows_and_streams_are_the_same_too(two_processes: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", X)
 
@@ -214,7 +212,6 @@ def test_mapped_rows_and_streams_are_the_same_too(two_processes: Any, tmp_path: 
         assert found() == here
 
 
-@pytest.mark.filterwarnings("ignore::stickbreak.ConvergenceWarning")
 def test_shards_are_read_by_workers_and_never_travel(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
