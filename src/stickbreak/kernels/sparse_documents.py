@@ -71,8 +71,8 @@ def gather_column(table, index, k, place, words):
 def find_newcomer(index, likely, peaks, repeats, scale, weight, is_known, votes):
     """The component that would take most words if it had this weight; -1 for none.
 
-    likely, peaks (M, T) : see `find_likely`; side by side, where the table is not. is_known (K,) : components that are not looked at.
-    votes (K,) : overwritten with these words.
+    likely, peaks (M, T) : see `find_likely`; side by side, where the table is not.
+    is_known (K,) : components that are not looked at. votes (K,) : overwritten with these words.
     """
     for k in range(votes.shape[0]):
         votes[k] = 0.0
