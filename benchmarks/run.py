@@ -28,6 +28,7 @@ NAMES = (
     "moves",
     "search_cost",
     "scaling",
+    "scale_out",
     "on_disk",
     "corpora_on_disk",
     "out_of_core",

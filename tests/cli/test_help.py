@@ -49,7 +49,8 @@ def test_the_commands_are_these():
         "fit hdp-mixture",
         "fit lda", "fit hdp-topics", "fit ibm1", "fit hmm-aligner",
         "fit dmv", "fit pcfg", "fit hdp-pcfg", "fit latent-pcfg",
-        "predict", "score", "show", "report",
+        "fit template-grammar",
+        "predict", "score", "show", "report", "compare",
         "resume", "warmup", "example",
     }  # fmt: skip
 

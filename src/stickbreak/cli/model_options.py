@@ -1,4 +1,4 @@
-"""Options of the models that `fit` knows, and their defaults in words."""
+"""Which options the models of `fit` take, and what these are by default."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = [
     "MIXTURE_OPTIONS",
     "SEGMENT_DEFAULTS",
     "SEGMENT_OPTIONS",
+    "STRING_OPTIONS",
     "TOPIC_INITS",
     "TOPIC_OPTIONS",
     "TREE_INITS",
@@ -62,7 +63,7 @@ MIXTURE_OPTIONS = (
 )
 
 TOPIC_INITS = (
-    '"collapsed" (60 collapsed sweeps from random shares of every word); others are "documents" '
+    '"collapsed" (120 collapsed sweeps from random shares of every word); others are "documents" '
     '(clusters of documents by their words), "random" (documents far apart), "local" (random '
     'shares) and "anchors" (words that stand for a topic each)'
 )
@@ -76,7 +77,7 @@ ALIGNER_OPTIONS = (
 )  # fmt: skip
 ALIGNER_DEFAULTS = {
     "directions": "both",
-    "word_concentration": "0.01",
+    "word_concentration": "0.003",
     "null": "0.05",
     "max_length": "500",
 }
@@ -95,3 +96,8 @@ TREE_INITS = (
     '"auto": "local" (random weights for every sentence) for collapsed inference, "collapsed" '
     "(sweeps from there) for all others"
 )
+
+STRING_OPTIONS = (
+    "templates", "base", "stop", "concentration", "template_concentration",
+    "repeat_concentration", "max_segment", "init", "random_state", "n_init", "n_jobs",
+)  # fmt: skip

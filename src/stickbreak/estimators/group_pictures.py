@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stickbreak.data import Sequences
 from stickbreak.reading import Rows, Values
+from stickbreak.stats import SERIAL
 
 from .views import MAX_DOCUMENTS, choose_evenly, choose_rows, draw_view, make_view
 
@@ -56,7 +57,7 @@ def plot_groups(
         given = self._given(X, lengths=lengths, sequence_id=sequence_id)
         table, potentials = self._use(given)[1], fitted.potentials()
         chosen, some = choose_rows(table.n_rows), choose_evenly(table.n_spans, MAX_DOCUMENTS)
-        labels = self._decode(fitted, potentials, table.whole(), map)
+        labels = self._decode(fitted, potentials, table.whole(), SERIAL)
         shares = fitted.model.unit_shares(potentials, Sequences.take(table, some))
         view = replace(view, rows=table.rows[chosen], labels=labels[chosen], shares=shares)
         view = replace(view, documents=some, n_documents=table.n_spans)

@@ -55,10 +55,10 @@ class LatentDirichletAllocation(TopicEstimator):
         documents lack are ignored; or a boolean table (V, K), words in the order of
         `feature_names_in_`, which is the sorted one for lists of words.
     random_state : seed.
-    init : "collapsed" (60 collapsed sweeps from random shares of every word), "documents" (clusters
-        of documents by their words), "random" (documents far apart from each other), "local"
-        (random shares of every word) or "anchors" (words that stand for a topic each, and what
-        occurs with them).
+    init : "collapsed" (120 collapsed sweeps from random shares of every word), "documents"
+        (clusters of documents by their words), "random" (documents far apart from each other),
+        "local" (random shares of every word) or "anchors" (words that stand for a topic each, and
+        what occurs with them).
     n_init, n_jobs, warm_start, verbose : as in `Mixture`.
 
     Attributes

@@ -18,6 +18,7 @@ from stickbreak.inference import (
     run,
 )
 from stickbreak.protocols import Array, Pool
+from stickbreak.stats import SERIAL
 
 if TYPE_CHECKING:
     from stickbreak.models import Model
@@ -44,7 +45,7 @@ def from_local(
     rng: np.random.Generator,
     *,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Random posteriors of all units, and their counts: a start for every engine.
 
@@ -63,7 +64,7 @@ def from_collapsed(
     *,
     n_sweeps: int,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
     callbacks: tuple[Callback, ...] = (),
 ) -> Start:
     """Where collapsed sweeps from random posteriors end, for counts and units alike.
@@ -99,6 +100,6 @@ def sweep_on(
 
 
 def require_whole_run(found: Result) -> None:
-    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
-    if found.is_interrupted:
-        raise KeyboardInterrupt
+    """Raise what ended a start early, Ctrl-C for one: what is left of it is no fit."""
+    if found.ended_by is not None:
+        raise found.ended_by

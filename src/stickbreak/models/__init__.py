@@ -7,6 +7,7 @@ from .grammars import (
     dependency_model,
     finite_grammar,
     hdp_grammar,
+    hdp_rules,
     template_grammar,
 )
 from .groups import hdp_mixture
@@ -32,6 +33,7 @@ __all__ = [
     "hdp_hsmm",
     "hdp_mixture",
     "hdp_rows",
+    "hdp_rules",
     "hdp_topics",
     "hmm_aligner",
     "ibm1",

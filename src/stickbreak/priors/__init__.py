@@ -36,6 +36,7 @@ from .rules import DirichletRules
 from .segments import DirichletSegments, HDPSegments, WeakLimitSegments
 from .slots import SlotTables
 from .sticks import Sticks
+from .table_rules import TableRules
 from .tables import TableRoot, TableRows
 from .transitions import DirichletRows, RowPseudo
 from .valence import ValenceRows
@@ -47,7 +48,8 @@ __all__ = [
     "FreeDurations", "GammaPrior", "Geometric", "HDPRows", "HDPRules", "HDPSegments", "HDPTopics",
     "Jumps", "LabeledTopics", "ListedRules", "NegativeBinomial", "PointRoot", "PositionPseudo",
     "Root", "RowPseudo", "RowTable", "RuleTables", "SegmentGroups", "ShiftedPoisson", "SlotTables",
-    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "Term", "TopicGroups",
+    "Sticks", "Surrogate", "SymmetricDirichlet", "TableRoot", "TableRows", "TableRules", "Term",
+    "TopicGroups",
     "TopicPseudo", "UncertainConcentration", "UniformPositions", "ValenceRows", "WeakLimitRows",
     "WeakLimitSegments", "WeakLimitTopics", "is_learned", "linear_term", "make_duration",
     "truncated_slope",

@@ -11,11 +11,12 @@ from .long_units import LongUnit
 from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
 from .steps import Best, Drawn, Expected, LocalStep
 from .templates import SlotTemplates
-from .tree import Tree
+from .tree import TableTree, Tree
 
 __all__ = [
     "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
     "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Group", "Independent",
-    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "Tree",
+    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "TableTree",
+    "Tree",
     "row_evidence",
 ]  # fmt: skip
