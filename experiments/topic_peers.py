@@ -28,7 +28,13 @@ DEFAULT, SAMPLER = "LDA, VB after collapsed sweeps (default)", f"tomotopy, {SWEE
 OFTEN = (DEFAULT, "HDP", SAMPLER)
 WITH_SIZES = ("AP", "20 newsgroups")
 OTHER_SIZES = {20: (DEFAULT,), 50: (DEFAULT, SAMPLER), 200: (DEFAULT,)}
-FOUND = ""
+FOUND = (
+    "On AP the default fit of LDA is level with the sampler's 500 sweeps in half of its time, and "
+    "on newsgroups and KOS it is ahead: means of three seeds -7.863 with 50 topics and -7.832 with "
+    "100 on AP, -8.298 and -8.297 on newsgroups. The number of topics that the HDP finds on AP "
+    "predicts as well as the best of four numbers of LDA does (-7.836 in the mean; 20 topics "
+    "-7.952, 200 -7.835)."
+)
 
 
 class Topics(NamedTuple):
