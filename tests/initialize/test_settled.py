@@ -9,9 +9,10 @@ import stickbreak as sb
 from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian
 from stickbreak.inference import workers
-from stickbreak.initialize import from_settled, settled
+from stickbreak.initialize import from_labels, from_settled, settled
 from stickbreak.models import dp_mixture
 from stickbreak.moves import Merge
+from stickbreak.stats import SERIAL
 
 RNG = np.random.default_rng(0)
 # stretched clusters side by side, which k-means in a round metric cuts across
@@ -20,7 +21,7 @@ TABLE = Table(X)
 MODEL = dp_mixture(Gaussian().locate(None, 2).resolve(measure(TABLE)))
 
 
-def begin(n=10, pool=map):
+def begin(n=10, pool=SERIAL):
     rng = np.random.default_rng(1)
     return from_settled(MODEL, TABLE, n, rng, moves=(Merge(),), pool=pool)
 
@@ -77,3 +78,34 @@ def test_many_sequences_settle_on_some_of_them(monkeypatch):
     assert found.n_components_ == default.n_components_ == 3
     assert found.trace_[0].n_components < 25 == default.trace_[0].n_components
     assert found.lower_bound_ == pytest.approx(default.lower_bound_, rel=1e-6)
+
+
+def test_a_start_out_of_hope_ends_early_and_the_best_settles(monkeypatch):
+    laps: dict[str, int] = {}
+    truth = np.digitize(X[:, 1], [1.0, 3.0])
+
+    def job(name, labels):
+        laps[name] = 0
+        k = int(labels.max()) + 1
+        start = from_labels(MODEL, TABLE, labels, k)
+        return lambda rng: start
+
+    def settle(model, table, n_laps, make):
+        found = settle_as_ever(model, table, n_laps, make)
+        laps["good" if found.counts.size(model.axis) == 3 else "bad"] += len(found.trace)
+        return found
+
+    settle_as_ever = settled._settle
+    monkeypatch.setattr(settled, "_settle", settle)
+    monkeypatch.setattr(settled, "ROUND", 3)
+    rng = np.random.default_rng(0)
+    # across the clusters, from where the bound rises slowly
+    jobs = [(job("good", truth), rng), (job("bad", rng.integers(0, 8, 300)), rng)]
+    found = settled._race(MODEL, TABLE, jobs, SERIAL)
+    assert found.counts.size(MODEL.axis) == 3
+    assert found.is_converged
+    assert laps["bad"] < settled.LAPS
+    monkeypatch.setattr(settled, "ROUND", settled.LAPS)
+    alone = settled._race(MODEL, TABLE, [jobs[0]], SERIAL)
+    # rounds go on where they stopped
+    assert found.bound == pytest.approx(alone.bound, rel=1e-12)

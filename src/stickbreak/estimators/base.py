@@ -209,11 +209,13 @@ class Estimator(Learned):
         """The fit with what the estimator keeps about its data in place of labels."""
         return fitted
 
-    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
-        """Keep the result, and warn if it is incomplete. After Ctrl-C the model is usable."""
+    def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
+        """Keep the result, and warn if it is incomplete. After Ctrl-C, and when workers
+        are lost, the model is usable.
+        """
         self._fitted, engine = fitted, fitted.engine
-        if is_interrupted:
-            raise KeyboardInterrupt
+        if ended_by is not None:
+            raise ended_by
         if not np.isfinite(fitted.bound):
             raise NumericalError(
                 f"the fit ended with a bound of {fitted.bound}; check the data's "

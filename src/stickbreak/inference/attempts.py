@@ -9,6 +9,7 @@ from typing import Any
 __all__ = ["Attempts"]
 
 MOST_TIMES = 64  # a candidate rests for 2**times laps
+ONCE = frozenset({"misfit"})  # kinds tried once a lap: a sample of rows is drawn for each
 
 
 def _has_changed(sizes: Sequence[float], before: Sequence[float]) -> bool:
@@ -22,10 +23,11 @@ class Attempts:
 
     After f failures it rests for 2**f - 1 laps. After its limit, it rests until one of its
     components has changed its size by more than a tenth. Births may fail more often, because each
-    attempt begins elsewhere; a merge or delete would be the same again.
+    attempt begins elsewhere; a merge or delete would be the same again. A check of rows
+    ("misfit") fails if they look as their component expects.
     """
 
-    limits: Mapping[str, int] = field(default_factory=lambda: {"birth": 4})
+    limits: Mapping[str, int] = field(default_factory=lambda: {"birth": 4, "misfit": 4})
     failed: dict[tuple[str, tuple[int, ...]], tuple[int, int, tuple[float, ...]]] = field(
         default_factory=dict
     )
@@ -40,6 +42,8 @@ class Attempts:
         times, last, before = self.failed[kind, ids]
         if _has_changed(sizes, before):
             return True
+        if kind in ONCE and lap <= last:
+            return False
         return times < self.limits.get(kind, 1) and (settled or lap >= last + 2**times)
 
     def failures(self, kind: str, ids: tuple[int, ...]) -> int:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Mover"]
 
 
+HOPELESS = -100.0  # nats; what loses more, but for what better globals gain, is not accepted
+
+
 def is_worth(gain: float, bound: float, *, is_idle: bool) -> bool:
     """Whether a change raises the bound by more than rounding. An idle one must not lower it.
 
@@ -226,7 +229,8 @@ class Mover:
             return []
         sizes = dict(zip(state.ids, model.prior.sizes(state.total.view()).tolist(), strict=True))
         bound = model.bound(state.total.view(), state.params)
-        gains = [self._gain(model, state, p, (), bound) for p in self.proposals]
+        # cheaper than with globals at their optimum, and close: what order to decide in
+        gains = [self._gain(model, state, p, (), bound, is_exact=False) for p in self.proposals]
         touched: set[int] = set()
         done: list[Proposal] = []
         records = []
@@ -235,8 +239,9 @@ class Mover:
             ids = tuple(self.planned_ids[k] for k in proposal.slots)
             if touched.intersection(ids):
                 continue
-            if done:
-                gain = self._gain(model, state, proposal, done, bound)
+            is_close = gain + proposal.allowance > HOPELESS
+            if done or is_close:
+                gain = self._gain(model, state, proposal, done, bound, is_exact=is_close)
             key = ids[: proposal.n_key]
             is_idle = proposal.kind != "birth" and min(sizes[i] for i in key) < 1.0
             accepted = is_worth(gain + proposal.allowance, bound, is_idle=is_idle)
@@ -265,10 +270,21 @@ class Mover:
         return proposal.edit(model, positions, len(state.ids), done)
 
     def _gain(
-        self, model: Model, state: State, proposal: Proposal, done: Sequence[Proposal], bound: float
+        self,
+        model: Model,
+        state: State,
+        proposal: Proposal,
+        done: Sequence[Proposal],
+        bound: float,
+        *,
+        is_exact: bool = True,
     ) -> float:
-        """Exact change of the whole-data bound, with globals at their optimum on both sides."""
+        """Exact change of the whole-data bound, with globals at their optimum on both sides.
+
+        is_exact : if not, globals are edited only, and the change is at least the value
+        """
         edit = self._edit(model, state, proposal, done)
-        tried = edit(state.total.view())
-        params = model.global_step(tried, edit(state.params))
+        tried, params = edit(state.total.view()), edit(state.params)
+        if is_exact:
+            params = model.global_step(tried, params)
         return float(model.bound(replace(tried, sides={}), params) - bound)

@@ -11,7 +11,7 @@ import numpy as np
 
 from stickbreak.data import Batch
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Fields, Summary
+from stickbreak.stats import SERIAL, Fields, Summary
 
 from .attempts import Attempts
 from .posteriors import Outcome, Part, Posteriors
@@ -80,7 +80,7 @@ class Scene:
     rng: np.random.Generator
     lap: int
     settled: bool
-    pool: Pool = map
+    pool: Pool = SERIAL
     in_stream: bool = False
     next_id: int = 0
     batches: Sequence[Batch] = ()
@@ -140,15 +140,22 @@ class Scene:
     @cached_property
     def sample(self) -> Sample:
         """Rows for planning, with their shares. Drawn once a lap, when a move first asks."""
-        size = max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
-        batch = self.data.sample(size, self.rng)
+        batch = self.data.sample(self.sample_size, self.rng)
+        scale = self.data.n_observations / batch.n_observations
+        return Sample(batch, self.shares_of(batch), scale)
+
+    @property
+    def sample_size(self) -> int:
+        """Most rows whose shares are worth their memory."""
+        return max(1000, min(SAMPLE_ROWS, SAMPLE_SHARES // len(self.ids)))
+
+    def shares_of(self, batch: Batch) -> Array:
+        """(n, K) posterior shares of some rows, repeats included."""
         potentials = self.model.potentials(
             self.total.restrict(batch.symbols), self.params, MeanLog()
         )
         shares = self.model.shares(potentials, batch, self.pool)
-        if batch.repeats is not None:
-            shares = shares * batch.repeats[:, None]
-        return Sample(batch, shares, self.data.n_observations / batch.n_observations)
+        return shares if batch.repeats is None else shares * batch.repeats[:, None]
 
     @cached_property
     def misfit(self) -> Array | None:

@@ -11,7 +11,7 @@ from stickbreak.data import Batch
 from stickbreak.inference import Hard, Memoized, Mode, Start, step
 from stickbreak.inference.engine import Data
 from stickbreak.protocols import Array, Pool
-from stickbreak.stats import Summary
+from stickbreak.stats import SERIAL, Summary
 
 from .counts import count_labels
 
@@ -82,7 +82,7 @@ def choose_plusplus(
 
 
 def refine_hard(
-    model: Model, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = map
+    model: Model, batch: Batch, seed: Summary, params: Any, n_passes: int, pool: Pool = SERIAL
 ) -> Summary:
     """Bregman k-means from seed counts: n_passes of Hard(Mode) over one batch.
 
@@ -153,7 +153,7 @@ def from_plusplus(
     n_passes: int = 2,
     n_coarse: int = 0,
     legal: Array | None = None,
-    pool: Pool = map,
+    pool: Pool = SERIAL,
 ) -> Start:
     """Bregman k-means++ on (a sample of) the rows, then n_passes of Bregman k-means.
 

@@ -21,6 +21,7 @@ from .blocks import newborns_from_blocks
 from .little_fits import Goal, little_fit, nearest, overrated, rows_of, side_by_side
 from .merge import Merge
 from .newborns import Newborns, newborns_from_rows, newborns_from_units
+from .own_rows import own_rows
 from .redistribute import Redistribution, RedistributionProposal
 from .stream_births import gain_together
 from .trials import join, keeps_some, split, try_fit
@@ -96,12 +97,15 @@ class Birth(BaseMove):
         if scene.in_stream:
             return self._plan_in_stream(scene)
         found: list[Proposal] = []
-        for target in self._targets(scene)[: self.max_targets]:
-            taken = (target, *nearest(scene, target, max(0, self._failures(scene, target) - 1)))
-            counts, gain = self._shape(scene, taken)
+        groups = [
+            (target, *nearest(scene, target, max(0, self._failures(scene, target) - 1)))
+            for target in self._targets(scene)[: self.max_targets]
+        ]
+        for taken, (table, scale) in zip(groups, own_rows(scene, groups), strict=True):
+            counts, gain = self._shape(scene, taken, table, scale)
             if counts is None:
                 # all newborns joined again; fewer of them would do so too
-                scene.give_up("birth", (target,), times=2 if gain == 0.0 else 1)
+                scene.give_up("birth", taken[:1], times=2 if gain == 0.0 else 1)
                 continue
             found.append(
                 RedistributionProposal(
@@ -197,24 +201,41 @@ class Birth(BaseMove):
             for k in range(len(scene.ids))
             if scene.sizes[k] >= self.min_rows and scene.may_try("birth", (k,))
         ]
-        if ready and self.min_misfit > 0 and not scene.in_stream and scene.misfit is not None:
-            ready = [k for k in ready if scene.misfit[k] > self.min_misfit]
+        if self.min_misfit > 0 and not scene.in_stream:
+            ready = self._misfits(scene, ready)
         return sorted(ready, key=lambda k: (self._failures(scene, k), -scene.sizes[k]))
+
+    def _misfits(self, scene: Scene, ready: list[int]) -> list[int]:
+        """Those whose rows do not look like them. What has passed the check rests, see `Attempts`.
+
+        Another sample of the same rows tells little more, and may mislead.
+        """
+        due = [k for k in ready if scene.may_try("misfit", (k,))]
+        if not due or scene.misfit is None:
+            return due
+        found = [k for k in due if scene.misfit[k] > self.min_misfit]
+        for k in due:
+            if k not in found:
+                scene.give_up("misfit", (k,))
+        return found
 
     def _failures(self, scene: Scene, target: int) -> int:
         return scene.attempts.failures("birth", (scene.ids[target],))
 
-    def _shape(self, scene: Scene, taken: tuple[int, ...]) -> tuple[Summary | None, float]:
-        """Counts of newborns, by a little fit to the rows of some components, and its gain.
+    def _shape(
+        self, scene: Scene, taken: tuple[int, ...], table: Table | None, scale: float
+    ) -> tuple[Summary | None, float]:
+        """Counts of newborns, by a little fit to a table of rows of some components, and its gain.
 
         The counts are None if newborns do not pay even there. A gain of zero then means that they
         merged until there were as many as before.
 
         The first attempt begins with n_newborn of them, the next with half. When those have failed,
         `taken` includes neighbors of the target, and the rows of all of them are divided together.
+
+        scale : how many rows of the data each of the table stands for
         """
         model, failures = scene.model, self._failures(scene, taken[0])
-        table = rows_of(model, scene.sample, taken)
         if table is None:
             return None, -np.inf
         n_newborn = self.n_newborn >> failures if failures < 2 else len(taken) + 2
@@ -222,7 +243,7 @@ class Birth(BaseMove):
         before = little_fit(
             model, table, scene.total.permute(model.axis, scene.by_size(taken)), 1 + len(taken)
         )
-        price, n_free = overrated(scene.model, scene.sample.scale), len(taken)
+        price, n_free = overrated(model, scale), len(taken)
         starts = _coarse_passes(model)
         # k-means in the prior's metric may see one cluster where the family sees two
         for n_coarse in starts if n_free == 1 else starts[:1]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Delete"]
 
 LOOK_ROWS = 2_000  # a first look at as many rows ends most attempts
+LOOK_PATIENCE = 5.0  # of that look, see `Goal`
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -126,7 +127,7 @@ class Delete(BaseMove):
             return None
         some, scale = thin(table, LOOK_ROWS, scene.rng)
         allowance = overrated(model, scale * scene.sample.scale)
-        if scale > 1.0 and self._without(scene, slots, some, allowance) is None:
+        if scale > 1.0 and self._without(scene, slots, some, allowance, LOOK_PATIENCE) is None:
             return None
         found = self._without(scene, slots, table)
         if found is None:
@@ -138,15 +139,22 @@ class Delete(BaseMove):
         return RedistributionProposal("delete", slots, watch, gain)
 
     def _without(
-        self, scene: Scene, slots: tuple[int, ...], table: Table, allowance: float = 0.0
+        self,
+        scene: Scene,
+        slots: tuple[int, ...],
+        table: Table,
+        allowance: float = 0.0,
+        patience: float = np.inf,
     ) -> tuple[Summary, float] | None:
         """Counts of the absorbers, fitted to the rows of all `slots`, and the gain; None if none.
 
         allowance : nats by which these rows overrate the target
+        patience : of the fit, see `Goal`
         """
         model, total = scene.model, scene.total
         before = little_fit(model, table, total.permute(model.axis, scene.by_size(slots)), 2)
         wanted = before.bound - allowance
         kept = total.permute(model.axis, list(slots[1:]))
-        after = little_fit(model, table, kept, self.n_passes, goal=Goal(wanted))
+        goal = Goal(wanted, patience=patience)
+        after = little_fit(model, table, kept, self.n_passes, goal=goal)
         return None if after.bound <= wanted else (after.counts, after.bound - before.bound)

@@ -34,7 +34,7 @@ LOOK = 0.25  # part of the touched units that a trial looks at first
 MANY_UNITS = 256  # touched units from which on it does
 # A trial without a component looks at so many units and rows first, if there are more than twice
 # as many: what most of them lose shows there.
-FEW_UNITS, FEW_ROWS = 8, 8_000
+FEW_UNITS, FEW_ROWS = 5, 5_000
 LEAST_GAIN = 0.1  # nats; a few more passes may gain as much with any components
 
 
@@ -94,7 +94,8 @@ def try_sweeps(
 ) -> Outcome | None:
     """Collapsed sweeps from changed own counts, whose sums are `counts`."""
     goal = Goal(scene.bound, patience=scene.model.structure.patience)
-    found = little_fit(scene.model, scene.data, counts, n_passes, goal=goal, params=params, own=own)
+    model, data, pool = scene.model, scene.data, scene.pool
+    found = little_fit(model, data, counts, n_passes, goal=goal, params=params, own=own, pool=pool)
     scene.spend(scene.none_kept()[1], len(found.trace))
     scene.spent.n_units, scene.spent.gain = scene.data.n_spans, found.bound - scene.bound
     if not found.bound > scene.bound + max(LEAST_GAIN, TIE * abs(scene.bound)):
