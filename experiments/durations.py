@@ -221,7 +221,8 @@ SETTING = (
     "step, step size 21 / (20 + t), chosen among six on data of seeds 21 and 22; CPU times the "
     "least of three. Forms: truncation 12, k-means++, 20 sweeps each, CPU seconds of the whole "
     "fit, S = 10. Held-out of the last two: the log mean density over 50 draws of the parameters "
-    "(`score_sequences(draws=50)`). Exponents of time in T are in `benchmarks/semimarkov.py`."
+    "(`score_sequences(draws=50)`). Exponents of time in T are in `benchmarks/semimarkov.py`. "
+    "Rows were run one by one; those of one pass and of forms are still to come."
 )
 FOUND = (
     "Stages, exact for one r of each state, are as good as all lengths and cost a tenth or less."
