@@ -222,7 +222,8 @@ SETTING = (
     "least of three. Forms: truncation 12, k-means++, 20 sweeps each, CPU seconds of the whole "
     "fit, S = 10. Held-out of the last two: the log mean density over 50 draws of the parameters "
     "(`score_sequences(draws=50)`). Exponents of time in T are in `benchmarks/semimarkov.py`. "
-    "Rows were run one by one; those of one pass and of forms are still to come."
+    "Rows were run one by one, forms so far with 10 sequences of 3,000; those of one pass and of "
+    "longer sequences are still to come."
 )
 FOUND = (
     "Stages, exact for one r of each state, are as good as all lengths and cost a tenth or less."
