@@ -26,6 +26,7 @@ from stickbreak.families.tags import Tags
 from stickbreak.inference import MeanLog, workers
 from stickbreak.kernels.tree.sentences import LogGrammar, infer_sentences, pick_sentences
 from stickbreak.models import Model, dependency_model, finite_grammar
+from stickbreak.stats import SERIAL
 from stickbreak.structures.tree.structure import weights_of
 
 from .report import fastest, milliseconds
@@ -125,7 +126,7 @@ def heads_job(n: int, n_units: int, n_tags: int = 20) -> Callable[[], Any]:
     return local_step(model, data, n_tags)
 
 
-def local_step(model: Model, data: Sequences, K: int, pool: Any = map) -> Callable[[], Any]:
+def local_step(model: Model, data: Sequences, K: int, pool: Any = SERIAL) -> Callable[[], Any]:
     """A local step under potentials that differ a little from equal ones."""
     rng, params = np.random.default_rng(3), model.start_params(K)
     counts = model.zeros(K)

@@ -14,6 +14,7 @@ from stickbreak.data import Sequences
 from stickbreak.inference import ExcludeOwn, Start
 from stickbreak.inference import run as run_engine
 from stickbreak.models import hdp_grammar
+from stickbreak.stats import SERIAL
 
 from .frame import Experiment, Row, is_quick, seeds
 

@@ -13,6 +13,7 @@ import stickbreak as sb
 from stickbreak.data import Documents
 from stickbreak.metrics import completion
 from stickbreak.metrics.completion import Topics, document_completion, score_completion
+from stickbreak.stats import SERIAL
 
 TRAIN, HELD = corpus(0, 60, 40, 4, 50), corpus(0, 90, 40, 4, 50)[60:]
 MODELS = {
