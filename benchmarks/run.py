@@ -30,6 +30,7 @@ NAMES = (
     "scaling",
     "scale_out",
     "on_disk",
+    "corpora_on_disk",
     "out_of_core",
     "imports",
     "quality",

@@ -127,11 +127,15 @@ def other_rows(pairs: Pairs) -> list[Row]:
 
 def stream_rows(pairs: Pairs) -> list[Row]:
     """Stochastic engines, which see each pair once in a lap and hold nothing of it."""
-    return [
-        fit_row(f"HMM, {engine}, {laps} laps of each model", aligner("HMM", engine, laps), pairs)[0]
+    made = {
+        f"{engine}, {laps} laps of each model": aligner("HMM", engine, laps)
         for engine in ("stochastic VB", "stochastic collapsed")
         for laps in (1, 2, LAPS)
-    ]
+    }
+    for size in (4096, 8192):
+        large = sb.StochasticVB(max_iter=2, batch_size=size)
+        made[f"stochastic VB, batch_size={size}, 2 laps of each model"] = aligner("HMM", large, 2)
+    return [fit_row(f"HMM, {name}", model, pairs)[0] for name, model in made.items()]
 
 
 def _bounds(pairs: Pairs, bounds: list[str]) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -14,6 +15,7 @@ from inference.killed_fits import Slow, kill_when_due
 
 import stickbreak as sb
 from stickbreak.cli.example import make_pairs
+from stickbreak.estimators.directions import fit_at_once
 
 PAIRS = [(e, f) for e, f, _ in make_pairs(80, np.random.default_rng(1))]
 ENGINES = {
@@ -61,6 +63,61 @@ def test_links_depend_on_neither_threads_nor_being_stopped(name: str, tmp_path: 
         make(name, **kept, callbacks=(Stop(),)).fit(PAIRS)
     assert answers(make(name, n_jobs=2, **kept).resume(PAIRS)) == whole
     assert answers(make(name, **kept).resume(PAIRS)) == whole  # nothing is left to do
+
+
+@pytest.mark.parametrize("state", [3, "generator"])
+def test_two_directions_at_once_are_those_one_after_the_other(state: Any) -> None:
+    found = []
+    for n_jobs in (1, 2):
+        seed = np.random.default_rng(5) if state == "generator" else state
+        engine = sb.StochasticVB(max_iter=3, batch_size=20)
+        model = sb.HMMAligner(inference=engine, n_jobs=n_jobs, random_state=seed).fit(PAIRS)
+        found.append([list(model.fit_links(way)) for way in ("forward", "reverse")])
+        found[-1] += [model.counts_.tolist(), model._fitted.reverse.counts["cell"].tolist()]
+    assert found[0] == found[1]
+
+
+def test_what_is_left_out_is_said_once_also_with_threads() -> None:
+    for n_jobs in (1, 2):
+        with pytest.warns(sb.DataWarning) as caught:
+            sb.IBM1(n_jobs=n_jobs).fit([*PAIRS, ("", "x")])
+        assert len(caught) == 1
+
+
+def slow_fit(said: list[str]) -> Any:
+    """A fit of many steps, each of which callbacks hear of."""
+
+    def fit(watches: Any) -> Any:
+        try:
+            for _ in range(10_000):
+                time.sleep(0.001)
+                for watch in watches:
+                    watch.on_step(None)
+        except KeyboardInterrupt:
+            said.append("stopped")
+            raise
+        said.append("ended")
+        return "second", None
+
+    return fit
+
+
+def test_an_interrupt_ends_both_directions() -> None:
+    said: list[str] = []
+    ended_by = KeyboardInterrupt()
+    assert fit_at_once(lambda _: ("first", ended_by), slow_fit(said)) == ("first", None, ended_by)
+    with pytest.raises(ValueError, match="of the first"):
+        fit_at_once(refuse, slow_fit(said))
+    assert said == ["stopped", "stopped"]
+    assert fit_at_once(lambda _: ("first", None), lambda _: ("second", ended_by)) == (
+        "first", "second", ended_by,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="of the first"):
+        fit_at_once(lambda _: ("first", None), refuse)
+
+
+def refuse(_: Any) -> Any:
+    raise ValueError("of the first")
 
 
 @pytest.mark.slow

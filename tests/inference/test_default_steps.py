@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -39,14 +37,6 @@ def test_steps_of_many_sequences_and_rows_are_large(n, length, size):
 def test_steps_that_show_little_are_careful(data):
     assert StochasticVB().schedule_for(data) == CAREFUL
     assert data.steps.size == data.step_size
-
-
-@pytest.mark.parametrize("n", [5000, 100_000])
-def test_steps_of_sentence_pairs_count_alike_and_the_start_as_two_laps(n):
-    data = replace(sequences(n, 3), step_sequences=1000)
-    assert StochasticVB().schedule_for(data) == PowerDecay(1.0, 2 * n / 1000)
-    assert StochasticVB().plan(data).batch_size == 1000
-    assert StochasticCollapsedVB().schedule_for(data) == CAREFUL
 
 
 def test_what_is_given_counts_and_other_engines_are_careful():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +22,7 @@ from stickbreak.inference import (
     StochasticVB,
     read_checkpoint,
     run,
+    workers,
 )
 from stickbreak.inference.collapsed import ExcludeOwn, own_given_others
 from stickbreak.initialize import after_bag, even_links_start
@@ -210,8 +210,8 @@ def test_links_do_not_depend_on_the_number_of_workers_nor_on_where_links_are_kep
     model, engine = hmm_aligner(lexicon), CollapsedVB(max_iter=3, tol=0)
     start = even_links_start(model, data, lexicon.n_words)
     alone = run(model, engine, data, start, seed=0)
-    with ThreadPoolExecutor(2) as pool:
-        shared = run(model, engine, data, start, seed=0, pool=pool.map)
+    with workers(2) as pool:
+        shared = run(model, engine, data, start, seed=0, pool=pool)
     np.testing.assert_array_equal(alone.warm()["links"], shared.warm()["links"])
     bare = replace(data, companion=data.companion._replace(links=None))
     looked_up = run(model, engine, bare, start, seed=0)

@@ -78,13 +78,7 @@ class Sequences(Table):
 
     @property
     def steps(self) -> Steps:
-        """Large ones where each sees many sequences and rows; careful ones elsewhere.
-
-        Of data that ask for more sequences a step, all steps count alike, and what the fit begins
-        with as much as two laps: a step does not show most of what their models hold.
-        """
-        if self.step_sequences > STEP_SEQUENCES:
-            return Steps(self.step_size, 1.0, 2.0 * self.n_spans / self.step_size)
+        """Large ones where each sees many sequences and rows; careful ones elsewhere."""
         mean = self.n_rows / self.n_spans
         size = min(STEP_SEQUENCES, round(LARGE_ROWS / mean))
         is_large = size >= LARGE_SEQUENCES and size * mean >= STEP_ROWS

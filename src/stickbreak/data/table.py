@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -112,6 +113,10 @@ class Table:
         whole = self.whole()
         parts = [whole.part(int(lo), int(hi)).alone() for lo, hi in pairwise(cuts)]
         return [compact(replace(part, id=i)) for i, part in enumerate(parts)]
+
+    def in_order(self) -> Iterator[Batch]:
+        """The batches one by one, for answers about their rows."""
+        return iter(self.batches())
 
     def parts(self) -> list[Table]:
         """The batches as separate tables."""

@@ -47,7 +47,8 @@ class IBM1(AlignerEstimator):
     lowercase : turn capitals into small letters, here and in later calls.
     max_length : pairs with more words on a side are left out of the fit, and get no links.
     random_state : seed, for engines that draw.
-    n_jobs : threads; results do not depend on it.
+    n_jobs : threads; results do not depend on it. With two both directions are fitted at once,
+        unless their progress is shown or the engine has callbacks.
     verbose : show progress.
 
     Examples

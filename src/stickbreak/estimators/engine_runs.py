@@ -29,7 +29,7 @@ from stickbreak.initialize import from_previous
 from stickbreak.models import Model
 from stickbreak.progress import Progress
 from stickbreak.protocols import Pool
-from stickbreak.reading import Schema, Stack
+from stickbreak.reading import Groups, Schema, Stack
 from stickbreak.stats import SERIAL, Array
 
 from .engine_choice import TRUNCATION
@@ -85,15 +85,21 @@ def make_seed(random_state: Any) -> int:
 # ---------------------------------------------------------------------------------------- fits
 
 
-def fit_from_starts(estimator: Estimator, task: Task) -> tuple[Fitted, BaseException | None]:
-    """The best of `n_init` starts, and what ended the search early: Ctrl-C, or lost workers."""
+def fit_from_starts(
+    estimator: Estimator, task: Task, seed: int | None = None
+) -> tuple[Fitted, BaseException | None]:
+    """The best of `n_init` starts, and what ended the search early: Ctrl-C, or lost workers.
+
+    seed : drawn from `random_state`, unless it has been already
+    """
     engine = estimator._engine_for(task)
     if task.previous is not None and engine.checkpoint is not None:
         raise ValueError(
             "checkpoint= cannot save a warm start, which needs the model it "
             "continues; use warm_start=False"
         )
-    seed, has_file = make_seed(estimator.random_state), engine.checkpoint is not None
+    seed = make_seed(estimator.random_state) if seed is None else seed
+    has_file = engine.checkpoint is not None
     settings = identify_fit(estimator, task, engine, seed) if has_file else None
     if settings is not None:
         require_place(engine.checkpoint, settings)  # before the work that a start is
@@ -217,7 +223,7 @@ def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, poo
     if task.previous is not None and task.previous.names:
         kept = {i: name for i, name in task.previous.names.items() if i in set(fitted.ids)}
         fitted = replace(fitted, names=kept)
-    if isinstance(task.table, Stack):
+    if isinstance(task.table, Stack | Groups):
         fitted = replace(fitted, shape=task.table.shape)
     if not estimator._has_labels:
         return estimator._with_answers(fitted, result, task, pool)

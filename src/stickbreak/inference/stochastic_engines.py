@@ -143,8 +143,7 @@ class StochasticVB(SparseEngine, _BatchEngine):
     kappa, delay : the step size at step t = 1, 2, ... is (delay + t) ** -kappa. Default: 0.6 and
         10. If neither these nor `first_rate` nor `batch_size` are given, sequences of 128 to
         4,369 rows on average have larger steps: 64 of them or fewer with about 32,768 rows,
-        kappa=1, delay=80, first_rate=1. Sentence pairs have 1,024 of them a step, kappa=1, and as
-        delay the steps of two laps.
+        kappa=1, delay=80, first_rate=1.
     first_rate : first step size, in (0, 1]; the others fall in proportion. Large early steps get
         further in few passes, but soon forget what a batch does not show: use it where every batch
         shows all components, and smaller ones where it does not.
