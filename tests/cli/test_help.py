@@ -50,7 +50,7 @@ def test_the_commands_are_these():
         "fit lda", "fit hdp-topics", "fit ibm1", "fit hmm-aligner",
         "fit dmv", "fit pcfg", "fit hdp-pcfg", "fit latent-pcfg",
         "fit template-grammar",
-        "predict", "score", "show", "report",
+        "predict", "score", "show", "report", "compare",
         "resume", "warmup", "example",
     }  # fmt: skip
 
