@@ -5,6 +5,7 @@ Each returns a `Fitted`. It reads the estimator's arguments and does not change 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stickbreak.data import Table, is_on_disk
-from stickbreak.errors import CheckpointError, NumericalError, WorkersLostError
+from stickbreak.errors import (
+    CheckpointError,
+    ConvergenceWarning,
+    NumericalError,
+    WorkersLostError,
+)
 from stickbreak.families.base import BaseFamily
 from stickbreak.inference import (
     Engine,
@@ -39,7 +45,7 @@ from .model_files import identify_fit
 if TYPE_CHECKING:
     from .base import Estimator
 
-__all__ = ["Task", "finish", "fit_from_starts", "make_seed", "resume_fit"]
+__all__ = ["Task", "check_end", "finish", "fit_from_starts", "make_seed", "resume_fit"]
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,23 @@ def _with_progress(
         shows=bool(estimator.verbose),
     )
     return replace(engine, callbacks=(*engine.callbacks, progress))
+
+
+def check_end(fitted: Fitted) -> None:
+    """Raise NumericalError for a bound that is not a number; warn if the bound did not settle."""
+    engine = fitted.engine
+    if not np.isfinite(fitted.bound):
+        raise NumericalError(
+            f"the fit ended with a bound of {fitted.bound}; check the data's "
+            "scale and the family's prior"
+        )
+    if not fitted.is_converged and len(fitted.trace) >= engine.max_iter:
+        warnings.warn(
+            f"stopped at max_iter={engine.max_iter} before the bound settled to "
+            f"tol={engine.tol}; raise max_iter or tol, or check trace_",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
 
 def finish(estimator: Estimator, result: Result, engine: Engine, task: Task, pool: Pool) -> Fitted:
