@@ -191,7 +191,7 @@ def print_torch(rounds: int) -> None:
         roots = torch.tensor(np.log(root), dtype=torch.float32).expand(count, K)
 
         def theirs(terms: Any = terms, table: Any = table, roots: Any = roots) -> Any:
-            found = SentCFG((terms, table, roots), validate_args=False)
+            found = SentCFG((terms, table, roots))
             return found.partition, found.marginals
 
         job = ours(K, n, count)
