@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stickbreak.kernels.chain.smooth import Buffers, smooth
-from stickbreak.kernels.semimarkov.embedded import draw_stages, smooth_stages
+from stickbreak.kernels.semimarkov.embedded import Draws, draw_stages, smooth_stages
 from stickbreak.kernels.semimarkov.smooth import smooth_segments
 
 Array = np.ndarray
@@ -65,14 +65,15 @@ def exact_job(K: int, T: int, n_units: int, D: int) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def stage_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
-    """Negative binomial lengths of r stages."""
+def stage_job(K: int, T: int, n_units: int, r: int, draws: bool = False) -> Callable[[], Any]:
+    """Negative binomial lengths of r stages; with drawn segments, by which r is learned."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
-    buffers = Buffers()
+    buffers, uniforms = Buffers(), np.random.default_rng(1).random(T * n_units)
     return lambda: smooth_stages(
-        evidence, start, steps, lengths, offsets, start=np.zeros(K), transition=np.zeros((K, K)),
-        segments=np.zeros(K), stays=np.zeros(K), buffers=buffers,
+        evidence, start, steps, lengths, offsets,
+        draws=Draws.of(uniforms, n_units, lengths[2]) if draws else None, start=np.zeros(K),
+        transition=np.zeros((K, K)), segments=np.zeros(K), stays=np.zeros(K), buffers=buffers,
     )  # fmt: skip
 
 
@@ -98,16 +99,22 @@ def print_speed(rounds: int) -> None:
 
 def print_stages(rounds: int) -> None:
     """Stages against the chain with as many states, in one run."""
-    print("stages: K, r, sequences, rows/s, chain's rows/s, ratio of times, (1 + r / K) 1.5")
+    print(
+        "stages: K, r, sequences, rows/s, chain's rows/s, ratio of times, the same with drawn "
+        "segments, (1 + r / K) 1.5"
+    )
     for K in (10, 50):
         for r in (1, 5, 20):
             for count in (8, 1):
-                jobs = stage_job(K, 2000, count, r), chain_job(K, 2000, count)
-                ours, chain = least(*jobs, rounds=rounds)
+                jobs = (
+                    stage_job(K, 2000, count, r), chain_job(K, 2000, count),
+                    stage_job(K, 2000, count, r, draws=True),
+                )  # fmt: skip
+                ours, chain, drawn = least(*jobs, rounds=rounds)
                 n = 2000 * count
                 print(
                     f"  {K:3d} {r:3d} {count:2d} {n / ours:10.0f} {n / chain:10.0f} "
-                    f"{ours / chain:5.2f} {1.5 * (1 + r / K):5.2f}"
+                    f"{ours / chain:5.2f} {drawn / chain:5.2f} {1.5 * (1 + r / K):5.2f}"
                 )
 
 
@@ -115,9 +122,10 @@ def sampled_job(K: int, T: int, n_units: int, r: int) -> Callable[[], Any]:
     """Ten drawn segmentations of every sequence, negative binomial lengths of r stages."""
     evidence, start, steps, offsets = data(K, T, n_units)
     lengths = np.full(K, np.log(0.8)), np.full(K, r * np.log(0.2)), np.full(K, float(r))
-    uniforms = np.random.default_rng(1).random((10, T * n_units))
+    buffers, uniforms = Buffers(), np.random.default_rng(1).random((10, T * n_units))
     return lambda: [
-        draw_stages(evidence, start, steps, lengths, offsets, each) for each in uniforms
+        draw_stages(evidence, start, steps, lengths, offsets, each, buffers=buffers)
+        for each in uniforms
     ]
 
 

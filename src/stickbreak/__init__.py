@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ConlluSentence,
         ConstituentTree,
         lag_rows,
+        open_shards,
         open_table,
         read_bitext,
         read_conllu,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         DPMixture,
         Durations,
         Forecast,
+        HDPMixture,
         HDPTopicModel,
         HMMAligner,
         LatentDirichletAllocation,
@@ -107,7 +109,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "data": (
-        "ConlluSentence", "ConstituentTree", "lag_rows", "open_table", "read_bitext",
+        "ConlluSentence", "ConstituentTree", "lag_rows", "open_shards", "open_table", "read_bitext",
         "read_conllu", "read_corpus", "read_gold", "read_links", "read_pieces", "read_trees",
         "symmetrize", "write_conllu", "write_trees",
     ),
@@ -117,7 +119,7 @@ _HOMES = {
     ),
     "estimators": (
         "DMV", "HDPHMM", "HDPHSMM", "HDPPCFG", "HMM", "HSMM", "IBM1", "PCFG", "Comparison",
-        "DPMixture", "Durations", "Forecast", "HDPTopicModel", "HMMAligner",
+        "DPMixture", "Durations", "Forecast", "HDPMixture", "HDPTopicModel", "HMMAligner",
         "LatentDirichletAllocation", "LatentPCFG", "Mixture", "OnlineFilter", "SegmentFilter",
         "Segments", "TemplateGrammar", "compare", "diagnose", "load", "resume",
     ),
@@ -192,6 +194,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Gibbs",
+    "HDPMixture",
     "HDPTopicModel",
     "HMMAligner",
     "HardEM",
@@ -227,6 +230,7 @@ __all__ = [
     "diagnose",
     "lag_rows",
     "load",
+    "open_shards",
     "open_table",
     "read_bitext",
     "read_conllu",

@@ -97,22 +97,23 @@ def slow_fit(said: list[str]) -> Any:
             said.append("stopped")
             raise
         said.append("ended")
-        return "second", False
+        return "second", None
 
     return fit
 
 
 def test_an_interrupt_ends_both_directions() -> None:
     said: list[str] = []
-    assert fit_at_once(lambda _: ("first", True), slow_fit(said)) == ("first", None, True)
+    ended_by = KeyboardInterrupt()
+    assert fit_at_once(lambda _: ("first", ended_by), slow_fit(said)) == ("first", None, ended_by)
     with pytest.raises(ValueError, match="of the first"):
         fit_at_once(refuse, slow_fit(said))
     assert said == ["stopped", "stopped"]
-    assert fit_at_once(lambda _: ("first", False), lambda _: ("second", True)) == (
-        "first", "second", True,
+    assert fit_at_once(lambda _: ("first", None), lambda _: ("second", ended_by)) == (
+        "first", "second", ended_by,
     )  # fmt: skip
     with pytest.raises(ValueError, match="of the first"):
-        fit_at_once(lambda _: ("first", False), refuse)
+        fit_at_once(lambda _: ("first", None), refuse)
 
 
 def refuse(_: Any) -> Any:

@@ -87,7 +87,7 @@ def test_a_sweep_equals_the_plain_loop(kind, weights):
     pseudo = model.prior.pseudo(start.params, K)
     expected = plain_sweep(data, shares, *pseudo, 0.4)
     found, own = ExcludeOwn().visit(
-        model, start.seed, start.params, data.whole(), start.warm, (), map
+        model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
     )
     # shares are kept in float32
     np.testing.assert_allclose(own["shares"], shares, atol=2e-6)

@@ -252,7 +252,7 @@ def test_fits_from_counts_alone_take_up_own_counts_in_the_second_lap(granularity
     engine = CollapsedVB(max_iter=10, tol=0.0, granularity=granularity, subchain_length=2)
     result = run(model, engine, data, start)
     again = engine.rule().count(
-        model, result.params, engine.rule().units(data.whole()), result.warm(), map
+        model, result.params, engine.rule().units(data.whole()), result.warm(), SERIAL
     )
     np.testing.assert_allclose(again["transition"], result.counts["transition"], atol=1e-9)
     assert result.counts["emission"].sum() == pytest.approx(data.n_rows, rel=1e-6)

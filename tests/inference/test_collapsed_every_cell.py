@@ -122,7 +122,7 @@ def check_sequences(model, data, rule):
         given = model, rule, start.seed, start.params, data, mine, block
         expected, log_z, _ = plain_sweep(*given)
         found, own = rule.visit(
-            model, start.seed, start.params, data.whole(), start.warm, (), map
+            model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
         )  # fmt: skip
         close(found, expected)
         np.testing.assert_allclose(own["rows"], mine["rows"], atol=1e-5)

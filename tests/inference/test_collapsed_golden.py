@@ -328,7 +328,7 @@ def test_lanes_with_few_of_many_symbols_copy_only_theirs(monkeypatch):
     model = finite_hmm(replace(Categorical(0.5), n_symbols=(1000,)))
     start, found = from_local(model, data, 3, np.random.default_rng(0)), []
     visit = lambda: ExcludeOwn().visit(
-        model, start.seed, start.params, data.whole(), start.warm, (), map
+        model, start.seed, start.params, data.whole(), start.warm, (), SERIAL
     )
     monkeypatch.setattr("stickbreak.inference.collapsed.SWEEP_ROWS", 100)
     found.append(visit())

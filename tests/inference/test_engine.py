@@ -478,8 +478,8 @@ def test_overlapping_users_restore_blas_once() -> None:
         thread.start()
         assert entered.wait(60)
     assert set(blas_threads()) == {1}
-    assert executors._BLAS._users == 1
+    assert executors.BLAS._users == 1
     leave.set()
     thread.join()
     assert blas_threads() == before
-    assert executors._BLAS._users == 0
+    assert executors.BLAS._users == 0

@@ -34,11 +34,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "mixture": lambda: sb.Mixture(3, **settings()).fit(X),
     "missing": lambda: sb.Mixture(3, **settings()).fit(GAPS),
     "weights": lambda: sb.Mixture(3, **settings(family="diagonal")).fit(X, sample_weight=WEIGHTS),
-    "moves": lambda: sb.DPMixture(
-        1,
-        random_state=0,
-        inference=sb.MemoizedVB(n_batches=2, max_iter=8, tol=0, moves=[sb.Birth(), sb.Merge()]),
-    ).fit(X),
+    "moves": lambda: sb.DPMixture(8, **settings(max_iter=8)).fit(X),
     "memoized": lambda: sb.Mixture(
         3, random_state=0, inference=sb.MemoizedVB(n_batches=2, max_iter=3, tol=0)
     ).fit(X),

@@ -101,11 +101,11 @@ def test_a_start_out_of_hope_ends_early_and_the_best_settles(monkeypatch):
     rng = np.random.default_rng(0)
     # across the clusters, from where the bound rises slowly
     jobs = [(job("good", truth), rng), (job("bad", rng.integers(0, 8, 300)), rng)]
-    found = settled._race(MODEL, TABLE, jobs, map)
+    found = settled._race(MODEL, TABLE, jobs, SERIAL)
     assert found.counts.size(MODEL.axis) == 3
     assert found.is_converged
     assert laps["bad"] < settled.LAPS
     monkeypatch.setattr(settled, "ROUND", settled.LAPS)
-    alone = settled._race(MODEL, TABLE, [jobs[0]], map)
+    alone = settled._race(MODEL, TABLE, [jobs[0]], SERIAL)
     # rounds go on where they stopped
     assert found.bound == pytest.approx(alone.bound, rel=1e-12)

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import stickbreak as sb
 from stickbreak.data import Table, measure
 from stickbreak.families import Gaussian, Multinomial
+from stickbreak.inference import MemoizedVB, Start, read_checkpoint, run, workers
 from stickbreak.inference import scene as scenes
 from stickbreak.inference.attempts import Attempts
 from stickbreak.inference.scene import Scene
 from stickbreak.initialize import from_labels
 from stickbreak.models import dp_mixture
-from stickbreak.moves import Birth, own_rows
+from stickbreak.moves import Birth, Delete, Merge, own_rows
 
 N = 6_000
 
@@ -103,3 +105,36 @@ def test_rows_that_pass_the_check_are_not_looked_at_again_in_the_same_lap(cluste
     assert not scene.may_try("misfit", (0,))
     scene.lap = 2
     assert scene.may_try("misfit", (0,))
+
+
+class StopAt(sb.Callback):
+    """Ends a fit as Ctrl-C does."""
+
+    def __init__(self, lap: int) -> None:
+        self.lap = lap
+
+    def on_lap(self, record):
+        if record.lap == self.lap:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_births_from_drawn_rows_are_the_same_after_a_resume_and_for_two_workers(clusters, tmp_path):
+    rows, labels = clusters
+    scene = scene_of(rows, Gaussian(), 0 * labels)
+    path, start = tmp_path / "fit", Start(scene.total, scene.params)
+    moves = (Birth(), Merge(), Delete())
+
+    def engine(**settings):
+        return MemoizedVB(n_batches=3, max_iter=20, moves=moves, **settings)
+
+    whole = run(scene.model, engine(), scene.data, start)
+    assert len(whole.ids) == 2
+    assert any(m.kind == "birth" and m.is_accepted for m in whole.trace.moves)
+    for lap in (1, 2, 3):
+        saving = engine(checkpoint=path, checkpoint_every=0.0, callbacks=(StopAt(lap),))
+        run(scene.model, saving, scene.data, start)
+        with workers(2) as pool:
+            again = run(scene.model, engine(), scene.data, read_checkpoint(path)[1], pool=pool)
+        assert again.trace.moves == whole.trace.moves
+        assert all((again.counts[n] == whole.counts[n]).all() for n in whole.counts)

@@ -9,6 +9,7 @@ __all__ = [
     "CHAIN_INITS",
     "CHAIN_OPTIONS",
     "GRAMMAR_OPTIONS",
+    "GROUP_OPTIONS",
     "INITS",
     "MIXTURE_OPTIONS",
     "SEGMENT_DEFAULTS",
@@ -46,6 +47,10 @@ SEGMENT_DEFAULTS = {
     "n_samples": "10",
     "init": CHAIN_INITS,
 }
+GROUP_OPTIONS = (
+    "n_components", "family", "concentration", "top_concentration", "root", "learn_prior", "init",
+    "random_state", "n_init", "n_jobs",
+)  # fmt: skip
 MIXTURE_OPTIONS = (
     "n_components",
     "family",

@@ -11,6 +11,7 @@ from .model_options import (
     CHAIN_INITS,
     CHAIN_OPTIONS,
     GRAMMAR_OPTIONS,
+    GROUP_OPTIONS,
     INITS,
     MIXTURE_OPTIONS,
     SEGMENT_DEFAULTS,
@@ -31,7 +32,7 @@ class ModelEntry:
 
     estimator : its public name. options : names in ESTIMATOR, TOPICS or ALIGNERS. defaults :
     texts for options whose default differs.
-    reads : "rows", "sequences" (ordered rows, of one or several sequences), "documents", "pairs"
+    reads : "rows", "sequences" (rows of one or several sequences or groups), "documents", "pairs"
         (of sentences) or "sentences"
     engine : the algorithm, if none is named
     """
@@ -116,6 +117,27 @@ MODELS = (
             "stickiness": "0",
             "root": "beta",
             "init": CHAIN_INITS,
+        },
+        reads="sequences",
+    ),
+    ModelEntry(
+        "hdp-mixture",
+        "HDPMixture",
+        "Fit a hierarchical Dirichlet process mixture to rows in groups: finds the number of "
+        "components, which all groups share.",
+        (
+            "stickbreak example --sequences walks.csv",
+            "stickbreak fit hdp-mixture walks.csv --sequence-id sequence --seed 0 --out "
+            "groups.stickbreak",
+        ),
+        GROUP_OPTIONS,
+        {
+            "n_components": "1, to begin with",
+            "moves": "yes, unless --root point",
+            "concentration": "1",
+            "top_concentration": "10",
+            "root": "beta",
+            "init": '"auto" (a settled mixture of all rows); others are "k-means++" and "random"',
         },
         reads="sequences",
     ),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import stickbreak as sb
 from stickbreak.report import Report
@@ -46,15 +43,13 @@ def write_comparison(
         raise ValueError("--title and --force are for the page; give --html FILE too")
     verbose = configure_logs(options)
     models = [load_model(path, options) for path in (one, other)]
-    found = None
+    found: Any = None
+    where: dict[str, Any] = {}
     if data is not None:
         _refuse_other_columns(models, (one, other))
         found, where = _open(models[0], one, data, options, verbose)
-        if where:  # a list of sequences, which is what all methods take
-            cuts = np.concatenate([[0], np.cumsum(where["lengths"])]).tolist()
-            found = [np.asarray(found.rows[a:b]) for a, b in pairwise(cuts)]
     names = [one.stem, other.stem] if one.stem != other.stem else None  # no path in a page
-    table = sb.compare(models, found, names=names)
+    table = sb.compare(models, found, **where, names=names)
     if not options["json"]:
         print_lines(repr(table).splitlines())
     told = {"models": [line.name for line in table], "notes": list(table.notes)}

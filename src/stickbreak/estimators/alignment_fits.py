@@ -228,31 +228,31 @@ class AlignerEstimator(AlignerAnswers):
         forward, reverse = self._both(given, bitext)
         first = partial(self._fit_one, forward, make_seed(self.random_state), True)
         if reverse is None:
-            fitted, is_interrupted = first(())
+            fitted, ended_by = first(())
         else:
-            fitted, is_interrupted = self._fit_two(first, reverse)
+            fitted, ended_by = self._fit_two(first, reverse)
         _warn_of_none(fitted, bitext)
-        return self._keep(fitted, is_interrupted)
+        return self._keep(fitted, ended_by)
 
     def _fit_one(
         self, given: Given, seed: int, warns: bool, watches: tuple[Callback, ...]
-    ) -> tuple[Fitted, bool]:
-        """One direction, and whether Ctrl-C has ended it."""
+    ) -> tuple[Fitted, BaseException | None]:
+        """One direction, and what has ended it early."""
         task = replace(self._prepare(given, None, warns=warns), watches=watches)
         return fit_from_starts(self, task, seed)
 
-    def _fit_two(self, first: Fit, reverse: Given) -> tuple[Fitted, bool]:
+    def _fit_two(self, first: Fit, reverse: Given) -> tuple[Fitted, BaseException | None]:
         """Both directions: at once, if there are threads and nobody watches their laps."""
         second = partial(self._fit_one, reverse, make_seed(self.random_state), False)
         is_watched = Progress.is_wanted(self.verbose) or bool(self._engine(False).callbacks)
         other: Fitted | None = None
         if count_workers(self.n_jobs) > 1 and not is_watched:
-            fitted, other, is_interrupted = fit_at_once(first, second)
+            fitted, other, ended_by = fit_at_once(first, second)
         else:
-            fitted, is_interrupted = first(())
-            if not is_interrupted:
-                other, is_interrupted = second(())
-        return replace(fitted, reverse=other), is_interrupted
+            fitted, ended_by = first(())
+            if ended_by is None:
+                other, ended_by = second(())
+        return replace(fitted, reverse=other), ended_by
 
     def _both(self, given: Given, bitext: Bitext) -> tuple[Given, Given | None]:
         """Arguments with the bitext, and with its sides exchanged if that is asked for."""
@@ -273,11 +273,11 @@ class AlignerEstimator(AlignerAnswers):
         saved, self._saved = self._saved, None
         return self._keep(*resume_fit(self, self._prepare(given, None), saved))
 
-    def _keep(self, fitted: Fitted, is_interrupted: bool) -> Self:
+    def _keep(self, fitted: Fitted, ended_by: BaseException | None) -> Self:
         """Keep the result. How many laps there are is a setting, so that none is warned about."""
         self._fitted = fitted
-        if is_interrupted:
-            raise KeyboardInterrupt
+        if ended_by is not None:
+            raise ended_by
         if not np.isfinite(fitted.counts.log_z):
             raise NumericalError(f"the fit ended with a log_z of {fitted.counts.log_z}")
         return self

@@ -13,7 +13,7 @@ from .fitted import Fitted
 
 __all__ = ["Fit", "StopWhen", "fit_at_once"]
 
-Fit = Callable[[tuple[Callback, ...]], tuple[Fitted, bool]]
+Fit = Callable[[tuple[Callback, ...]], tuple[Fitted, BaseException | None]]
 
 
 class StopWhen(Callback):
@@ -28,27 +28,28 @@ class StopWhen(Callback):
             raise KeyboardInterrupt
 
 
-def fit_at_once(first: Fit, second: Fit) -> tuple[Fitted, Fitted | None, bool]:
-    """Both fits, and whether Ctrl-C has ended them; the second is None if it has nothing then.
+def fit_at_once(first: Fit, second: Fit) -> tuple[Fitted, Fitted | None, BaseException | None]:
+    """Both fits, and what has ended them early; the second is None if it has nothing then.
 
-    Each is called with callbacks, and says what it found and whether it was interrupted.
+    Each is called with callbacks, and says what it found and what has ended it.
     """
     stop = Event()
     with ThreadPoolExecutor(1) as helper:
         other = helper.submit(second, (StopWhen(stop),))
         try:
-            fitted, is_interrupted = first(())
+            fitted, ended_by = first(())
         except BaseException:
             stop.set()
             raise
-        if is_interrupted:
+        if ended_by is not None:
             stop.set()
-            return fitted, None, True
+            return fitted, None, ended_by
         try:
             return fitted, *other.result()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             stop.set()
+            ended_by = error
         try:
-            return fitted, other.result()[0], True
+            return fitted, other.result()[0], ended_by
         except KeyboardInterrupt:  # in its first lap
-            return fitted, None, True
+            return fitted, None, ended_by

@@ -218,7 +218,7 @@ class Learned:
             raise AttributeError("labels_ are not kept in files; use predict(X)")
         potentials = fitted.potentials()
         with workers(self.n_jobs) as pool:
-            batches = fitted.data.batches()
+            batches = fitted.data.in_order()
             return np.concatenate([self._decode(fitted, potentials, b, pool) for b in batches])
 
     @property

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from stickbreak.data import Table, is_sparse
 from stickbreak.inference import workers
 from stickbreak.reading import Rows
+from stickbreak.report.profiles import has_spread
 from stickbreak.stats import Array
 
 from .fitted import Fitted
@@ -22,11 +23,12 @@ from .reports import data_digest, group_shares
 from .views import choose_rows
 
 if TYPE_CHECKING:
-    from stickbreak.report import Replica, Subject
+    from stickbreak.report import Observed, Replica, Subject
 
+    from .base import Estimator
     from .mixture_fits import MixtureFits
 
-__all__ = ["observe_rows"]
+__all__ = ["Seen", "observe_rows", "tell_rows"]
 
 N_WORST, N_TYPICAL, N_BINS = 12, 3, 20
 N_DRAWS, DRAW_ROWS = 39, 500
@@ -37,24 +39,38 @@ def observe_rows(
     self: MixtureFits, subject: Subject, X: Rows, by: Any, where: Any = None
 ) -> Subject:
     """The subject with what the model says of X; also the method `_observe` of mixtures."""
-    from stickbreak.report import Observed
-
     fitted, table = self._use(self._given(X))
     if table.n_rows == 0:
         raise ValueError("X has no rows; give at least one, or no X")
-    seen = _Seen(len(fitted.ids))
+    seen = Seen(len(fitted.ids))
     potentials, predictive = fitted.potentials(), fitted.predictive()
     with workers(self.n_jobs) as pool:
         for batch in table.batches():
             shares = fitted.local_model.shares(potentials, batch, pool)
             seen.add(batch.rows, shares, fitted.model.log_evidence(predictive, batch, pool))
     labels = np.concatenate(seen.labels)
+    groups = group_shares(by, labels, len(fitted.ids), "row")
+    return _with_draws(self, *tell_rows(self, subject, table, seen, table.n_rows, groups))
+
+
+def tell_rows(
+    self: Estimator,
+    subject: Subject,
+    table: Table,
+    seen: Seen,
+    n_units: int,
+    groups: Mapping[str, Array],
+) -> tuple[Subject, Observed]:
+    """The subject with what was seen of the rows of a table."""
+    from stickbreak.report import Observed
+
+    fitted, labels = self._require_fitted(), np.concatenate(seen.labels)
     chosen = choose_rows(table.n_rows)
     rows = table.rows[chosen]
     is_numeric = not is_sparse(rows)
     observed = Observed(
         n_rows=table.n_rows,
-        n_units=table.n_rows,
+        n_units=n_units,
         sizes=np.bincount(labels, minlength=len(fitted.ids)),
         certainty=seen.bins,
         sure=seen.n_sure / table.n_rows,
@@ -69,7 +85,7 @@ def observe_rows(
         rows=np.asarray(rows, dtype=float) if is_numeric else None,
         numbers=chosen,
         labels=labels[chosen],
-        groups=group_shares(by, labels, len(fitted.ids), "row"),
+        groups=groups,
     )
     n = len(chosen)
     holds = f"{n:,} of {table.n_rows:,} rows, rounded to three digits; names of columns."
@@ -79,11 +95,10 @@ def observe_rows(
         "joins": _joins(fitted, np.concatenate(seen.shares)),
     }
     digests = {**subject.digests, "data": seen.digest()}
-    subject = replace(subject, observed=observed, more=more, digests=digests)
-    return _with_draws(self, subject, observed)
+    return replace(subject, observed=observed, more=more, digests=digests), observed
 
 
-class _Seen:
+class Seen:
     """Sums over batches."""
 
     def __init__(self, n_components: int) -> None:
@@ -174,7 +189,7 @@ def _joins(fitted: Fitted, shares: Array) -> list[tuple[float, int, int]]:
 def _why(subject: Subject, table: Table, row: int) -> str:
     """Columns in which a row is furthest from all components, in their standard deviations."""
     posterior = subject.posterior
-    if "mean" not in posterior or is_sparse(table.rows):
+    if "mean" not in posterior or is_sparse(table.rows) or not has_spread(posterior):
         return ""
     mean = posterior["mean"]
     variance = posterior.get("variance")

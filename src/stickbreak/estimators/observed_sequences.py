@@ -194,8 +194,9 @@ def _courses(
 
 
 def _onsets(table: Stack, paths: Sequence[Array], chosen: Array, n_states: int) -> Array:
-    """(columns, K, ONSET) means of columns so many rows after a state began; NaN where fewer than
-    three stays are that long.
+    """(columns, K, ONSET) means of columns so many rows after a state began.
+
+    NaN where fewer than three stays are that long.
     """
     total = np.zeros((len(chosen), n_states, ONSET))
     count = np.zeros((n_states, ONSET), dtype=np.int64)
@@ -203,8 +204,9 @@ def _onsets(table: Stack, paths: Sequence[Array], chosen: Array, n_states: int) 
     n_left = MOST_ONSETS
     for begin, path in zip(table.shape.offsets, paths, strict=False):
         cuts = np.flatnonzero(np.diff(path)) + 1  # the first stay is cut off, so it is left out
-        ends = np.append(cuts[1:], len(path))[:n_left]
+        ends = np.append(cuts[1:], len(path))
         cuts = cuts[:n_left]
+        ends = ends[: len(cuts)]
         n_left -= len(cuts)
         for a, b in zip(cuts, ends, strict=True):
             n, k = min(b - a, ONSET), int(path[a])

@@ -6,12 +6,13 @@ import hashlib
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stickbreak._version import __version__
+from stickbreak.parameters import Parameters
 from stickbreak.reading import Rows
 from stickbreak.report.markup import clean
 from stickbreak.stats import Array
@@ -181,19 +182,40 @@ def settings_of(model: Estimator) -> dict[str, str]:
     """Arguments that differ from their defaults, as text that says nothing of this computer."""
     defaults = type(model)().get_params(deep=False)
     return {
-        name: ADDRESS.sub("", repr(value))
+        name: ADDRESS.sub("", _text(value))
         for name, value in model.get_params(deep=False).items()
-        if repr(value) != repr(defaults[name]) and name not in ("verbose", "n_jobs")
+        if _text(value) != _text(defaults[name]) and name not in ("verbose", "n_jobs")
     }
+
+
+def _text(value: Any) -> str:
+    """The same text for a value and for what a model file gives back: a list may be a tuple."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Parameters):
+        return _parts_text(value)
+    return repr(value)
+
+
+def _parts_text(value: Parameters) -> str:
+    default = {f.name: f.default for f in fields(value)}  # type: ignore[arg-type]
+    told = [
+        f"{name}={_text(own)}"
+        for name, own in value.get_params(deep=False).items()
+        if name not in ("callbacks", "checkpoint") and _text(own) != _text(default.get(name))
+    ]
+    return f"{type(value).__name__}({', '.join(told)})"
 
 
 def model_digest(fitted: Fitted) -> str:
     """SHA-256 of what was learned: counts, parameters, ids."""
     digest = hashlib.sha256()
-    for fields in (fitted.counts, fitted.params):
-        for name in sorted(fields):
+    for found in (fitted.counts, fitted.params):
+        for name in sorted(found):
             digest.update(name.encode())
-            digest.update(np.ascontiguousarray(fields[name]).tobytes())
+            digest.update(np.ascontiguousarray(found[name]).tobytes())
     digest.update(repr(tuple(int(i) for i in fitted.ids)).encode())
     return digest.hexdigest()
 

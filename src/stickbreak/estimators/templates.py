@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
@@ -15,6 +16,7 @@ from stickbreak.data import (
     parse_templates,
     substrings_of,
 )
+from stickbreak.errors import DataWarning
 from stickbreak.families import Categorical
 from stickbreak.families.base import BaseFamily
 from stickbreak.families.tags import Letters
@@ -38,6 +40,7 @@ __all__ = ["Segment", "TemplateGrammar"]
 
 HOT = 5.0  # first temperature of a start that is drawn
 N_SWEEPS = 40  # of such a start
+MOST_NAMED = 5  # strings in a warning
 
 
 class Segment(NamedTuple):
@@ -227,7 +230,8 @@ class TemplateGrammar(TreeEstimator):
 
         Parameters
         ----------
-        X : a list of strings, of lists of letters, or of arrays of whole numbers.
+        X : a list of strings, of lists of letters, or of arrays of whole numbers. Those that no
+            template covers are left out, with a warning; `labels_` then is of the others.
         y : ignored.
         sample_weight : (S,) how often each string counts.
 
@@ -235,7 +239,8 @@ class TemplateGrammar(TreeEstimator):
         -------
         self
         """
-        return self._fit_trees("fit", X, y, sample_weight=sample_weight)
+        X, weight = self._covered(X, sample_weight)
+        return self._fit_trees("fit", X, y, sample_weight=weight)
 
     def resume(self, X: Rows, y: Values = None, *, sample_weight: Values = None) -> Self:
         """Continue an interrupted fit from `inference.checkpoint`, bit for bit.
@@ -248,7 +253,29 @@ class TemplateGrammar(TreeEstimator):
         -------
         self
         """
-        return self._fit_trees("resume", X, y, sample_weight=sample_weight)
+        X, weight = self._covered(X, sample_weight)
+        return self._fit_trees("resume", X, y, sample_weight=weight)
+
+    def _covered(self, X: Any, sample_weight: Values) -> tuple[Any, Values]:
+        """The strings that some template covers. What cannot be read is refused later, by name."""
+        self._check_arguments()
+        is_list = isinstance(X, list | tuple)
+        if not is_list or not all(hasattr(one, "__len__") and len(one) for one in X):
+            return X, sample_weight
+        slots, most = parse_templates(self.templates), int(self.max_segment)
+        kept = [s for s, one in enumerate(X) if slots.covers(len(one), most)]
+        if len(kept) in (0, len(X)):
+            return X, sample_weight
+        left_out = sorted(set(range(len(X))) - set(kept))
+        named = ", ".join(map(str, left_out[:MOST_NAMED])) + ", ..." * (len(left_out) > MOST_NAMED)
+        warnings.warn(
+            f"no template covers {len(left_out)} string(s) ({named}): left out of the fit",
+            DataWarning,
+            stacklevel=3,
+        )
+        if sample_weight is not None and len(np.shape(sample_weight)) == 1:
+            sample_weight = np.asarray(sample_weight)[kept]
+        return [X[s] for s in kept], sample_weight
 
     # ------------------------------------------------------------------------------------ answers
 

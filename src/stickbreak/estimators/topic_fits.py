@@ -49,6 +49,7 @@ from .base import Estimator, RandomState
 from .engine_runs import Task
 from .fitted import Fitted, with_words
 from .observed_documents import observe_documents, topic_values
+from .root_numbers import unit_concentration
 from .views import Labeled, plot_topics, top_words
 
 __all__ = ["TopicEstimator"]
@@ -73,6 +74,7 @@ class TopicEstimator(Estimator):
     _report_values = topic_values
     _observe = observe_documents
     top_words = top_words
+    concentration_ = property(unit_concentration)
 
     def _make_family(self) -> Categorical:
         require_prior_count(word_concentration=self.word_concentration)
@@ -333,12 +335,6 @@ class TopicEstimator(Estimator):
         """(K, V) Dirichlet posteriors of topics: expected plus prior counts (scikit-learn name)."""
         counts = self._require_fitted().counts
         return np.ascontiguousarray((counts["emission"] + self.family_.concentration).T)
-
-    @property
-    def concentration_(self) -> float:
-        """The documents' concentration: given or learned; the mean, if topics have their own."""
-        fitted = self._require_fitted()
-        return float(fitted.model.prior.concentration_at(fitted.params))
 
     @property
     def topic_concentration_(self) -> Array:

@@ -14,12 +14,11 @@ from stickbreak.inference import BaseMove, Engine
 from stickbreak.models import Model, hdp_topics, lda
 from stickbreak.moves import Birth, Delete, Merge
 from stickbreak.priors import GammaPrior
-from stickbreak.stats import Array
 
 from .base import RandomState
 from .engine_choice import pick_engine
-from .fitted import interval_of, number_of
 from .model_files import register
+from .root_numbers import top_concentration, top_interval
 from .topic_fits import TopicEstimator
 
 __all__ = ["HDPTopicModel", "LatentDirichletAllocation"]
@@ -168,6 +167,9 @@ class HDPTopicModel(TopicEstimator):
     _is_unbounded = True
     root: str
 
+    top_concentration_ = property(top_concentration)
+    top_concentration_interval_ = property(top_interval)
+
     def __init__(
         self,
         n_components: int = 1,
@@ -203,17 +205,3 @@ class HDPTopicModel(TopicEstimator):
     def _make_model(self, family: BaseFamily, prior: Mapping[str, Any]) -> Model:
         made = hdp_topics(family, **prior, restarts=int(self.restarts))
         return replace(made, learns=self.learn_prior)
-
-    @property
-    def top_concentration_(self) -> float:
-        """Concentration of the root's sticks: given, or the posterior mean if learned."""
-        return number_of(self._top())
-
-    @property
-    def top_concentration_interval_(self) -> Array:
-        """(2,) central 95 % interval of the posterior of `top_concentration_`."""
-        return interval_of(self._top())
-
-    def _top(self) -> float | GammaPrior:
-        fitted = self._require_fitted()
-        return fitted.model.prior.top(fitted.counts, fitted.params)

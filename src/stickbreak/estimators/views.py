@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .topic_fits import TopicEstimator
 
 __all__ = [
-    "Labeled", "draw_view", "make_dataset", "make_view", "plot_chain", "plot_mixture",
-    "plot_topics", "summary_values", "top_words",
+    "MAX_DOCUMENTS", "Labeled", "choose_evenly", "choose_rows", "draw_view", "make_dataset",
+    "make_view", "plot_chain", "plot_mixture", "plot_topics", "summary_values", "top_words",
 ]  # fmt: skip
 
 MAX_DOCUMENTS = 60  # in a picture; more columns cannot be told apart

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from numbers import Real
 from typing import Any
 
 from stickbreak.protocols import Pool
-from stickbreak.stats import SERIAL, BasePool
+from stickbreak.stats import SERIAL, BasePool, call_loaded
 
 from .blas import BLAS
 from .remote import RemotePool, current_place
@@ -81,7 +82,7 @@ class ThreadPool(BasePool):
 
     def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
         """call(job) of every job, in order, when all are done."""
-        return _share_out(self._executor, self._n_helpers, call, jobs)
+        return _share_out(self._executor, self._n_helpers, partial(call_loaded, call), jobs)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stickbreak.data import Table
+from stickbreak.data import Table, is_on_disk
 from stickbreak.inference import (
     Callback,
     CollapsedVB,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stickbreak.models import Model
 
 MOST_SHARES = 1 << 27  # kept by the words of a collapsed start: half a gigabyte
+MOST_DISK_SHARES = 1 << 24  # the same of documents on disk
 
 __all__ = ["from_collapsed", "from_local", "require_whole_run", "sweep_on"]
 
@@ -72,7 +73,8 @@ def from_collapsed(
     counts are scaled to all.
     """
     n_units, n_spans = data.n_units, data.n_spans
-    data = data.some(MOST_SHARES // n_components, rng)
+    most = MOST_DISK_SHARES if is_on_disk(data.rows) else MOST_SHARES
+    data = data.some(most // n_components, rng)
     start = from_local(model, data, n_components, rng, legal=legal, pool=pool)
     start = sweep_on(model, data, start, n_sweeps, pool, callbacks)
     seed = start.seed.scale(n_units / data.n_units)
@@ -98,6 +100,6 @@ def sweep_on(
 
 
 def require_whole_run(found: Result) -> None:
-    """Raise KeyboardInterrupt again: what is left of a start is no fit."""
-    if found.is_interrupted:
-        raise KeyboardInterrupt
+    """Raise what ended a start early, Ctrl-C for one: what is left of it is no fit."""
+    if found.ended_by is not None:
+        raise found.ended_by

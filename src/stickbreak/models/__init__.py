@@ -10,6 +10,7 @@ from .grammars import (
     hdp_rules,
     template_grammar,
 )
+from .groups import hdp_mixture
 from .hmm import finite_hmm, hdp_hmm, hdp_rows
 from .mixture import dp_mixture, finite_mixture
 from .semi_markov import finite_hsmm, hdp_hsmm
@@ -30,6 +31,7 @@ __all__ = [
     "hdp_grammar",
     "hdp_hmm",
     "hdp_hsmm",
+    "hdp_mixture",
     "hdp_rows",
     "hdp_rules",
     "hdp_topics",

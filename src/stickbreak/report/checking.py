@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Chain, Independent, SemiMarkov
+from stickbreak.structures import Chain, Group, Independent, SemiMarkov
 
 from .drawing import number, percent, plural
 from .findings import Finding, judged
-from .profiles import variance_of
+from .profiles import has_spread, variance_of
 from .replicas import Replica, stays_of
 from .subject import Subject
 
@@ -46,6 +46,9 @@ def _(structure: Any) -> tuple[Check, ...]:
 def _(structure: Any) -> tuple[Check, ...]:
     more = (check_flicker, check_stays, check_lone_states, check_columns)
     return (*OF_ALL, check_few_rows, check_outliers, *more)
+
+
+checks_of.register(Group)(checks_of.dispatch(object))  # those of documents are of their words
 
 
 def check_convergence(subject: Subject) -> Finding | None:
@@ -226,7 +229,7 @@ def _aspects(subject: Subject, replica: Replica) -> Array:
     """
     rows, posterior = np.asarray(replica.rows), subject.posterior
     mean = posterior.get("mean")
-    if mean is None or mean.shape[1:] != rows.shape[1:]:
+    if mean is None or mean.shape[1:] != rows.shape[1:] or not has_spread(posterior):
         return rows
     spread = np.sqrt(variance_of(posterior))[replica.labels]
     return np.concatenate([rows, (rows - mean[replica.labels]) / spread], axis=1)

@@ -110,11 +110,14 @@ def axis_below(scale: Scale, y: float, title: str = "", whole: bool = False) -> 
 
 def axis_left(scale: Scale, x: float, right: float, title: str = "") -> Markup:
     """Ticks with faint lines across, and a title above."""
-    parts = []
-    for value in scale.ticks(4):
+    parts, ticks = [], scale.ticks(4)
+    texts = [number(value, 6) for value in ticks]
+    if len(set(texts)) < len(texts):  # large numbers that hardly differ
+        texts = [f"{value:,.2f}".replace("-", "\u2212") for value in ticks]
+    for value, text in zip(ticks, texts, strict=True):
         y = scale(value)
         parts.append(tag("line", x1=x, x2=right, y1=y, y2=y, class_="grid"))
-        parts.append(tag("text", number(value, 6), x=x - 6, y=y + 4, text_anchor="end"))
+        parts.append(tag("text", text, x=x - 6, y=y + 4, text_anchor="end"))
     if title:
         parts.append(tag("text", title, x=x, y=min(scale.begin, scale.end) - 8))
     return join(parts)

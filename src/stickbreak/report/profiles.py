@@ -24,7 +24,7 @@ from stickbreak.protocols import Array
 
 from .subject import Subject
 
-__all__ = ["Profile", "profile_of", "variance_of"]
+__all__ = ["Profile", "has_spread", "profile_of", "variance_of"]
 
 FLOOR = 1e-12
 UP, DOWN = "\u2191", "\u2193"
@@ -149,6 +149,11 @@ def _(family: Any, subject: Subject) -> Profile | None:
         tuple(kind for own in found for kind in own.kinds),
         np.concatenate([own.telling for own in found]),
     )
+
+
+def has_spread(posterior: Any) -> bool:
+    """Whether components have variances."""
+    return "variance" in posterior or "covariance" in posterior
 
 
 def variance_of(posterior: Any) -> Array:

@@ -27,6 +27,7 @@ CHAPTERS = {
     "next": "What to do next",
     "settings": "Settings",
 }
+MOST_RANKED = 60
 MOST_ASPECTS = 10  # columns of the table of profiles
 
 
@@ -235,7 +236,21 @@ def _profile_table(subject: Subject, profile: Profile, order: Any, ks: list[int]
         [subject.name(k), *[(profile.cell(k, int(p)), float(profile.values[k, p])) for p in order]]
         for k in ks
     ]
-    return table(header, rows, caption="Profiles", keys=ks)
+    ranked = [
+        [profile.aspects[p], (number(float(profile.telling[p])), float(profile.telling[p]))]
+        for p in np.argsort(-profile.telling, kind="stable")[:MOST_RANKED]
+    ]
+    return join(
+        [
+            table(header, rows, caption="Profiles", keys=ks),
+            table(
+                ["column", "how much it tells"],
+                ranked,
+                caption="Columns ranked: the mean square of the distances above, or the mean "
+                "relative entropy of the ratios",
+            ),
+        ]
+    )
 
 
 def _short(text: str, most: int = 13) -> str:

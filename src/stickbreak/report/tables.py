@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak.protocols import Array
-from stickbreak.structures import Independent
+from stickbreak.structures import Group, Independent
 
 from .drawing import (
     Scale,
@@ -21,8 +21,8 @@ from .drawing import (
     table,
 )
 from .markup import Markup, clean, join, tag
-from .profiles import profile_of
-from .sections import Section, data_of, sections_of
+from .profiles import has_spread, profile_of
+from .sections import Section, data_of, facts_of, sections_of
 from .subject import Subject
 
 __all__ = [
@@ -36,6 +36,7 @@ MOST_AXES, MOST_POINTS, MOST_ELLIPSES = 8, 2000, 40
 
 
 @sections_of.register(Independent)
+@sections_of.register(Group)
 def _(structure: Any) -> tuple[Section, ...]:
     return (
         Section("found", write_scatter),
@@ -48,14 +49,18 @@ def _(structure: Any) -> tuple[Section, ...]:
 
 
 @data_of.register(Independent)
+@data_of.register(Group)
 def _(structure: Any, subject: Subject) -> dict[str, Any]:
     return {"scatter": scatter_data(subject)}
+
+
+facts_of.register(Group)(facts_of.dispatch(object))  # a document has facts of its words
 
 
 def scatter_columns(subject: Subject) -> Array | None:
     """Positions of the columns that tell most, for families with means; else None."""
     mean = subject.posterior.get("mean")
-    if mean is None or mean.ndim != 2 or mean.shape[1] < 2:
+    if mean is None or mean.ndim != 2 or mean.shape[1] < 2 or not has_spread(subject.posterior):
         return None
     profile = profile_of(subject.family, subject)
     if profile is None or len(profile.telling) != mean.shape[1]:

@@ -70,10 +70,10 @@ def word_data(subject: Subject) -> dict[str, Any] | None:
             found.update(np.argpartition(-rank, most - 1)[:most].tolist())
         for v in sorted(found):
             used.setdefault(int(v), len(used))
-        topics[str(k)] = [[used[v], round(float(log_p[v]), 4)] for v in sorted(found)]
+        topics[str(k)] = [[used[v], round(float(log_p[v]), 7)] for v in sorted(found)]
     return {
         "names": [clean(str(subject.columns[v]))[:60] for v in used],
-        "overall": [round(float(overall[v]), 4) for v in used],
+        "overall": [round(float(overall[v]), 7) for v in used],
         "topics": topics,
         "used": [_used(probability[:, v], subject) for v in used],
         "most": N_WORDS,
@@ -114,15 +114,17 @@ def write_map(subject: Subject) -> Markup | None:
     low, high = places.min(0), places.max(0)
     xy = 40 + (places - low) / np.maximum(high - low, 1e-12) * (SIZE - 110)
     largest = float(subject.weights[ks].max())
-    parts = []
+    parts: list[Markup] = []
+    taken: list[tuple[float, float, float]] = []
     for at, k in enumerate(ks):
         radius = 6 + 22 * float(np.sqrt(subject.weights[k] / largest))
         look = color_of(subject.ranks[k])
         word = subject.names.get(k) or subject.more["apart"][k].split(", ")[0]
         x, y = (round(float(v), 1) for v in xy[at])
         inner = [
+            tag("circle", cx=x, cy=y, r=round(radius, 1), class_="bar", fill_opacity="0.2"),
             tag("circle", cx=x, cy=y, r=round(radius, 1), class_="outline"),
-            tag("text", f"{k} {word[:14]}", x=x, y=y + 4, text_anchor="middle", class_="halo"),
+            *_label(f"{k} {word[:14]}", str(k), x, y, taken),
         ]
         parts.append(tag("g", *inner, class_=look, data_k=k))
     near = _nearest(topics, ks)
@@ -130,6 +132,21 @@ def write_map(subject: Subject) -> Markup | None:
     note = "Near topics use like words (Jensen-Shannon distances in two dimensions, which distort "
     note += "them); areas are shares of all words."
     return figure("Map", draw(SIZE, SIZE - 30, alt, parts), note)
+
+
+def _label(
+    text: str, short: str, x: float, y: float, taken: list[tuple[float, float, float]]
+) -> list[Markup]:
+    """Number and word where there is room among the labels before, else the number, else nothing;
+    larger topics come first, and the table has all.
+    """
+    for found in (text, short):
+        half = 3.9 * len(found)
+        if all(abs(y - b) > 13 or abs(x - a) > half + h for a, b, h in taken):
+            taken.append((x, y, half))
+            label = tag("text", found, x=x, y=y + 4, text_anchor="middle", class_="halo")
+            return [label]
+    return []
 
 
 def plane(topics: Array) -> Array:

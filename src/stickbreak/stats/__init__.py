@@ -18,7 +18,7 @@ from .edits import (
     adopt,
 )
 from .fields import Array, Field, Fields, Filler, LinearFiller, join
-from .gather import SERIAL, BasePool, gather, split_off
+from .gather import SERIAL, BasePool, call_loaded, gather, split_off
 from .link_shares import LinkShares
 from .log_gammas import log_beta, log_gamma_rise, log_mode_beta
 from .moments import Reanchor, shift_moments, triangle
@@ -56,6 +56,7 @@ __all__ = [
     "Within",
     "WordShares",
     "adopt",
+    "call_loaded",
     "draw_log_dirichlet",
     "draw_tables",
     "gather",

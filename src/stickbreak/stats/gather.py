@@ -8,12 +8,15 @@ aligned group of 2^g parts is a subtree, which may be added up wherever its part
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
+
+from stickbreak.data import Batch
 
 from .fields import Fields
 from .summary import Summary, Tally
 
-__all__ = ["SERIAL", "BasePool", "gather", "split_off"]
+__all__ = ["SERIAL", "BasePool", "call_loaded", "gather", "split_off"]
 
 Found = tuple[Summary, Fields | None]
 
@@ -51,7 +54,7 @@ class BasePool:
 
     def map(self, call: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterable[Any]:
         """call(job) of every job, in the order of the jobs."""
-        return map(call, jobs)
+        return map(partial(call_loaded, call), jobs)
 
     def total(
         self, call: Callable[[Any], Found], jobs: Iterable[Any]
@@ -59,6 +62,15 @@ class BasePool:
         """The sum of the Summaries that `call` makes, in `gather`'s order, and what units keep."""
         kept: list[Fields] = []
         return gather(split_off(self.map(call, jobs), kept)), kept
+
+
+def call_loaded(call: Callable[[Any], Any], job: Any) -> Any:
+    """call(job) of a lane, or of a job that begins with one, with its rows read here and now."""
+    if isinstance(job, Batch):
+        return call(job.loaded())
+    if isinstance(job, tuple) and job and isinstance(job[0], Batch):
+        return call((job[0].loaded(), *job[1:]))
+    return call(job)
 
 
 def split_off(results: Iterable[Found], kept: list[Fields]) -> Iterator[Summary]:

@@ -5,7 +5,7 @@ from .annotation import Annotation
 from .base import BaseStructure, Division, Piece, row_evidence
 from .chain import Chain, TableChain
 from .dependency import Dependency
-from .document import Document
+from .document import Document, Group
 from .independent import Independent
 from .long_units import LongUnit
 from .semimarkov import EmbeddedSemiMarkov, SemiMarkov
@@ -15,7 +15,8 @@ from .tree import TableTree, Tree
 
 __all__ = [
     "Annotation", "BagAlignment", "BaseStructure", "Best", "Chain", "ChainAlignment", "Dependency",
-    "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Independent", "LocalStep",
-    "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "TableTree", "Tree",
+    "Division", "Document", "Drawn", "EmbeddedSemiMarkov", "Expected", "Group", "Independent",
+    "LocalStep", "LongUnit", "Piece", "SemiMarkov", "SlotTemplates", "TableChain", "TableTree",
+    "Tree",
     "row_evidence",
 ]  # fmt: skip

@@ -31,14 +31,14 @@ class DaskPlace:
         self, client: Client, *, lanes: int | None = None, holds_memory: bool = True
     ) -> None:
         self._dask = require_extra("distributed", "dask", "a dask cluster")
-        if client.status != "running":
-            raise ValueError(
-                f"the dask client is {client.status}: make a new Client to a running cluster"
-            )
         if client.asynchronous:
             raise ValueError(
                 "the dask client belongs to an event loop (asynchronous=True), which a fit would "
                 "block: give a Client of its own"
+            )
+        if client.status != "running":
+            raise ValueError(
+                f"the dask client is {client.status}: make a new Client to a running cluster"
             )
         self.lanes, self._client = lanes, client
         self._host: Host = describe_host(holds_memory)
@@ -48,16 +48,16 @@ class DaskPlace:
     @property
     def n_workers(self) -> int:
         """Threads of all workers, now."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, sum(self._safely(self._client.nthreads).values()))
 
     def run_jobs(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
         """The results of all jobs, task by task."""
-        return self._safely(partial(self._visit, run_jobs, packed, tasks, limit, adds=False))
+        return self._insist(partial(self._visit, run_jobs, packed, tasks, limit, adds=False))
 
     def run_totals(self, packed: Packed, tasks: Sequence[Task], limit: int | None) -> list[bytes]:
         """Sums of neighboring tasks: of all of them, if counts are large."""
         adds = len(packed.data) > SMALL
-        return self._safely(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
+        return self._insist(partial(self._visit, run_total, packed, tasks, limit, adds=adds))
 
     def close(self) -> None:
         """The client is the user's."""
@@ -94,20 +94,24 @@ class DaskPlace:
 
     # ------------------------------------------------------------------------------ a visit
 
-    def _safely(self, act: Callable[[], list[bytes] | None]) -> list[bytes]:
-        """A visit, again while potentials get lost; a lost scheduler is a WorkersLostError."""
-        try:
-            for _ in range(MOST_SENDS):
-                found = act()
-                if found is not None:
-                    return found
-                self._require_scheduler()
-        except (OSError, self._dask.CancelledError) as error:
-            what = str(error) or type(error).__name__
-            raise WorkersLostError(f"lost the dask cluster: {what}") from error
+    def _insist(self, act: Callable[[], list[bytes] | None]) -> list[bytes]:
+        """A visit, again while what was sent gets lost with the workers that held it."""
+        for _ in range(MOST_SENDS):
+            found = self._safely(act)
+            if found is not None:
+                return found
+            self._require_scheduler()
         raise WorkersLostError(
             f"potentials were lost {MOST_SENDS} times with the workers that held them"
         )
+
+    def _safely(self, act: Callable[[], Any]) -> Any:
+        """What `act` finds; a lost scheduler is a WorkersLostError."""
+        try:
+            return act()
+        except (OSError, self._dask.CancelledError) as error:
+            what = str(error) or type(error).__name__
+            raise WorkersLostError(f"lost the dask cluster: {what}") from error
 
     def _require_scheduler(self) -> None:
         if self._client.status != "running":

@@ -85,7 +85,7 @@ def _batch_of(job: Any) -> Batch | None:
 
 def _is_worth(jobs: list[Any]) -> bool:
     """Whether jobs are worth sending: a single one of rows that are here is not."""
-    return len(jobs) > 1
+    return len(jobs) > 1 or any(b is not None and b.is_by_reference for b in map(_batch_of, jobs))
 
 
 def _name(jobs: list[Any]) -> str:
@@ -93,5 +93,6 @@ def _name(jobs: list[Any]) -> str:
     batches = [batch for batch in map(_batch_of, jobs) if batch is not None]
     if not batches:
         return f"{len(jobs)} jobs"
-    n_rows = sum(batch.n_rows for batch in batches)
-    return f"{n_rows:,} rows of batch {batches[0].id}"
+    files = [file.path for b in batches if b.is_by_reference for file in b.rows.files]
+    where = f"batch {batches[0].id}" if not files else ", ".join(dict.fromkeys(files))
+    return f"{sum(batch.n_rows for batch in batches):,} rows of {where}"

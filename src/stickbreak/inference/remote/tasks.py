@@ -24,7 +24,7 @@ from uuid import uuid4
 import numpy as np
 
 from stickbreak._version import __version__
-from stickbreak.stats import gather, split_off
+from stickbreak.stats import call_loaded, gather, split_off
 
 from ..blas import BLAS
 
@@ -109,7 +109,7 @@ def run_jobs(packed: Packed, jobs: bytes, host: Host) -> bytes:
     """Results of some jobs, in order."""
     call = _prepare(packed, host)
     with BLAS:
-        return pickle.dumps([call(job) for job in pickle.loads(jobs)], 5)
+        return pickle.dumps([call_loaded(call, job) for job in pickle.loads(jobs)], 5)
 
 
 def run_total(packed: Packed, jobs: bytes, host: Host) -> bytes:
@@ -117,7 +117,7 @@ def run_total(packed: Packed, jobs: bytes, host: Host) -> bytes:
     call = _prepare(packed, host)
     kept: list[Any] = []
     with BLAS:
-        total = gather(split_off((call(job) for job in pickle.loads(jobs)), kept))
+        total = gather(split_off((call_loaded(call, job) for job in pickle.loads(jobs)), kept))
     return pickle.dumps((total, kept), 5)
 
 

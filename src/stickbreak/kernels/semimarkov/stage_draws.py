@@ -11,21 +11,47 @@ Tables of messages are (T, K, slots), of eight sequences side by side or of one;
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ..chain.eight import least, load_slots
-from ..chain.single import TINY, load_rows
 from ..compile import kernel
 from ..draws import GOLDEN, choose, uniform_of
-from ..vectors import EIGHT
-from .stage_paths import draw_extra
-from .stages import close_stages, forward_stages
-from .stages_eight import forward_group
 
-__all__ = ["draw_alone", "draw_group"]
+__all__ = ["Draws", "draw_back", "draw_extra"]
 
 LARGE = 1e250  # messages above have left the range in which products can be trusted
+
+
+class Draws(NamedTuple):
+    """Random numbers (n,), of none of which no path is drawn; and what they give.
+
+    path (n,) : states. extra (S,) : the rows that each last segment would have had after the end
+    scratch (2, .) : numbers of states, and of all stages
+    """
+
+    uniforms: np.ndarray
+    path: np.ndarray
+    extra: np.ndarray
+    scratch: np.ndarray
+
+    @staticmethod
+    def of(uniforms, n_units, shape):
+        """Room for the paths of n_units sequences; shape (K,) : stages of the states."""
+        n, size = len(uniforms), max(int(np.sum(shape)), len(shape))
+        zeros = np.zeros(n, np.int64), np.zeros(n_units, np.int64)
+        return Draws(np.asarray(uniforms, dtype=float), *zeros, np.empty((2, size)))
+
+
+@kernel
+def draw_extra(m, stay, uniform):
+    """Rows still to come of a segment that is cut with m stages to go: m, and stays of m + 1."""
+    extra, seed = m, np.uint64(uniform * 2.0**53)
+    if stay > 0.0:
+        for _ in range(m + 1):
+            seed += GOLDEN
+            extra += int(math.log(1.0 - uniform_of(seed)) / math.log(stay))
+    return extra
 
 
 @kernel
@@ -69,13 +95,15 @@ def seed_of(uniform):
 
 
 @kernel
-def draw_back(messages, last, slot, tables, T, K, goes_on, uniforms, y, scratch, out_path):
-    """A path (T,), and the rows still to come of its last segment, if that may go on.
+def draw_back(messages, last, slot, tables, K, goes_on, lo, hi, draws):
+    """Draw a path of rows lo to hi; returns what its last segment lacks, if that may go on.
 
     messages : rows, ended, begun (T, K, slots) and inverses (T, slots). last (M, slots) : of the
-        last row. y : scratch for the most stages; scratch : for states, and for stages
+        last row
     """
     rows, ended, begun, inverses = messages
+    T, uniforms, out_path = hi - lo, draws.uniforms[lo:hi], draws.path[lo:hi]
+    y, scratch = draws.scratch[0], draws.scratch[1]
     first, extra = tables.first, 0
     for k in range(K):
         scratch[k] = 0.0
@@ -106,71 +134,3 @@ def draw_back(messages, last, slot, tables, T, K, goes_on, uniforms, y, scratch,
         k = choose(scratch[:K], uniform_of(seed + GOLDEN))
         goal = uniform_of(seed + GOLDEN + GOLDEN) * ended[end, k, slot]
         low, r, ends = first[k], first[k + 1] - first[k], tables.advance[k : k + 1]
-
-
-@kernel
-def draw_group(
-    evidence_t, sequences, offsets, tables, goes_on, uniforms, buffers, last, x, scratch,
-    out_path, out_extra, out_log_z,
-):  # fmt: skip
-    """Paths of up to eight sequences, the longest first.
-
-    buffers : rows, ended, begun (T, K, 8), inverses (T, 8). last, x (M, 8), scratch (2, M or K)
-    out_log_z (S,) : -inf for those that the linear domain cannot do, which have no path
-    """
-    rows, ended, begun, inverses = buffers
-    K, n_used = evidence_t.shape[0], sequences.shape[0]
-    begins, lengths = np.empty(EIGHT, np.int64), np.empty(EIGHT, np.int64)
-    square, tops, log_scale = np.empty(EIGHT * EIGHT), np.empty(EIGHT), np.empty(EIGHT)
-    for s in range(EIGHT):
-        sequence = sequences[min(s, n_used - 1)]
-        begins[s] = offsets[sequence]
-        lengths[s] = offsets[sequence + 1] - begins[s] if s < n_used else 0
-    T, shortest = lengths[0], least(lengths)
-    load_slots(evidence_t, begins, lengths, shortest, T, square, rows, tops)
-    forward_group(tables, K, lengths, shortest, T, rows, x, last, ended, begun, inverses, log_scale)
-    for s in range(n_used):
-        total, sequence = 0.0, sequences[s]
-        for i in range(tables.first[K]):
-            total += last[i, s] * tables.close[i]
-        out_log_z[sequence] = -np.inf
-        if lengths[s] > 0 and log_scale[s] > -np.inf and total >= TINY:
-            out_log_z[sequence] = log_scale[s] + tops[s] + math.log(total)
-            lo, hi = begins[s], begins[s] + lengths[s]
-            out_extra[sequence] = draw_back(
-                buffers, last, s, tables, lengths[s], K, goes_on, uniforms[lo:hi], scratch[0],
-                scratch[1], out_path[lo:hi],
-            )  # fmt: skip
-
-
-@kernel
-def draw_alone(evidence_t, lo, hi, is_free, tables, stages, goes_on, uniforms, out_path):
-    """A path of one sequence, rows lo to hi. Returns log_z, and what its last segment lacks.
-
-    tables : padded, see `stages.py`; stages : the same, stacked. log_z is -inf if the linear domain
-    fails
-    """
-    K, (depth, width), T = evidence_t.shape[0], tables.entry.shape, hi - lo
-    rows, top, scale = np.empty((T, width)), np.empty(T), np.empty(T)
-    ended, begun, x = np.empty((T, width)), np.empty((T, width)), np.empty((depth, width))
-    scratch, y = np.empty(width), np.empty(depth)
-    load_rows(evidence_t, lo, rows, top)
-    done = forward_stages(rows, is_free[lo:hi], True, tables, K, x, ended, begun, scale)
-    if done < T:
-        return -np.inf, 0
-    total = close_stages(x, tables.close, scratch)
-    if not total >= TINY:
-        return -np.inf, 0
-    last, inverses, log_z = np.empty((stages.first[K], 1)), np.empty((T, 1)), math.log(total)
-    for k in range(K):
-        for i in range(stages.first[k], stages.first[k + 1]):
-            last[i, 0] = x[i - stages.first[k], k]
-    for t in range(T):
-        inverses[t, 0] = 1.0 / scale[t]
-        log_z += math.log(scale[t]) + top[t]
-    shape = (T, width, 1)
-    messages = rows.reshape(shape), ended.reshape(shape), begun.reshape(shape), inverses
-    extra = draw_back(
-        messages, last, 0, stages, T, K, goes_on, uniforms[lo:hi], y, scratch, out_path[lo:hi]
-    )
-    return log_z, extra

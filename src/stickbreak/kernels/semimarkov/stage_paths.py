@@ -15,7 +15,7 @@ from ..compile import kernel
 from ..draws import GOLDEN, choose, uniform_of
 from .stages import close_stages, forward_stages
 
-__all__ = ["draw_end", "draw_extra", "draw_rows", "filter_sequences"]
+__all__ = ["draw_end", "draw_rows", "filter_sequences"]
 
 
 @kernel
@@ -26,17 +26,6 @@ def draw_end(x, tables, uniform, scratch):
         for k in range(width):
             scratch[m * width + k] = x[m, k] * tables.close[m, k]
     return choose(scratch[: depth * width], uniform)
-
-
-@kernel
-def draw_extra(m, stay, uniform):
-    """Rows still to come of a segment that is cut with m stages to go: m, and stays of m + 1."""
-    extra, seed = m, np.uint64(uniform * 2.0**53)
-    if stay > 0.0:
-        for _ in range(m + 1):
-            seed += GOLDEN
-            extra += int(math.log(1.0 - uniform_of(seed)) / math.log(stay))
-    return extra
 
 
 @kernel

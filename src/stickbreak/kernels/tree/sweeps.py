@@ -119,9 +119,6 @@ def predict_rules(counts, prior, kinds, grammar):
         factor = kinds[a, 1] / of_rules if of_rules > 0.0 else 0.0
         for p in range(K * K):
             line[p] *= factor
-    for p in range(K * K):
-        for a in range(K):
-            grammar.turned[p, a] = grammar.rule[a, p]
 
 
 @kernel
@@ -236,7 +233,7 @@ def sweep_sentences(
     K, n_units, longest = own.rows.shape[1], units.offsets.shape[0] - 1, longest_of(units.offsets)
     room, evidence, kinds = make_room(longest, K), np.empty((longest, K)), np.empty((K, 2))
     gather, absent = np.empty((K, K * K)), make_absent(K, own.absent.shape[0] > 0)
-    grammar = Grammar(np.empty(K), np.empty((K, K * K)), np.empty((K * K, K)), False)
+    grammar = Grammar(np.empty(K), np.empty((K, K * K)), False)
     for first in range(0, n_units, block):
         last = min(first + block, n_units)
         for s in range(first, last):
@@ -277,14 +274,13 @@ def random_trees(units, seeds, own):
     """Own = posteriors of trees under random weights of rules and words; seeds (S,) uint64."""
     K, longest = own.rows.shape[1], longest_of(units.offsets)
     room, evidence, gather = make_room(longest, K), np.empty((longest, K)), np.empty((K, K * K))
-    grammar = Grammar(np.ones(K), np.empty((K, K * K)), np.empty((K * K, K)), False)
+    grammar = Grammar(np.ones(K), np.empty((K, K * K)), False)
     absent = make_absent(K, own.absent.shape[0] > 0)
     for s in range(units.offsets.shape[0] - 1):
         lo, n, state = units.offsets[s], units.offsets[s + 1] - units.offsets[s], seeds[s]
         for a in range(K):
             for p in range(K * K):
                 grammar.rule[a, p] = max(uniform_of(state), LEAST_DRAWN)
-                grammar.turned[p, a] = grammar.rule[a, p]
                 state += GOLDEN
         for i in range(n):
             for k in range(K):

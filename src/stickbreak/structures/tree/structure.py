@@ -152,7 +152,7 @@ def weights_of(logs: LogGrammar) -> Grammar:
     """Linear weights."""
     rule = np.exp(logs.rule)
     is_lossy = bool(((rule == 0.0) & (logs.rule > -np.inf)).any())
-    return Grammar(np.exp(logs.root), rule, np.ascontiguousarray(rule.T), is_lossy)
+    return Grammar(np.exp(logs.root), rule, is_lossy)
 
 
 def sentences_of(potentials: Potentials, block: Batch) -> tuple[Array, Array, Array, Array]:
